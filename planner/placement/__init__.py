@@ -1,0 +1,1 @@
+"""Placement: which broker gets a bundle that nobody owns."""

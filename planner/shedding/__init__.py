@@ -1,0 +1,1 @@
+"""Shedding: which bundles leave which broker."""

@@ -1,0 +1,1 @@
+"""Splitting: where a bundle is cut, and which bundles are cut automatically."""

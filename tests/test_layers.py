@@ -1,0 +1,74 @@
+"""Imports point one way, and each heavy library lives in one place."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Lowest first: a package may import itself and whatever stands before it.
+LAYERS = (
+    "model",
+    "placement",
+    "splitting",
+    "shedding",
+    "throttling",
+    "simulate",
+    "conform",
+    "plan",
+    "formats",
+    "store",
+    "capture",
+    "replay",
+    "figures",
+    "web",
+)
+
+# The only packages that may import these.
+HOMES = {
+    "streamlit": {"web", "pages", "app"},
+    "plotly": {"figures"},
+    "pyspark": {"replay"},
+    "duckdb": {"store"},
+    "httpx": {"capture"},
+    "requests": {"capture"},
+    "urllib3": {"capture"},
+}
+
+
+def product_files() -> list[Path]:
+    return [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "planner").rglob("*.py"))]
+
+
+def place_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    if parts[0] == "planner":
+        return parts[1] if len(parts) > 2 else Path(parts[1]).stem
+    return parts[0] if parts[0] == "pages" else "app"
+
+
+def imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", product_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path: Path) -> None:
+    place = place_of(path)
+    for name in imported(path):
+        parts = name.split(".")
+        assert place in HOMES.get(parts[0], {place}), f"{path.name} imports {name}; only {HOMES[parts[0]]} may"
+        if parts[0] == "planner" and len(parts) > 1 and parts[1] in LAYERS and place in LAYERS:
+            assert LAYERS.index(parts[1]) <= LAYERS.index(place), f"{place} imports {name}, which lies above it"
+
+
+def test_every_package_has_a_layer() -> None:
+    packages = {p.name for p in (ROOT / "planner").iterdir() if p.is_dir() and any(p.glob("*.py"))}
+    assert packages <= set(LAYERS)
