@@ -115,7 +115,7 @@ def java_string_hashes(texts: Sequence[str]) -> IntArray:
     return value.astype(np.uint32).view(np.int32)
 
 
-def hash_map_order(hashes: IntArray, table_size: int | None = None) -> Int64Array:
+def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurrent: bool = False) -> Int64Array:
     """Return the order in which a Java hash map visits keys that were put in as listed.
 
     Buckets ascend; inside a bucket keys come as they were put in. This is exact for `HashMap` filled one by one, and
@@ -125,13 +125,15 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None) -> Int64Arra
         hashes: `String.hashCode` of the distinct keys.
         table_size: Size of the table when known; otherwise what the number of keys makes it grow to, from 16, doubled
             when more than three quarters are filled.
+        concurrent: The map is a `ConcurrentHashMap`, which grows as soon as three quarters are filled: at 12 keys, not
+            at 13.
 
     Returns:
         Positions into `hashes`, in the order of visit.
     """
     size = 16 if table_size is None else table_size
     if table_size is None:
-        while len(hashes) > size * 3 // 4:
+        while len(hashes) + concurrent > size * 3 // 4:
             size *= 2
     unsigned = hashes.view(np.uint32)
     buckets = (unsigned ^ (unsigned >> np.uint32(16))) & np.uint32(size - 1)

@@ -171,8 +171,11 @@ class BrokerTable:
 
     @cached_property
     def map_order(self) -> Int64Array:
-        """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`)."""
-        return frozen(hash_map_order(java_string_hashes(self.name)))
+        """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`).
+
+        It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
+        """
+        return frozen(hash_map_order(java_string_hashes(self.name), concurrent=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,0 +1,45 @@
+"""Which policies bind a namespace to some of the brokers.
+
+Mirrors `SimpleResourceAllocationPolicies.areIsolationPoliciesPresent` and
+`AntiAffinityGroupPolicyHelper.hasAntiAffinityGroupPolicy` of Pulsar 4.2.4.
+"""
+
+import re
+from functools import lru_cache
+
+from planner.model.snapshot import IsolationPolicy, Policies
+
+__all__ = ["anti_affinity_group", "isolation_policy", "policy_gate"]
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def isolation_policy(policies: Policies, namespace: str) -> IsolationPolicy | None:
+    """Return the isolation policy of a namespace: the first with an expression that matches its whole name."""
+    for policy in policies.isolation:
+        if any(_compiled(expression).fullmatch(namespace) for expression in policy.namespaces):
+            return policy
+    return None
+
+
+def anti_affinity_group(policies: Policies, namespace: str) -> str | None:
+    """Return the anti-affinity group of a namespace; a blank one is none."""
+    group = policies.anti_affinity_group.get(namespace, "")
+    return group if group.strip() else None
+
+
+def policy_gate(policies: Policies, namespace: str) -> str | None:
+    """Return which kind of policy binds a namespace.
+
+    The extensible load manager sheds bundles of such a namespace, and reports them as top bundles, only with
+    `loadBalancerSheddingBundlesWithPoliciesEnabled`.
+
+    Returns:
+        `isolation`, `anti-affinity`, or None when the namespace is bound by neither.
+    """
+    if isolation_policy(policies, namespace) is not None:
+        return "isolation"
+    return None if anti_affinity_group(policies, namespace) is None else "anti-affinity"

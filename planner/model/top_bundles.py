@@ -1,0 +1,144 @@
+"""The top bundles that a broker of the extensible load manager reports: the only ones its peers can move.
+
+Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties included.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.model.hashing import hash_map_order, java_string_hashes
+from planner.model.internal_namespaces import is_system_service_namespace
+from planner.model.namespace_policies import policy_gate
+from planner.model.settings import Settings
+from planner.model.snapshot import BundleTable, Snapshot
+
+__all__ = ["load_keys", "partition_top", "top_bundles", "with_top_ranks"]
+
+_THROUGHPUT_STEP = 1e5
+_RATE_STEP = 100.0
+_CONNECTIONS_STEP = 500
+_CACHE_STEP = 100_000
+
+
+def _java_round(values: FloatArray) -> FloatArray:
+    """Round half up without the error of adding 0.5 first, as `Math.round` does; NaN counts as 0."""
+    low = np.floor(values)
+    rounded: FloatArray = np.nan_to_num(low + (values - low >= 0.5))  # noqa: PLR2004 - one half
+    return rounded
+
+
+def load_keys(bundles: BundleTable) -> Int64Array:
+    """Return the place of each bundle among all by load; bundles that Pulsar takes for equally loaded share one.
+
+    Compared one after the other: throughput in and out, each rounded to 100 kB/s, message rate rounded to 100 msg/s,
+    topics + producers + consumers in steps of 500, cache size in steps of 100 kB. Shape (bundles,); greater is heavier.
+    """
+    columns = (
+        _java_round(bundles.msg_throughput_in_bytes_per_s / _THROUGHPUT_STEP),
+        _java_round(bundles.msg_throughput_out_bytes_per_s / _THROUGHPUT_STEP),
+        _java_round((bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s) / _RATE_STEP),
+        ((bundles.topics + bundles.consumers + bundles.producers) // _CONNECTIONS_STEP).astype(np.float64),
+        (bundles.cache_size_bytes // _CACHE_STEP).astype(np.float64),
+    )
+    if not len(bundles):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort(columns[::-1])
+    changes = np.zeros(len(order), dtype=bool)
+    for column in columns:
+        ordered = column[order]
+        changes[1:] |= ordered[1:] != ordered[:-1]
+    keys = np.empty(len(order), dtype=np.int64)
+    keys[order] = np.cumsum(changes)
+    return keys
+
+
+def partition_top(keys: Sequence[int], count: int) -> list[int]:
+    """Return the positions of the `count` greatest keys, greatest first.
+
+    Which ones of equal keys are taken, and in which order, is as Pulsar's quick select leaves them: the last key of the
+    open part is the pivot, the part is cut into greater, equal and smaller keys, and the side that holds the boundary
+    stays open. What stands before the boundary is sorted in the end, stably.
+
+    Args:
+        keys: The keys, in the order in which the map of statistics is visited.
+        count: How many to take; all when there are fewer.
+    """
+    if count <= 0:
+        return []
+    where = list(range(len(keys)))
+    first, last, sort_until = 0, len(where) - 1, count
+    while first < last:
+        pivot = keys[where[last]]
+        greater, at, smaller = first, first, last
+        while at <= smaller:
+            key = keys[where[at]]
+            if key > pivot:
+                where[greater], where[at] = where[at], where[greater]
+                greater, at = greater + 1, at + 1
+            elif key < pivot:
+                where[at], where[smaller] = where[smaller], where[at]
+                smaller -= 1
+            else:
+                at += 1
+        if greater < count <= at:
+            sort_until = greater
+            break
+        first, last = (first, greater - 1) if count <= greater else (at, last)
+    head = sorted(where[:sort_until], key=lambda position: -keys[position])
+    return [*head, *where[sort_until:count]]
+
+
+def _eligible(snapshot: Snapshot, config: Settings) -> BoolArray:
+    excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
+    with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
+    reportable = [
+        not is_system_service_namespace(name)
+        and name not in excluded
+        and (with_policies or policy_gate(snapshot.policies, name) is None)
+        for name in snapshot.namespaces
+    ]
+    bundles = snapshot.bundles
+    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    allowed: BoolArray = np.array(reportable, dtype=bool)[bundles.namespace] & bundles.has_stats & (traffic != 0)
+    return allowed
+
+
+def top_bundles(snapshot: Snapshot, config: Settings) -> tuple[tuple[int, ...], ...]:
+    """Return what each broker reports: positions of its top bundles, lightest first.
+
+    Left out are bundles without traffic, of system, heartbeat and SLA namespaces, of
+    `loadBalancerSheddingExcludedNamespaces`, and of namespaces with an isolation or anti-affinity policy unless
+    `loadBalancerSheddingBundlesWithPoliciesEnabled` is set. Of the others, the
+    `loadBalancerMaxNumberOfBundlesInBundleLoadReport` heaviest are taken.
+
+    The statistics of a broker stand in a `ConcurrentHashMap`; its order decides between equally loaded bundles.
+    """
+    count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
+    keys = load_keys(snapshot.bundles)
+    eligible = _eligible(snapshot, config)
+    hashes = java_string_hashes(snapshot.bundle_names)
+
+    def report(broker: int) -> tuple[int, ...]:
+        owned = snapshot.bundles_of(broker)
+        owned = owned[snapshot.bundles.has_stats[owned]]
+        visited = owned[hash_map_order(hashes[owned], concurrent=True)]
+        visited = visited[eligible[visited]]
+        top = partition_top(keys[visited].tolist(), count)
+        return tuple(visited[top[::-1]].tolist())
+
+    return tuple(report(broker) for broker in range(len(snapshot.brokers)))
+
+
+def with_top_ranks(snapshot: Snapshot, config: Settings) -> Snapshot:
+    """Return the snapshot with `top_rank` as the brokers would report it next; nothing else changes."""
+    rank: IntArray = np.full(len(snapshot.bundles), -1, dtype=np.int32)
+    for report in top_bundles(snapshot, config):
+        rank[list(report)] = np.arange(len(report), dtype=np.int32)
+    ranked = replace(snapshot, bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
+    for name in ("bundle_names", "bundle_position", "bundle_map_order", "bundle_map_rank", "_owned"):
+        if name in snapshot.__dict__:
+            ranked.__dict__[name] = snapshot.__dict__[name]
+    return ranked
