@@ -1,0 +1,1 @@
+"""Formats: snapshots as folders, zips, JSON documents and raw captures, all through one validator."""
