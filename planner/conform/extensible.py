@@ -1,0 +1,163 @@
+"""Answers vectors about the extensible load manager with the planner's own functions."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.model import broker_load
+from planner.model.broker_load import BrokerLoadData
+from planner.model.memory import SheddingMemory
+from planner.model.settings import Settings
+from planner.model.snapshot import BrokerTable, LoadManager, Snapshot
+from planner.model.top_bundles import top_bundles
+from planner.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
+
+__all__ = ["ANSWERS"]
+
+
+def _broker_load_data(vector: Json) -> Json:
+    config = Settings(vector["config"])
+    data = broker_load.fresh(1)
+    answers = []
+    for now_ms, report in enumerate(vector["input"]["updates"], start=1):
+        if report.get("clear"):
+            data = broker_load.clear(data)
+        else:
+            brokers = _snapshot({"brokers": {"broker": report}}, config).brokers
+            data = broker_load.update(data, brokers, config, now_ms)
+        answers.append(
+            {
+                "maxResourceUsage": float(data.max_resource_usage[0]),
+                "weightedMaxEMA": float(data.weighted_max_ema[0]),
+                "msgThroughputEMA": float(data.msg_throughput_ema_bytes_per_s[0]),
+            }
+        )
+    return {"updates": answers}
+
+
+def _snapshot(load_data: Json, config: Settings, now_ms: int = 0) -> Snapshot:
+    return snapshot_of_load_data(load_data, config, load_manager=LoadManager.EXTENSIBLE, now_ms=now_ms)
+
+
+def _top_k_bundles(vector: Json) -> Json:
+    config = Settings(vector["config"])
+    snapshot = _snapshot({"brokers": {"broker": {"lastStats": vector["input"]["bundleStats"]}}}, config)
+    names = snapshot.bundle_names
+    return {"topBundles": [names[position] for position in top_bundles(snapshot, config)[0]]}
+
+
+class _Reports:
+    """The load data of each broker while the steps of a vector go by."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[float, float, float, int]] = {}
+
+    def take(self, reports: Mapping[str, Json], brokers: BrokerTable, config: Settings) -> BrokerLoadData:
+        """Update every broker that reports, then set the time of its data to what the vector says."""
+        before = broker_load.fresh(len(brokers))
+        rows = [self.rows.get(name, (1.0, 1.0, 0.0, 0)) for name in brokers.name]
+        columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else []
+        if columns:
+            before = BrokerLoadData(columns[0], columns[1], columns[2], columns[3].astype(np.int64))
+        reporting = np.array([name in reports for name in brokers.name], dtype=bool)
+        after = broker_load.clear(broker_load.update(before, brokers, config, 1), ~reporting)
+        updated = np.array([reports.get(name, {}).get("updatedAtMs", 0) for name in brokers.name], dtype=np.int64)
+        after = replace(after, updated_at_ms=updated)
+        for position, name in enumerate(brokers.name):
+            if name in reports:
+                self.rows[name] = (
+                    float(after.max_resource_usage[position]),
+                    float(after.weighted_max_ema[position]),
+                    float(after.msg_throughput_ema_bytes_per_s[position]),
+                    int(updated[position]),
+                )
+        return after
+
+
+def _transfer_snapshot(step: Json, config: Settings, now_ms: int, reports: _Reports) -> Snapshot:
+    top: Mapping[str, Any] = step.get("topBundles", {})
+    loads: Mapping[str, Json] = step.get("brokerLoad", {})
+    available = step["availableBrokers"]
+    brokers = {
+        name: {**loads.get(name, {}), "lastStats": {entry["bundle"]: entry for entry in top.get(name, ())}}
+        for name in dict.fromkeys([*loads, *available, *top])
+    }
+    snapshot = _snapshot({"brokers": brokers}, config, now_ms)
+    data = reports.take(loads, snapshot.brokers, config)
+    position = snapshot.bundle_position
+    rank = np.full(len(snapshot.bundles), -1, dtype=np.int32)
+    for report in top.values():
+        for place, entry in enumerate(report):
+            rank[position[entry["bundle"]]] = place
+    names = snapshot.brokers.name
+    return replace(
+        snapshot,
+        bundles=replace(snapshot.bundles, top_rank=rank),
+        brokers=replace(
+            snapshot.brokers,
+            weighted_max_ema=data.weighted_max_ema,
+            msg_throughput_ema_bytes_per_s=data.msg_throughput_ema_bytes_per_s,
+            # 0 means unknown in a snapshot; a vector that says 0 means 1970.
+            updated_at_ms=np.maximum(data.updated_at_ms, 1),
+            has_load_data=np.array([name in loads for name in names], dtype=bool),
+            registered=np.array([name in set(available) for name in names], dtype=bool),
+        ),
+    )
+
+
+def _shedder_transfer(vector: Json) -> Json:
+    config, now_ms = Settings(vector["config"]), vector["input"]["nowMs"]
+    reports = _Reports()
+    state: TransferState = SHEDDER.initial()
+    answers = []
+    for step in vector["input"]["steps"]:
+        snapshot = _transfer_snapshot(step, config, now_ms, reports)
+        memory, decision = SHEDDER.decide(
+            snapshot,
+            SheddingMemory(
+                state,
+                recently_unloaded_bundles=step.get("recentlyUnloadedBundles", {}),
+                recently_unloaded_brokers=step.get("recentlyUnloadedBrokers", {}),
+            ),
+            config,
+        )
+        state = memory.state
+        decisions = [
+            {
+                "sourceBroker": move.source,
+                "bundle": move.bundle,
+                "destBroker": move.destination,
+                "reason": UNLOAD_REASONS[move.reason.code],
+            }
+            for move in decision.moves
+        ]
+        known = [i for i, here in enumerate(snapshot.brokers.has_load_data.tolist()) if here]
+        names, brokers = snapshot.brokers.name, snapshot.brokers
+        answers.append(
+            {
+                "decisions": sorted(decisions, key=lambda d: (d["sourceBroker"], d["bundle"])),
+                "counters": {
+                    name.replace("/", "."): count
+                    for name, count in decision.counters.items()
+                    if not name.startswith("Success/")
+                },
+                "unloadConditionHitCount": state.hit_count,
+                "recentlyUnloadedBrokersAfter": sorted(memory.recently_unloaded_brokers),
+                "loadAvg": state.load_avg,
+                "loadStd": state.load_std,
+                "weightedMaxEMA": {names[i]: float(brokers.weighted_max_ema[i]) for i in known},
+                "msgThroughputEMA": {names[i]: float(brokers.msg_throughput_ema_bytes_per_s[i]) for i in known},
+            }
+        )
+    return {"steps": answers}
+
+
+ANSWERS: dict[str, Callable[[Json], Json]] = {
+    "broker_load_data": _broker_load_data,
+    "top_k_bundles": _top_k_bundles,
+    "shedder_transfer": _shedder_transfer,
+}
+"""What the planner answers to a vector, by kind."""
