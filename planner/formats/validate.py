@@ -229,9 +229,16 @@ def _topics(snapshot: Snapshot, found: _Findings) -> None:
                 f"'{names[row]}' is no topic of {namespace}.",
                 "Write domain://tenant/namespace/topic.",
             )
-    if pc.count_distinct(names).as_py() != len(names):
-        seen = pc.value_counts(names)
-        repeated = seen.filter(pc.greater(seen.field("counts"), 1)).field("values").to_pylist()[:_LISTED]
-        for name in repeated:
-            row = int(pc.index(names, name).as_py()) + 1
-            found.add("topics", row, f"'{name}' is listed more than once.", "Keep one row.")
+    _repeated_topics(names, hashes, found)
+
+
+def _repeated_topics(names: pa.Array, hashes: Int64Array, found: _Findings) -> None:
+    """Names are compared only where hashes are equal, which is rare."""
+    order = np.argsort(hashes, kind="stable")
+    same = hashes[order][1:] == hashes[order][:-1]
+    rows = order[np.union1d(np.flatnonzero(same), np.flatnonzero(same) + 1)]
+    first: dict[str, int] = {}
+    for row in np.sort(rows).tolist():
+        name = names[row].as_py()
+        if first.setdefault(name, row) != row:
+            found.add("topics", row + 1, f"'{name}' is listed again (first in row {first[name] + 1}).", "Keep one row.")

@@ -319,8 +319,8 @@ class Policies:
     """
 
     isolation: tuple[IsolationPolicy, ...] = ()
-    anti_affinity_group: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    failure_domains: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
+    failure_domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dispatch_rates: tuple[DispatchRatePolicy, ...] = ()
 
 

@@ -1,0 +1,1 @@
+"""Simulation: load-balancer cycles, sequences of snapshots, generated clusters."""
