@@ -9,13 +9,16 @@ import numpy as np
 from planner.conform.load_data import Json, snapshot_of_load_data
 from planner.model import broker_load
 from planner.model.broker_load import BrokerLoadData
+from planner.model.errors import VectorError
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
 from planner.model.snapshot import BrokerTable, LoadManager, Snapshot
 from planner.model.top_bundles import top_bundles
+from planner.placement import least_resource_usage_extensible, round_robin_extensible
+from planner.placement.protocol import Placement
 from planner.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
 
-__all__ = ["ANSWERS"]
+__all__ = ["ANSWERS", "placement_answer"]
 
 
 def _broker_load_data(vector: Json) -> Json:
@@ -152,6 +155,43 @@ def _shedder_transfer(vector: Json) -> Json:
                 "msgThroughputEMA": {names[i]: float(brokers.msg_throughput_ema_bytes_per_s[i]) for i in known},
             }
         )
+    return {"steps": answers}
+
+
+_PLACEMENTS: Mapping[str, Placement] = {
+    "extensions.LeastResourceUsageWithWeight": least_resource_usage_extensible.PLACEMENT,
+    "RoundRobinBrokerSelectionStrategy": round_robin_extensible.PLACEMENT,
+}
+
+
+def placement_answer(vector: Json) -> Json:
+    """Answer a vector of kind `placement` about a strategy of the extensible load manager.
+
+    Raises:
+        VectorError: The strategy is another one.
+    """
+    name = vector["input"]["strategy"]
+    strategy = _PLACEMENTS.get(name)
+    if strategy is None:
+        raise VectorError(
+            f"'{name}' is no placement strategy of the extensible load manager.",
+            where=str(vector.get("id", "")),
+            remedy=f"Give one of {', '.join(_PLACEMENTS)}.",
+        )
+    config, state = Settings(vector["config"]), strategy.initial()
+    answers: list[Json] = []
+    for step in vector["input"]["steps"]:
+        loads: Mapping[str, Json] = step.get("brokerLoad", {})
+        snapshot = _snapshot({"brokers": loads}, config)
+        data = broker_load.update(broker_load.fresh(len(loads)), snapshot.brokers, config, 1)
+        snapshot = replace(snapshot, brokers=broker_load.write(data, snapshot.brokers))
+        state, decision = strategy.select("", step["candidates"], snapshot, state, config, 0)
+        if name == "RoundRobinBrokerSelectionStrategy":
+            answers.append({"selected": decision.selected})
+            continue
+        chosen: Json = {"candidates": sorted(decision.acceptable)} if decision.acceptable else {"selected": None}
+        emas = zip(snapshot.brokers.name, data.weighted_max_ema.tolist(), strict=True)
+        answers.append({**chosen, "weightedMaxEMA": dict(emas)})
     return {"steps": answers}
 
 

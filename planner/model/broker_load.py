@@ -13,7 +13,7 @@ from planner.model.settings import Settings
 from planner.model.snapshot import BrokerTable, LoadManager
 from planner.model.usage import max_usage, weighted_usage
 
-__all__ = ["BrokerLoadData", "clear", "fresh", "read", "update", "write"]
+__all__ = ["Averages", "BrokerLoadData", "averages", "clear", "fresh", "read", "update", "write"]
 
 _FRESH_USAGE = 1.0
 """What a broker without a report counts as: fully used, so that nobody sends it bundles."""
@@ -107,6 +107,33 @@ def read(brokers: BrokerTable) -> BrokerLoadData:
         frozen(np.maximum(brokers.updated_at_ms, 1)),
     )
     return clear(carried, ~known)
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """The moving averages that decisions read. Shape of every column: (brokers,).
+
+    Attributes:
+        weighted_max_ema: Of the weighted usage (1.0 = 100 %).
+        msg_throughput_ema_bytes_per_s: Of throughput in + out.
+        assumed: Whether one of them was not known and the current value stands for it.
+    """
+
+    weighted_max_ema: FloatArray
+    msg_throughput_ema_bytes_per_s: FloatArray
+    assumed: BoolArray
+
+
+def averages(brokers: BrokerTable, config: Settings) -> Averages:
+    """Return the averages of a broker table; where they are unknown (NaN), what a first report would make them."""
+    load, throughput = brokers.weighted_max_ema, brokers.msg_throughput_ema_bytes_per_s
+    no_load, no_throughput = np.isnan(load), np.isnan(throughput)
+    if no_load.any():
+        load = np.where(no_load, weighted_usage(brokers, config, LoadManager.EXTENSIBLE), load)
+    if no_throughput.any():
+        current = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        throughput = np.where(no_throughput, current, throughput)
+    return Averages(load, throughput, no_load | no_throughput)
 
 
 def write(data: BrokerLoadData, brokers: BrokerTable) -> BrokerTable:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.model.arrays import BoolArray, FloatArray
+from planner.model.broker_load import averages
 from planner.model.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.model.errors import PlannerError
 from planner.model.hashing import hash_map_order, java_string_hashes
@@ -21,7 +22,6 @@ from planner.model.namespace_policies import policy_gate
 from planner.model.ranges import bundle_name
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
-from planner.model.usage import weighted_usage
 
 __all__ = ["SHEDDER", "UNLOAD_REASONS", "PlacementFilters", "TransferShedder", "TransferState"]
 
@@ -233,19 +233,13 @@ class _Loads:
         brokers = snapshot.brokers
         known = brokers.has_load_data
         throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
-        load, throughput_ema, updated = (
-            brokers.weighted_max_ema,
-            brokers.msg_throughput_ema_bytes_per_s,
-            brokers.updated_at_ms,
-        )
+        known_averages, updated = averages(brokers, config), brokers.updated_at_ms
         notes: list[str] = []
-        unknown = np.isnan(load) | np.isnan(throughput_ema)
-        if (unknown & known).any():
-            load = np.where(np.isnan(load), weighted_usage(brokers, config, LoadManager.EXTENSIBLE), load)
-            throughput_ema = np.where(np.isnan(throughput_ema), throughput, throughput_ema)
+        assumed = known_averages.assumed & known
+        if assumed.any():
             notes.append(
-                f"{_count(unknown & known)} without weightedMaxEMA or msgThroughputEMA in this snapshot: the current "
-                "usage and throughput count, as at a broker's first report."
+                f"{_count(assumed)} without weightedMaxEMA or msgThroughputEMA in this snapshot: the current usage and "
+                "throughput count, as at a broker's first report."
             )
         undated = (updated == 0) & known
         if undated.any():
@@ -254,9 +248,9 @@ class _Loads:
                 f"{_count(undated)} without the time of the report: taken as made at the moment of the snapshot."
             )
         return _Loads(
-            load.tolist(),
+            known_averages.weighted_max_ema.tolist(),
             throughput.tolist(),
-            throughput_ema.tolist(),
+            known_averages.msg_throughput_ema_bytes_per_s.tolist(),
             updated.tolist(),
             _store_order(snapshot),
             tuple(notes),
