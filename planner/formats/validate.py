@@ -1,18 +1,20 @@
 """The one validator: what every snapshot must hold, whatever it was read from."""
 
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from planner.model.arrays import BoolArray, Int64Array
 from planner.model.errors import SnapshotError, Violation
 from planner.model.ranges import FULL_HIGH, format_range
-from planner.model.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, column_info
+from planner.model.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
 
-__all__ = ["MAX_BROKERS", "MAX_BUNDLES", "MAX_TOPICS", "validate"]
+__all__ = ["MAX_BROKERS", "MAX_BUNDLES", "MAX_NAME_LENGTH", "MAX_TOPICS", "TABLES", "validate"]
 
 MAX_BROKERS = 20_000
 """More brokers than any cluster has."""
@@ -20,18 +22,28 @@ MAX_BUNDLES = 5_000_000
 """More bundles than any cluster has."""
 MAX_TOPICS = 20_000_000
 """More topics than fit the page server's memory."""
+MAX_NAME_LENGTH = 4_096
+"""Longest name of a broker, namespace or topic, in bytes."""
+
+TABLES: Mapping[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] = {
+    "brokers": BrokerTable,
+    "bundles": BundleTable,
+    "topics": TopicTable,
+}
+"""The tables of a snapshot by the name of their part."""
 
 _LISTED = 100
-_MAY_BE_NEGATIVE = re.compile(r"_limit_")
-_MINUS_ONE = {"reported_bundles", "owner", "top_rank", "bundle", "namespace"}
-_BROKER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):[0-9]{1,5}")
-_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+")
-
-_FILES: Mapping[str, str] = {"brokers": "brokers", "bundles": "bundles", "topics": "topics"}
+_MOST = {"brokers": MAX_BROKERS, "bundles": MAX_BUNDLES, "topics": MAX_TOPICS}
+_LAST_MS = 1 << 53
+_BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):([0-9]{1,5})")
+_LAST_PORT = 65_535
+_NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
+_TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
+_UNKNOWN_USAGE = -1.0
 
 
 class _Findings:
-    """Collects violations, keeping the first and counting all."""
+    """Collects violations: the first ones in full, the others as a number."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = files
@@ -39,126 +51,126 @@ class _Findings:
         self.total = 0
 
     def add(self, part: str, row: int | None, what: str, remedy: str) -> None:
+        """Add one; `row` counts from 0."""
         self.total += 1
         if len(self.kept) < _LISTED:
-            self.kept.append(Violation(self.files[part], row, what, remedy))
+            self.kept.append(Violation(self.files[part], None if row is None else row + 1, what, remedy))
 
-    def rows(self, bad: BoolArray | Int64Array) -> Iterable[int]:
-        """Yield the first bad positions and count the others."""
-        at = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad
+    def rows(self, part: str, bad: BoolArray | Int64Array, what: Callable[[int], str], remedy: str) -> bool:
+        """Add one for each bad row, given as a mask or as positions; say whether there was any."""
+        at: Int64Array = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad.astype(np.int64)
         room = max(0, _LISTED - len(self.kept))
+        for row in at[:room].tolist():
+            self.add(part, row, what(row), remedy)
         self.total += max(0, len(at) - room)
-        yield from at[:room].tolist()
+        return len(at) > 0
 
 
-def validate(snapshot: Snapshot, files: Mapping[str, str] = _FILES) -> None:
+def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None:
     """Refuse a snapshot that no Pulsar cluster could have answered.
 
-    Checked: names are well formed and unique; numbers are finite and not negative (limits may be: the NIC speed is
-    unknown then); the ranges of each namespace tile 0x00000000..0xffffffff; owners exist; topics lie in their bundles.
+    Checked: sizes; names are well formed and unique; the ranges of each namespace tile 0x00000000..0xffffffff; owners
+    exist; numbers are finite and not negative (limits may be: the NIC speed is unknown then); topics have the hash of
+    their name and lie in their bundle; policies name what can exist.
 
     Args:
         snapshot: What was read.
-        files: Name of the file or section of each part, for the messages.
+        files: Name of the file or section of each part, for the messages; `brokers`, `bundles`, `topics` by default.
 
     Raises:
-        SnapshotError: With the first 100 violations, and their total.
+        SnapshotError: With the first 100 violations, and their total. Rows count from 1.
     """
-    found = _Findings(files)
+    found = _Findings({part: part for part in (*TABLES, "info", "policies")} | dict(files or {}))
     _sizes(snapshot, found)
-    _numbers(snapshot, found)
+    _info(snapshot, found)
     _brokers(snapshot.brokers, found)
-    _ranges(snapshot, found)
-    _owners(snapshot, found)
-    if not found.total:
+    if _positions(snapshot, found):
+        _namespaces(snapshot, found)
+        _ranges(snapshot, found)
+    _numbers(snapshot, found)
+    _policies(snapshot, found)
+    if not found.total and len(snapshot.topics):
         _topics(snapshot, found)
     if found.total:
         raise SnapshotError(found.kept, found.total)
 
 
 def _sizes(snapshot: Snapshot, found: _Findings) -> None:
-    limits = (("brokers", MAX_BROKERS), ("bundles", MAX_BUNDLES), ("topics", MAX_TOPICS))
-    for part, limit in limits:
+    for part, most in _MOST.items():
         rows = len(getattr(snapshot, part))
-        if rows > limit:
-            found.add(part, None, f"There are {rows:,} {part}; at most {limit:,} load.", "Capture fewer namespaces.")
+        if rows > most:
+            found.add(
+                part, None, f"There are {rows:,} {part}; at most {most:,} can be loaded.", "Capture fewer namespaces."
+            )
     if not len(snapshot.brokers):
-        found.add("brokers", None, "There is no broker.", "Capture at least one broker.")
+        found.add("brokers", None, "There is no broker.", "A cluster has at least one; add it.")
 
 
-def _numbers(snapshot: Snapshot, found: _Findings) -> None:
-    tables = (("brokers", BrokerTable), ("bundles", BundleTable), ("topics", TopicTable))
-    for part, kind in tables:
-        table = getattr(snapshot, part)
-        for info in column_info(kind):
-            if info.kind not in {"float", "int", "id"}:
-                continue
-            values = getattr(table, info.name)
-            if info.kind == "float":
-                odd = np.isinf(values) if info.may_be_unknown else ~np.isfinite(values)
-                for row in found.rows(odd):
-                    found.add(part, row + 1, f"'{info.name}' is {values[row]}, not a finite number.", "Give a number.")
-            least = -1 if info.name in _MINUS_ONE else 0
-            if _MAY_BE_NEGATIVE.search(info.name):
-                continue
-            with np.errstate(invalid="ignore"):
-                negative = values < least
-            for row in found.rows(negative):
-                found.add(
-                    part, row + 1, f"'{info.name}' is {values[row]:g}, below {least}.", "Give a number from 0 on."
-                )
+def _info(snapshot: Snapshot, found: _Findings) -> None:
+    info = snapshot.info
+    if not info.cluster.strip():
+        found.add("info", None, "The name of the cluster is empty.", "Give any name.")
+    if not 0 <= info.captured_at_ms < _LAST_MS:
+        found.add(
+            "info", None, f"captured_at_ms is {info.captured_at_ms}.", "Give milliseconds since 1970, from 0 to 2^53."
+        )
 
 
-def _duplicates(names: tuple[str, ...]) -> list[tuple[int, int]]:
-    first: dict[str, int] = {}
-    return [(row, first[name]) for row, name in enumerate(names) if first.setdefault(name, row) != row]
+def _shown(name: str) -> str:
+    cut = name if len(name) <= 120 else f"{name[:120]}…"  # noqa: PLR2004 - what fits a line of a page
+    return f"'{cut.encode('utf-8', 'replace').decode()}'"
 
 
 def _brokers(brokers: BrokerTable, found: _Findings) -> None:
+    first: dict[str, int] = {}
     for row, name in enumerate(brokers.name):
-        if not _BROKER.fullmatch(name):
-            found.add("brokers", row + 1, f"'{name[:80]}' is not a broker id.", "Write host:port.")
-    for row, first in _duplicates(brokers.name):
-        found.add(
-            "brokers", row + 1, f"'{brokers.name[row]}' is listed again (first in row {first + 1}).", "Keep one row."
-        )
+        match = _BROKER.fullmatch(name)
+        if not match or not 0 < int(match[1]) <= _LAST_PORT or len(name) > MAX_NAME_LENGTH:
+            found.add("brokers", row, f"{_shown(name)} is not a broker id.", "Write host:port, as in broker-1:8080.")
+        if first.setdefault(name, row) != row:
+            found.add(
+                "brokers",
+                row,
+                f"Broker {_shown(name)} is listed twice, first in row {first[name] + 1}.",
+                "Keep one of the two rows.",
+            )
+    for column in ("version", "load_manager_class"):
+        for row, text in enumerate(getattr(brokers, column)):
+            if len(text) > MAX_NAME_LENGTH or not text.isprintable():
+                found.add("brokers", row, f"'{column}' is no name.", "Leave it out.")
 
 
-def _ranges(snapshot: Snapshot, found: _Findings) -> None:
+def _positions(snapshot: Snapshot, found: _Findings) -> bool:
+    """Check what refers to other tables; say whether every namespace can be followed."""
     table = snapshot.bundles
-    for position, name in enumerate(snapshot.namespaces):
-        if not _NAMESPACE.fullmatch(name):
-            rows = np.flatnonzero(table.namespace == position)
-            row = int(rows[0]) + 1 if len(rows) else None
-            found.add("bundles", row, f"'{name[:80]}' is not a namespace.", "Write tenant/namespace.")
-    outside = (table.low < 0) | (table.high > FULL_HIGH) | (table.low >= table.high)
-    for row in found.rows(outside):
-        text = f"{int(table.low[row]):#x}_{int(table.high[row]):#x}"
-        found.add("bundles", row + 1, f"{text} is no range.", "Boundaries go up, from 0x00000000 to 0xffffffff.")
-    if outside.any() or not len(table):
-        return
-    order = np.lexsort((table.high, table.low, table.namespace))
-    space, low, high = table.namespace[order], table.low[order], table.high[order]
-    starts = np.ones(len(order), dtype=np.bool_)
-    starts[1:] = space[1:] != space[:-1]
-    ends = np.roll(starts, -1)
-    before = np.roll(high, 1)
-    for at in found.rows(starts & (low != 0)):
-        _hole(snapshot, int(order[at]), 0, int(low[at]), found)
-    for at in found.rows(~starts & (low > before)):
-        _hole(snapshot, int(order[at]), int(before[at]), int(low[at]), found)
-    for at in found.rows(ends & (high != FULL_HIGH)):
-        _hole(snapshot, int(order[at]), int(high[at]), FULL_HIGH, found)
-    for at in found.rows(~starts & (low < before)):
-        row, other = int(order[at]), int(order[at - 1])
-        same = table.low[row] == table.low[other] and table.high[row] == table.high[other]
-        what = "is listed again" if same else "overlaps"
-        found.add(
-            "bundles",
-            row + 1,
-            f"{_bundle(snapshot, row)} {what} ({_bundle(snapshot, other)}, row {other + 1}).",
-            "Keep one of the two." if same else "The ranges of a namespace must meet without overlap.",
-        )
+    found.rows(
+        "bundles",
+        (table.owner < -1) | (table.owner >= len(snapshot.brokers)),
+        lambda row: f"Its owner is broker number {table.owner[row] + 1}; there are {len(snapshot.brokers)}.",
+        "Add that broker, or correct the owner.",
+    )
+    return not found.rows(
+        "bundles",
+        (table.namespace < 0) | (table.namespace >= len(snapshot.namespaces)),
+        lambda row: f"Its namespace is number {table.namespace[row] + 1}; there are {len(snapshot.namespaces)}.",
+        "Give the namespace as tenant/namespace.",
+    )
+
+
+def _namespaces(snapshot: Snapshot, found: _Findings) -> None:
+    first_row = np.full(len(snapshot.namespaces), -1, dtype=np.int64)
+    ids, rows = np.unique(snapshot.bundles.namespace, return_index=True)
+    first_row[ids] = rows
+    seen: set[str] = set()
+    for name, row in zip(snapshot.namespaces, first_row.tolist(), strict=True):
+        place = row if row >= 0 else None
+        if not _NAMESPACE.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
+            found.add("bundles", place, f"{_shown(name)} is not a namespace.", "Write tenant/namespace.")
+        elif name in seen:
+            found.add("bundles", place, f"The namespace {_shown(name)} is listed twice.", "Keep one of the two.")
+        elif row < 0:
+            found.add("bundles", None, f"The namespace {_shown(name)} has no bundle.", "List its bundles, or drop it.")
+        seen.add(name)
 
 
 def _bundle(snapshot: Snapshot, row: int) -> str:
@@ -166,79 +178,249 @@ def _bundle(snapshot: Snapshot, row: int) -> str:
     return f"{snapshot.namespaces[table.namespace[row]]}/{format_range(int(table.low[row]), int(table.high[row]))}"
 
 
-def _hole(snapshot: Snapshot, row: int, low: int, high: int, found: _Findings) -> None:
-    namespace = snapshot.namespaces[snapshot.bundles.namespace[row]]
-    found.add(
-        "bundles",
-        row + 1,
-        f"Nothing covers {format_range(low, high)} of {namespace}.",
-        "The ranges of a namespace must cover 0x00000000 to 0xffffffff.",
-    )
-
-
-def _owners(snapshot: Snapshot, found: _Findings) -> None:
+def _ranges(snapshot: Snapshot, found: _Findings) -> None:
+    """Check that the ranges of each namespace follow one another from 0x00000000 to 0xffffffff."""
     table = snapshot.bundles
-    for row in found.rows(table.owner >= len(snapshot.brokers)):
-        found.add(
-            "bundles", row + 1, f"Its owner is broker {table.owner[row]}, which is not listed.", "Add the broker."
-        )
-    for row in found.rows((table.namespace < 0) | (table.namespace >= len(snapshot.namespaces))):
-        found.add("bundles", row + 1, "Its namespace is not listed.", "Give tenant/namespace.")
-    for domain, members in snapshot.policies.failure_domains.items():
-        if not domain or any(not m for m in members):
+    beyond = (table.low < 0) | (table.high > FULL_HIGH)
+    found.rows(
+        "bundles",
+        beyond,
+        lambda row: f"A boundary of {table.low[row]:#x}_{table.high[row]:#x} does not fit 32 bits.",
+        "Boundaries go from 0x00000000 to 0xffffffff.",
+    )
+    empty = table.low >= table.high
+    found.rows(
+        "bundles",
+        empty & ~beyond,
+        lambda row: f"The range {format_range(int(table.low[row]), int(table.high[row]))} is empty.",
+        "The lower boundary must come before the upper one.",
+    )
+    if not len(table) or beyond.any() or empty.any():
+        return
+    order = np.lexsort((table.high, table.low, table.namespace))
+    space, low, high = table.namespace[order].astype(np.int64), table.low[order], table.high[order]
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = space[1:] != space[:-1]
+    # How far the ranges before reach, and which row reaches that far.
+    reach = np.maximum.accumulate((space << 33) | high)
+    furthest = np.maximum.accumulate(np.where(((space << 33) | high) == reach, np.arange(len(order)), 0))
+    covered = np.where(begins, 0, np.roll(reach & ((1 << 33) - 1), 1))
+    before = np.where(begins, -1, order[np.roll(furthest, 1)])
+    _overlaps(snapshot, found, order[low < covered], before[low < covered])
+    _holes(snapshot, found, order, (low > covered, covered, low), before)
+    ends = np.roll(begins, -1)
+    short = ends & ((reach & ((1 << 33) - 1)) < FULL_HIGH)
+    last = dict(zip(order[short].tolist(), order[furthest[short]].tolist(), strict=True))
+
+    def missing_end(row: int) -> str:
+        reached = int(table.high[last[row]])
+        name = snapshot.namespaces[table.namespace[row]]
+        return f"Nothing covers {format_range(reached, FULL_HIGH)} of {name}, after row {last[row] + 1}."
+
+    found.rows("bundles", order[short], missing_end, _TILE)
+
+
+_TILE = "The ranges of a namespace must follow one another from 0x00000000 to 0xffffffff."
+
+
+def _overlaps(snapshot: Snapshot, found: _Findings, rows: Int64Array, others: Int64Array) -> None:
+    table = snapshot.bundles
+    other = dict(zip(rows.tolist(), others.tolist(), strict=True))
+
+    def what(row: int) -> str:
+        twin = other[row]
+        same = table.low[row] == table.low[twin] and table.high[row] == table.high[twin]
+        if same:
+            return f"The bundle {_bundle(snapshot, row)} is listed twice, also in row {twin + 1}."
+        return f"The bundle {_bundle(snapshot, row)} overlaps {_bundle(snapshot, twin)} of row {twin + 1}."
+
+    found.rows("bundles", rows, what, f"Correct one of the two rows. {_TILE}")
+
+
+def _holes(
+    snapshot: Snapshot,
+    found: _Findings,
+    order: Int64Array,
+    gaps: tuple[BoolArray, Int64Array, Int64Array],
+    before: Int64Array,
+) -> None:
+    open_, start, stop = gaps
+    named = dict(zip(order[open_].tolist(), np.flatnonzero(open_).tolist(), strict=True))
+
+    def what(row: int) -> str:
+        at = named[row]
+        name = snapshot.namespaces[snapshot.bundles.namespace[row]]
+        where = f"between row {before[at] + 1} and row {row + 1}" if before[at] >= 0 else f"before row {row + 1}"
+        return f"Nothing covers {format_range(int(start[at]), int(stop[at]))} of {name}, {where}."
+
+    found.rows("bundles", order[open_], what, _TILE)
+
+
+def _numbers(snapshot: Snapshot, found: _Findings) -> None:
+    for part, kind in TABLES.items():
+        table = getattr(snapshot, part)
+        for info in column_info(kind):
+            if info.kind == "float":
+                _floats(table, info, part, found)
+            elif info.kind in {"int", "id"} and not info.required:
+                least = min(0, int(info.default))
+                values = getattr(table, info.name)
+                if info.name not in {"owner", "bundle"}:
+                    found.rows(part, values < least, _is(info.name, values), f"Give a number from {least} on.")
+
+
+def _is(name: str, values: npt.NDArray[Any]) -> Callable[[int], str]:
+    return lambda row: f"'{name}' is {values[row].item()}."
+
+
+def _floats(table: Any, info: ColumnInfo, part: str, found: _Findings) -> None:
+    values = getattr(table, info.name)
+    odd = np.isinf(values) if info.may_be_unknown else ~np.isfinite(values)
+    found.rows(
+        part,
+        odd,
+        _is(info.name, values),
+        "Leave it out when it is unknown." if info.may_be_unknown else "Give a finite number.",
+    )
+    if "_limit_" in info.name:
+        return
+    negative = ~odd & (values < 0)
+    if negative.any() and "_usage_" in info.name:
+        # Pulsar starts every resource as (-1, -1) and leaves it so where the host does not tell.
+        negative &= (values != _UNKNOWN_USAGE) | (getattr(table, info.name.replace("_usage_", "_limit_")) > 0)
+    found.rows(part, negative, _is(info.name, values), "Give a number from 0 on.")
+
+
+def _policies(snapshot: Snapshot, found: _Findings) -> None:
+    policies = snapshot.policies
+    for policy in policies.isolation:
+        if not policy.name or not policy.namespaces or policy.min_limit < 0:
             found.add(
-                "brokers", None, f"The failure domain '{domain}' has an empty name.", "Name the domain and brokers."
+                "policies",
+                None,
+                f"The isolation policy {_shown(policy.name)} is incomplete.",
+                "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on.",
             )
+        for expression in (*policy.namespaces, *policy.primary, *policy.secondary):
+            if not _compiles(expression):
+                found.add(
+                    "policies",
+                    None,
+                    f"{_shown(expression)} of the isolation policy {_shown(policy.name)} is no regular expression.",
+                    "Write it with common operators only.",
+                )
+    for name in policies.anti_affinity_group:
+        if not _NAMESPACE.fullmatch(name):
+            found.add(
+                "policies", None, f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
+            )
+    for rate in policies.dispatch_rates:
+        if not (_NAMESPACE.fullmatch(rate.target) or _TOPIC.fullmatch(rate.target)):
+            found.add(
+                "policies",
+                None,
+                f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name.",
+                "Write tenant/namespace or persistent://tenant/namespace/topic.",
+            )
+        if rate.rate.period_s < 1:
+            found.add("policies", None, f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds.")
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        re.compile(expression)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
 
 
 def _topics(snapshot: Snapshot, found: _Findings) -> None:
     topics, bundles = snapshot.topics, snapshot.bundles
-    if not len(topics):
+    names = topics.name.cast(pa.large_binary()).to_pylist()
+
+    def name(row: int) -> str:
+        return _shown(names[row].decode("utf-8", "replace"))
+
+    if found.rows(
+        "topics",
+        (topics.bundle < 0) | (topics.bundle >= len(bundles)),
+        lambda row: f"No bundle of the snapshot holds {name(row)}.",
+        "List the bundles of its namespace, or leave the topic out.",
+    ):
         return
-    names = topics.name.cast(pa.large_string())
-    for row in found.rows((topics.bundle < 0) | (topics.bundle >= len(bundles))):
-        found.add(
-            "topics", row + 1, f"No bundle holds '{names[row]}'.", "List the bundles of its namespace, or leave it out."
-        )
-    if found.total:
-        return
-    hashes = topics.hash.astype(np.int64)
-    low, high = bundles.low[topics.bundle], bundles.high[topics.bundle]
-    outside = (hashes < low) | ((hashes >= high) & (high != FULL_HIGH))
-    for row in found.rows(outside):
-        bundle = _bundle(snapshot, int(topics.bundle[row]))
-        what = f"'{names[row]}' (0x{hashes[row]:08x}) lies outside its bundle {bundle}."
-        found.add("topics", row + 1, what, "Leave out the column 'bundle'; it follows from the name.")
+    starts = np.array(
+        [
+            prefix + ns.encode() + b"/"
+            for ns in snapshot.namespaces
+            for prefix in (b"persistent://", b"non-persistent://")
+        ]
+        or [b""],
+        dtype=object,
+    )
     space = bundles.namespace[topics.bundle]
-    order = np.argsort(space, kind="stable")
-    bounds = np.searchsorted(space, np.arange(len(snapshot.namespaces) + 1), sorter=order)
-    sorted_names = names.take(pa.array(order))
-    for position, namespace in enumerate(snapshot.namespaces):
-        start, stop = int(bounds[position]), int(bounds[position + 1])
-        if start == stop:
-            continue
-        part = sorted_names.slice(start, stop - start)
-        right = pc.or_(
-            pc.starts_with(part, f"persistent://{namespace}/"), pc.starts_with(part, f"non-persistent://{namespace}/")
-        )
-        for at in found.rows(~right.to_numpy(zero_copy_only=False)):
-            row = int(order[start + at])
-            found.add(
-                "topics",
-                row + 1,
-                f"'{names[row]}' is no topic of {namespace}.",
-                "Write domain://tenant/namespace/topic.",
-            )
-    _repeated_topics(names, hashes, found)
+    persistent = np.fromiter(map(bytes.startswith, names, starts[2 * space]), np.bool_, len(names))
+    odd = np.flatnonzero(~persistent)
+    wrong = [row for row in odd.tolist() if not names[row].startswith(starts[2 * space[row] + 1])]
+    found.rows(
+        "topics",
+        np.array(wrong, dtype=np.int64),
+        lambda row: f"{name(row)} is no full name of a topic of {snapshot.namespaces[space[row]]}.",
+        "Write domain://tenant/namespace/topic.",
+    )
+    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    least = np.fromiter(map(len, starts), np.int64, len(starts))[2 * space + ~persistent]
+    found.rows(
+        "topics",
+        (lengths == least) | (lengths > MAX_NAME_LENGTH),
+        lambda row: f"{name(row)} has an empty or endless local name.",
+        f"Write domain://tenant/namespace/topic, at most {MAX_NAME_LENGTH} bytes.",
+    )
+    _hashes(snapshot, names, name, found)
+    _repeated(topics, names, name, found)
 
 
-def _repeated_topics(names: pa.Array, hashes: Int64Array, found: _Findings) -> None:
-    """Names are compared only where hashes are equal, which is rare."""
-    order = np.argsort(hashes, kind="stable")
-    same = hashes[order][1:] == hashes[order][:-1]
-    rows = order[np.union1d(np.flatnonzero(same), np.flatnonzero(same) + 1)]
-    first: dict[str, int] = {}
-    for row in np.sort(rows).tolist():
-        name = names[row].as_py()
-        if first.setdefault(name, row) != row:
-            found.add("topics", row + 1, f"'{name}' is listed again (first in row {first[name] + 1}).", "Keep one row.")
+def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], found: _Findings) -> None:
+    topics, bundles = snapshot.topics, snapshot.bundles
+    hashes = np.fromiter(map(zlib.crc32, names), dtype=np.uint32, count=len(names))
+    if found.rows(
+        "topics",
+        topics.hash != hashes,
+        lambda row: f"The hash of {name(row)} is 0x{hashes[row]:08x}, not 0x{topics.hash[row]:08x}.",
+        "Leave out the hash; it follows from the name.",
+    ):
+        return
+
+    def outside(row: int) -> str:
+        bundle = _bundle(snapshot, int(topics.bundle[row]))
+        return f"{name(row)} has hash 0x{hashes[row]:08x}, outside its bundle {bundle}."
+
+    found.rows(
+        "topics",
+        (hashes < bundles.low[topics.bundle]) | ((hashes >= bundles.high[topics.bundle]) & (hashes != FULL_HIGH)),
+        outside,
+        "Leave out the bundle; it follows from the name.",
+    )
+    found.rows(
+        "topics",
+        hashes == FULL_HIGH,
+        lambda row: f"{name(row)} has hash 0xffffffff, for which Pulsar finds no bundle.",
+        "Leave the topic out.",
+    )
+
+
+def _repeated(topics: TopicTable, names: list[bytes], name: Callable[[int], str], found: _Findings) -> None:
+    order = np.argsort(topics.hash, kind="stable")
+    ordered = topics.hash[order]
+    twins = np.flatnonzero(ordered[1:] == ordered[:-1])
+    first: dict[bytes, int] = {}
+    again: dict[int, int] = {}
+    for at in np.union1d(twins, twins + 1).tolist():
+        row = int(order[at])
+        if first.setdefault(names[row], row) != row:
+            again[row] = first[names[row]]
+    found.rows(
+        "topics",
+        np.array(sorted(again), dtype=np.int64),
+        lambda row: f"{name(row)} is listed twice, first in row {again[row] + 1}.",
+        "Keep one of the two rows.",
+    )
