@@ -170,7 +170,7 @@ class Line:
 
     Attributes:
         label: What it is, such as `average` or `average + threshold`.
-        value: In the unit of the scores (1.0 = 100 %).
+        value: In the unit of the scores.
     """
 
     label: str
@@ -187,11 +187,12 @@ class SheddingDecision:
     Attributes:
         moves: Bundles to unload, in the strategy's order.
         reasons: Why everything examined moved or stayed; every broker of the snapshot is the subject of at least one.
-        scores: The score that the strategy compares, for each broker of the snapshot (1.0 = 100 %); NaN where none.
+        scores: The score that the strategy compares, for each broker of the snapshot, in `score_unit`; NaN where none.
         lines: What the scores are compared with.
         measures: Further numbers by name, such as `average`, `std`, `required_bytes_per_s`.
         counters: Pulsar's own unload counters that move, by `Result/Reason` (extensible load manager).
         notes: What else the user should know: arbitrary ties, settings without effect.
+        score_unit: `fraction` (1.0 = 100 %) or `msg/s`.
     """
 
     moves: tuple[Move, ...]
@@ -201,6 +202,7 @@ class SheddingDecision:
     measures: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     counters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
+    score_unit: str = "fraction"
 
     def unload(self) -> dict[str, list[str]]:
         """Return the moves as Pulsar's own answer: broker to bundles in the order chosen."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.model.hashing import hash_map_order, java_string_hashes
+from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.model.ranges import bundle_name
 from planner.model.settings import Settings
 
@@ -396,6 +397,23 @@ class Snapshot:
         return frozen(rank)
 
     @cached_property
+    def shedding_rank(self) -> Int64Array:
+        """Place of each bundle in the map that modular shedders walk (`LoadData.getBundleDataForLoadShedding`).
+
+        The map holds the bundles that the leader keeps averages of, without those of heartbeat and SLA namespaces; -1
+        for a bundle that is not in it. Shape (bundles,).
+        """
+        internal = np.array([is_heartbeat_or_sla_namespace(n) for n in self.namespaces] or [False])
+        inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
+        hashes = java_string_hashes(self.bundle_names)
+        every = np.flatnonzero(self.bundles.has_data)
+        visited = every[hash_map_order(hashes[every], concurrent=True)]
+        kept = visited[np.isin(visited, inside, assume_unique=True)]
+        rank = np.full(len(self.bundles), -1, dtype=np.int64)
+        rank[kept[hash_map_order(hashes[kept])]] = np.arange(len(kept))
+        return frozen(rank)
+
+    @cached_property
     def _owned(self) -> tuple[Int64Array, Int64Array]:
         order = np.argsort(self.bundles.owner, kind="stable")
         starts = np.searchsorted(self.bundles.owner, np.arange(len(self.brokers) + 1), sorter=order)
@@ -413,7 +431,7 @@ class Snapshot:
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
         moved = replace(self, bundles=replace(self.bundles, owner=frozen(owner)))
-        for name in ("bundle_names", "bundle_position", "bundle_map_order", "bundle_map_rank"):
+        for name in ("bundle_names", "bundle_position", "bundle_map_order", "bundle_map_rank", "shedding_rank"):
             if name in self.__dict__:
                 moved.__dict__[name] = self.__dict__[name]
         return moved
