@@ -9,6 +9,7 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,8 @@ class ReasonCode:
     Attributes:
         code: Stable name, `algorithm.what`, such as `threshold.below`.
         template: English text with the fields in braces, such as `usage {usage_percent:.1f} % < {limit_percent:.1f} %`.
-            `{other}` stands for a second broker, `{broker}` and `{bundle}` for the subject.
+            `{other}` stands for a second broker, `{broker}` and `{bundle}` for the subject. Hashes may be written as
+            `0x{boundary:08x}` although the numbers compared are floats.
         acts: True when this reason moves, splits or chooses; False when it holds back.
     """
 
@@ -48,6 +50,18 @@ class ReasonCode:
         """Names of the numbers compared, in the order of their columns."""
         names = (name for _, name, _, _ in string.Formatter().parse(self.template) if name)
         return tuple(dict.fromkeys(n for n in names if n not in {"other", "broker", "bundle"}))
+
+
+class _Sentence(string.Formatter):
+    """Writes hashes in hexadecimal even when they travelled as floats, which hold 32 bits exactly."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, float) and format_spec.endswith("x"):
+            value = int(value)
+        return str(super().format_field(value, format_spec))
+
+
+_SENTENCE = _Sentence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +85,12 @@ class Reason:
     @property
     def text(self) -> str:
         """The reason as one English sentence part."""
-        return self.code.template.format(
-            **self.values, other=self.other or "?", broker=self.broker or "?", bundle=self.bundle or "?"
+        return _SENTENCE.format(
+            self.code.template,
+            **self.values,
+            other=self.other or "?",
+            broker=self.broker or "?",
+            bundle=self.bundle or "?",
         )
 
 

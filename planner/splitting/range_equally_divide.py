@@ -1,0 +1,31 @@
+"""range_equally_divide: cuts a bundle in the middle of its range, whatever its topics.
+
+Mirrors `RangeEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
+"""
+
+from planner.model.decisions import Reason, ReasonCode
+from planner.model.settings import Settings
+from planner.splitting.protocol import SplitAnswer, SplitRequest
+
+__all__ = ["ALGORITHM", "RangeEquallyDivide"]
+
+_MIDDLE = ReasonCode("range_equally_divide.middle", "the middle of the range, whatever topics there are", acts=True)
+
+
+class RangeEquallyDivide:
+    """See the module."""
+
+    name = "range_equally_divide"
+    java_class = "RangeEquallyDivideBundleSplitAlgorithm"
+    summary = "Cuts the range in the middle, without a look at the topics. The default."
+    settings: tuple[str, ...] = ()
+    reasons = (_MIDDLE,)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer the middle of the range; see `SplitAlgorithm`."""
+        del config
+        middle = request.low + (request.high - request.low) // 2
+        return SplitAnswer((middle,), (Reason(_MIDDLE, None, None, {}),))
+
+
+ALGORITHM = RangeEquallyDivide()

@@ -1,0 +1,46 @@
+"""topic_count_equally_divide: cuts a bundle between its two central topic hashes.
+
+Mirrors `TopicCountEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
+"""
+
+import numpy as np
+
+from planner.model.decisions import Reason, ReasonCode
+from planner.model.settings import Settings
+from planner.splitting.protocol import SplitAnswer, SplitRequest
+
+__all__ = ["ALGORITHM", "TopicCountEquallyDivide"]
+
+_MIDDLE = ReasonCode(
+    "topic_count_equally_divide.middle",
+    "half way between the central hashes {left:.0f} and {right:.0f} of {topics:.0f} topics",
+    acts=True,
+)
+_FEW = ReasonCode("topic_count_equally_divide.too_few_topics", "{topics:.0f} topics; at least two are needed")
+
+
+class TopicCountEquallyDivide:
+    """See the module."""
+
+    name = "topic_count_equally_divide"
+    java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
+    summary = "Cuts half way between the two central topics, so that both halves hold as many topics."
+    settings: tuple[str, ...] = ()
+    reasons = (_MIDDLE, _FEW)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer the middle of the central hashes; see `SplitAlgorithm`.
+
+        With equal central hashes the answer can be the lower end of the bundle, which the bundle factory then refuses.
+        """
+        del config
+        size = 0 if request.topic_hashes is None else len(request.topic_hashes)
+        if request.topic_hashes is None or size <= 1:
+            return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(size)}),))
+        hashes = np.sort(request.topic_hashes)
+        left, right = int(hashes[max(size // 2 - 1, 0)]), int(hashes[size // 2])
+        compared = {"left": float(left), "right": float(right), "topics": float(size)}
+        return SplitAnswer((left + (right - left) // 2,), (Reason(_MIDDLE, None, None, compared),))
+
+
+ALGORITHM = TopicCountEquallyDivide()
