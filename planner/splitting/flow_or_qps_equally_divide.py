@@ -1,8 +1,10 @@
 """flow_or_qps_equally_divide: cuts a bundle so that no piece exceeds the rate or bandwidth limit, if topics allow.
 
-Mirrors `FlowOrQpsEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4. The worked examples of the public Concepts page add
-hexadecimal digits as if they were decimal, omit the tolerance, and leave out the + 1 of each boundary.
+Mirrors `FlowOrQpsEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4. The worked examples of the public Concepts page
+add hexadecimal digits as if they were decimal, omit the tolerance, and leave out the + 1 of each boundary.
 """
+
+from itertools import pairwise
 
 from planner.model.decisions import Reason, ReasonCode
 from planner.model.settings import Settings
@@ -85,7 +87,7 @@ def _cuts(hashes: list[int], traffic: dict[int, tuple[float, float]], limits: tu
     rate, throughput = traffic[hashes[0]]
     found: list[int] = []
     reasons: list[Reason] = []
-    for left, right in zip(hashes, hashes[1:], strict=False):
+    for left, right in pairwise(hashes):
         next_rate, next_throughput = traffic[right]
         rate, throughput = rate + next_rate, throughput + next_throughput
         if rate > rate_limit or throughput > throughput_limit:

@@ -40,5 +40,5 @@ def split_algorithm(name: str) -> SplitAlgorithm:
 
 
 def default_split_algorithm(name: str) -> SplitAlgorithm:
-    """Return what Pulsar uses for the value of `defaultNamespaceBundleSplitAlgorithm`: range_equally_divide if unknown."""
+    """Return what Pulsar uses for `defaultNamespaceBundleSplitAlgorithm`: range_equally_divide when it is unknown."""
     return next((a for a in SPLIT_ALGORITHMS if a.name == name), range_equally_divide.ALGORITHM)

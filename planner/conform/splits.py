@@ -1,0 +1,81 @@
+"""Answers vectors about split algorithms."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from planner.conform.load_data import Json
+from planner.model.errors import PulsarError
+from planner.model.hashing import full_topic_name, topic_hash
+from planner.model.ranges import format_range, parse_bundle
+from planner.model.settings import Settings
+from planner.splitting.factory import apply_split
+from planner.splitting.protocol import SplitRequest
+from planner.splitting.registry import split_algorithm
+
+__all__ = ["ANSWERS", "bundle_split", "split_request_of"]
+
+
+def split_request_of(
+    bundle: tuple[int, int], topics: list[str] | None, stats: Mapping[str, Json], **extra: Any
+) -> SplitRequest:
+    """Build the request for a bundle whose topics and statistics a vector lists.
+
+    Args:
+        bundle: Range of the bundle.
+        topics: Full topic names, or None when they could not be listed.
+        stats: `traffic` of each topic that has some, by name.
+        extra: Further fields of the request.
+    """
+    listed = topics or []
+    rows = [stats.get(t) or {} for t in listed]
+    return SplitRequest(
+        low=bundle[0],
+        high=bundle[1],
+        topic_hashes=None if topics is None else np.array([topic_hash(t) for t in listed], dtype=np.int64),
+        has_stats=np.array([t in stats for t in listed], dtype=np.bool_),
+        msg_rate_per_s=np.array([r.get("msgRateIn", 0.0) + r.get("msgRateOut", 0.0) for r in rows], dtype=np.float64),
+        throughput_bytes_per_s=np.array(
+            [r.get("msgThroughputIn", 0.0) + r.get("msgThroughputOut", 0.0) for r in rows], dtype=np.float64
+        ),
+        **extra,
+    )
+
+
+def bundle_split(vector: Json) -> Json:
+    """Answer a `bundle_split` vector."""
+    given = vector["input"]
+    _, low, high = parse_bundle(given["bundle"])
+    names = None if given.get("topics") is None else [full_topic_name(t) for t in given["topics"]]
+    stats = {full_topic_name(t): s for t, s in (given.get("topicStats") or {}).items()}
+    positions = given.get("positions")
+    request = split_request_of(
+        (low, high),
+        names,
+        stats,
+        positions=None if positions is None else tuple(_hash(p) for p in positions),
+        force=bool(given.get("force", False)),
+    )
+    answer: dict[str, Any] = {"topicHashes": {t: topic_hash(t) for t in names or ()}}
+    try:
+        cuts = split_algorithm(given["algorithm"]).boundaries(request, Settings(vector.get("config"))).boundaries
+    except PulsarError as error:
+        return {**answer, "error": error.exception}
+    answer["splitBoundaries"] = None if cuts is None else list(cuts)
+    if not cuts:
+        return answer
+    try:
+        result = apply_split([_hash(b) for b in given["namespaceBoundaries"]], (low, high), cuts)
+    except PulsarError as error:
+        return {**answer, "splitError": error.exception}
+    answer["newBundles"] = [format_range(*child) for child in result.children]
+    answer["namespaceBoundariesAfter"] = [f"0x{b:08x}" for b in result.boundaries]
+    return answer
+
+
+def _hash(value: int | str) -> int:
+    return int(value, 16) if isinstance(value, str) else value
+
+
+ANSWERS: Mapping[str, Callable[[Json], Json]] = {"bundle_split": bundle_split}

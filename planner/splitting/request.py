@@ -1,0 +1,40 @@
+"""What a split algorithm is asked about a bundle of a snapshot."""
+
+import numpy as np
+
+from planner.model.snapshot import Snapshot
+from planner.splitting.protocol import SplitRequest
+
+__all__ = ["namespace_boundaries", "split_request"]
+
+
+def split_request(
+    snapshot: Snapshot, bundle: int, *, positions: tuple[int, ...] | None = None, force: bool = False
+) -> SplitRequest:
+    """Return the request for a bundle, with the topics that the snapshot lists in it.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Position of the bundle.
+        positions: Boundaries asked for.
+        force: Cut even when there are fewer than two topics.
+    """
+    table = snapshot.topics
+    rows = table.of_bundle(bundle)
+    return SplitRequest(
+        low=int(snapshot.bundles.low[bundle]),
+        high=int(snapshot.bundles.high[bundle]),
+        topic_hashes=table.hash[rows].astype(np.int64),
+        has_stats=table.has_stats[rows],
+        msg_rate_per_s=table.msg_rate_in_per_s[rows] + table.msg_rate_out_per_s[rows],
+        throughput_bytes_per_s=table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows],
+        positions=positions,
+        force=force,
+    )
+
+
+def namespace_boundaries(snapshot: Snapshot, namespace: int) -> tuple[int, ...]:
+    """Return the boundaries of a namespace, ascending."""
+    rows = np.flatnonzero(snapshot.bundles.namespace == namespace)
+    edges = np.union1d(snapshot.bundles.low[rows], snapshot.bundles.high[rows])
+    return tuple(edges.tolist())
