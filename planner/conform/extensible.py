@@ -5,18 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from planner.conform.load_data import Json, snapshot_of_load_data
 from planner.model import broker_load
 from planner.model.broker_load import BrokerLoadData
 from planner.model.errors import VectorError
+from planner.model.hashing import topic_hashes
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
-from planner.model.snapshot import BrokerTable, LoadManager, Snapshot
+from planner.model.snapshot import BrokerTable, LoadManager, Snapshot, TopicTable, make_topics
 from planner.model.top_bundles import top_bundles
 from planner.placement import least_resource_usage_extensible, round_robin_extensible
 from planner.placement.protocol import Placement
 from planner.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
+from planner.splitting import automatic_extensible
+from planner.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
 
 __all__ = ["ANSWERS", "placement_answer"]
 
@@ -158,6 +162,67 @@ def _shedder_transfer(vector: Json) -> Json:
     return {"steps": answers}
 
 
+def _topic_table(step: Json, snapshot: Snapshot) -> TopicTable:
+    stats: Mapping[str, Json] = step.get("topicStats") or {}
+    position = snapshot.bundle_position
+    rows = [
+        (position[bundle], name)
+        for bundle, names in (step.get("bundleTopics") or {}).items()
+        if bundle in position
+        for name in names
+    ]
+    names = [name for _, name in rows]
+
+    def column(key: str) -> list[float]:
+        return [stats.get(name, {}).get(key, 0.0) for name in names]
+
+    return make_topics(
+        topic_hashes([name.encode() for name in names]),
+        name=pa.array(names, type=pa.large_string()),
+        bundle=[bundle for bundle, _ in rows],
+        has_stats=[name in stats for name in names],
+        msg_rate_in_per_s=column("msgRateIn"),
+        msg_rate_out_per_s=column("msgRateOut"),
+        msg_throughput_in_bytes_per_s=column("msgThroughputIn"),
+        msg_throughput_out_bytes_per_s=column("msgThroughputOut"),
+    )
+
+
+def _auto_split_extensible(vector: Json) -> Json:
+    config, state = Settings(vector["config"]), AutoSplitState()
+    answers = []
+    for step in vector["input"]["steps"]:
+        snapshot = _snapshot({"brokers": {"broker": {"lastStats": step["bundleStats"]}}}, config)
+        snapshot = replace(snapshot, topics=_topic_table(step, snapshot))
+        counts = step["namespaceBundleCounts"]
+        visit = Visit(
+            broker=0,
+            bundles=np.arange(len(snapshot.bundles)),
+            owned=np.array([name not in step["notOwned"] for name in snapshot.bundle_names], dtype=bool),
+            bundle_counts=np.array([counts.get(name, 0) for name in snapshot.namespaces], dtype=np.int64),
+            splitting=tuple(step["splitting"]),
+        )
+        state, decision = automatic_extensible.decide(snapshot, visit, state, config)
+        answers.append(
+            {
+                "decisions": sorted(
+                    (
+                        {
+                            "bundle": order.bundle,
+                            "reason": SPLIT_REASONS[order.reason.code],
+                            "children": [child.rpartition("/")[2] for child in order.children],
+                        }
+                        for order in decision.splits
+                    ),
+                    key=lambda found: str(found["bundle"]),
+                ),
+                "splitConditionHitCounts": dict(state.hit_counts),
+                "failures": decision.counters.get("Failure/Unknown", 0),
+            }
+        )
+    return {"steps": answers}
+
+
 _PLACEMENTS: Mapping[str, Placement] = {
     "extensions.LeastResourceUsageWithWeight": least_resource_usage_extensible.PLACEMENT,
     "RoundRobinBrokerSelectionStrategy": round_robin_extensible.PLACEMENT,
@@ -199,5 +264,6 @@ ANSWERS: dict[str, Callable[[Json], Json]] = {
     "broker_load_data": _broker_load_data,
     "top_k_bundles": _top_k_bundles,
     "shedder_transfer": _shedder_transfer,
+    "auto_split_extensible": _auto_split_extensible,
 }
 """What the planner answers to a vector, by kind."""
