@@ -1,54 +1,157 @@
-"""Zips: read without trust, written plainly."""
+"""Zips: read without trust, written plainly. Nothing is ever unpacked to disk."""
 
 import io
 import stat
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-from planner.formats.folder import parts_of_snapshot
+from planner.formats.folder import MAX_UNPACKED_BYTES, parts_of_snapshot
 from planner.model.errors import FormatError
 from planner.model.snapshot import Snapshot
 
-__all__ = ["MAX_UNPACKED_BYTES", "read_zip", "write_zip"]
+__all__ = ["read_zip", "write_zip"]
 
-MAX_UNPACKED_BYTES = 2 << 30
-"""What a zip may unpack to."""
-
-_MAX_MEMBERS = 5_000
+_MAX_MEMBERS = 50_000
+_MAX_DIRECTORY_BYTES = 16 << 20
 _MAX_RATIO = 200
 _RATIO_FREE_BYTES = 16 << 20
 _CHUNK = 1 << 20
-_MIB = 1 << 20
+_END = struct.Struct("<4s4H2LH")
+_END_SIGNATURE = b"PK\x05\x06"
+_ZIP64_SIGNATURE = b"PK\x06\x07"
+_ZIP64_LOCATOR_BYTES = 20
+_MAX_COMMENT_BYTES = 0xFFFF
+_PLAIN = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_LEFT_BY_SYSTEMS = {".DS_Store", "Thumbs.db", "desktop.ini"}
+_AGAIN = "Make the zip again from the files of the snapshot or capture."
 
 
 def write_zip(snapshot: Snapshot, target: BinaryIO) -> None:
-    """Write a snapshot folder as a zip; the same snapshot gives the same bytes."""
+    """Write the files of a snapshot folder as a zip; the same snapshot gives the same bytes.
+
+    Args:
+        snapshot: A validated snapshot.
+        target: Where to; need not be seekable.
+    """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, data in parts_of_snapshot(snapshot).items():
             archive.writestr(zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0)), data)
 
 
-def _refuse(what: str, file: str, remedy: str = "Make the zip again from the snapshot's own files.") -> FormatError:
+def read_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Mapping[str, bytes]:
+    """Return the files of the one folder of a zip that holds a mark, or the only file of a zip without one.
+
+    Refused are: names that lead out of the zip, links, encryption, rare compressions, repeated names, zips in zips, too
+    many members, and more bytes than `MAX_UNPACKED_BYTES` or than 200 times the packed ones - counted while unpacking,
+    whatever the zip claims.
+
+    Args:
+        source: The zip, seekable.
+        file: Its name, for the messages.
+        marks: Names of which one is in the folder looked for, such as `manifest.json`.
+
+    Raises:
+        FormatError: It is refused, cut off, or no zip, or holds no such folder or several.
+    """
+    _check_directory(source, file)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = _members(archive, file)
+            folder = _folder(members, file, marks)
+            files: dict[str, bytes] = {}
+            room = MAX_UNPACKED_BYTES
+            for path, info in members.items():
+                if path.parent == folder:
+                    files[path.name] = _unpack(archive, info, room, file)
+                    room -= len(files[path.name])
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
+        raise FormatError(
+            f"This is no whole zip: {str(error)[:200].rstrip('.') or 'it ends too early'}.",
+            where=file,
+            remedy="Part of it may be missing or damaged; copy or upload it again.",
+        ) from error
+    return files
+
+
+def _refuse(what: str, file: str, remedy: str = _AGAIN) -> FormatError:
     return FormatError(what, where=file, remedy=remedy)
 
 
-def _safe_name(info: zipfile.ZipInfo, file: str) -> str:
+def _check_directory(source: BinaryIO, file: str) -> None:
+    """Refuse an endless table of contents before it is read into memory."""
+    size = source.seek(0, io.SEEK_END)
+    source.seek(max(0, size - _MAX_COMMENT_BYTES - _END.size - _ZIP64_LOCATOR_BYTES))
+    tail = source.read()
+    at = tail.rfind(_END_SIGNATURE)
+    if at < 0 or len(tail) < at + _END.size:
+        raise _refuse(
+            "This is no whole zip: its table of contents is missing.",
+            file,
+            "Part of it may be missing; copy or upload it again.",
+        )
+    _, _, _, _, members, directory_bytes, _, _ = _END.unpack_from(tail, at)
+    if tail[: at - _ZIP64_LOCATOR_BYTES + 4].endswith(_ZIP64_SIGNATURE) and at >= _ZIP64_LOCATOR_BYTES:
+        raise _refuse("The zip is of the kind for more than 4 GiB or 65,535 members.", file)
+    if members > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
+        raise _refuse(f"The zip has {members:,} members or long names; at most {_MAX_MEMBERS:,} can be loaded.", file)
+
+
+def _check_name(info: zipfile.ZipInfo, path: PurePosixPath, shown: str, file: str) -> None:
     name = info.filename
-    path = PurePosixPath(name)
-    windows = "\\" in name or ":" in name.split("/", maxsplit=1)[0]
-    if path.is_absolute() or ".." in path.parts or "\0" in name or windows or not path.parts:
-        raise _refuse(f"The member '{name[:80]}' points outside the zip.", file)
-    if stat.S_ISLNK(info.external_attr >> 16):
-        raise _refuse(f"The member '{name[:80]}' is a link.", file)
-    if info.flag_bits & 0x1:
-        raise _refuse(f"The member '{name[:80]}' is encrypted.", file, "Make the zip without a password.")
-    return str(path)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name.split("/", maxsplit=1)[0]:
+        raise _refuse(f"{shown} leads out of the zip.", file)
+    if not path.parts or not name.isprintable() or not info.orig_filename.isprintable():
+        raise _refuse(f"{shown} has no proper name.", file)
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, file: str) -> bytes:
+def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile.ZipInfo]:
+    """Return the files of a zip by their path, each of which stays inside."""
+    found: dict[PurePosixPath, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        path = PurePosixPath(info.filename)
+        shown = f"The member '{''.join(c if c.isprintable() else '?' for c in info.filename[:80])}'"
+        _check_name(info, path, shown, file)
+        if info.is_dir() or "__MACOSX" in path.parts or path.name in _LEFT_BY_SYSTEMS:
+            continue
+        if stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG}:
+            raise _refuse(f"{shown} is a link or a device, not a file.", file)
+        if info.flag_bits & 0x1:
+            raise _refuse(f"{shown} is encrypted.", file, "Make the zip without a password.")
+        if info.compress_type not in _PLAIN:
+            raise _refuse(f"{shown} is compressed in a rare way.", file, "Make the zip with the deflate method.")
+        if path in found:
+            raise _refuse(f"{shown} occurs twice.", file)
+        found[path] = info
+    if len(found) > _MAX_MEMBERS:
+        raise _refuse(f"The zip has {len(found):,} members; at most {_MAX_MEMBERS:,} can be loaded.", file)
+    if not found:
+        raise _refuse("The zip is empty.", file)
+    return found
+
+
+def _folder(members: Mapping[PurePosixPath, zipfile.ZipInfo], file: str, marks: Sequence[str]) -> PurePosixPath:
+    """Return the outermost folder with a mark."""
+    folders = {path.parent for path in members if path.name in marks}
+    if not folders and len(members) == 1:
+        path = next(iter(members))
+        if path.suffix == ".zip":
+            raise _refuse("The zip holds another zip.", file, "Unpack the outer one, and give the inner one.")
+        return path.parent
+    if not folders:
+        return PurePosixPath()
+    depth = min(len(folder.parts) for folder in folders)
+    outermost = sorted(folder for folder in folders if len(folder.parts) == depth)
+    if len(outermost) > 1:
+        names = ", ".join(f"'{folder}'" for folder in outermost[:3])
+        raise _refuse(f"The zip holds {len(outermost)} snapshots or captures: {names}.", file, "Zip one of them.")
+    return outermost[0]
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, file: str) -> bytes:
     sink = io.BytesIO()
     with archive.open(info) as source:
         while chunk := source.read(_CHUNK):
@@ -56,51 +159,10 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, fil
             size = sink.tell()
             if size > room:
                 raise _refuse(
-                    f"It unpacks to more than {MAX_UNPACKED_BYTES // _MIB} MiB.", file, "Capture less at once."
+                    f"The zip unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.",
+                    file,
+                    "Capture fewer namespaces, or leave out the topics.",
                 )
             if size > _RATIO_FREE_BYTES and size > _MAX_RATIO * max(1, info.compress_size):
-                raise _refuse(f"The member '{info.filename[:80]}' is a zip bomb.", file)
+                raise _refuse(f"The member '{info.filename[:80]}' unpacks to over {_MAX_RATIO} times its size.", file)
     return sink.getvalue()
-
-
-def read_zip(source: BinaryIO, file: str) -> Mapping[str, bytes]:
-    """Return the files of a zip by their path, without a folder that all of them share.
-
-    Refused: names that leave the zip, links, encryption, repeated names, thousands of members, and more bytes than
-    `MAX_UNPACKED_BYTES` or than 200 times the packed ones.
-
-    Args:
-        source: The zip, seekable.
-        file: Its name, for the messages.
-
-    Raises:
-        FormatError: It is refused, or cut off, or no zip.
-    """
-    try:
-        with zipfile.ZipFile(source) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir()]
-            if len(members) > _MAX_MEMBERS:
-                raise _refuse(f"It has {len(members)} members; at most {_MAX_MEMBERS} load.", file)
-            files: dict[str, bytes] = {}
-            room = MAX_UNPACKED_BYTES
-            for info in members:
-                name = _safe_name(info, file)
-                if name in files:
-                    raise _refuse(f"The member '{name[:80]}' occurs twice.", file)
-                files[name] = _read_member(archive, info, room, file)
-                room -= len(files[name])
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
-        raise FormatError(
-            f"Not a whole zip: {str(error)[:200]}.", where=file, remedy="The file may be cut off; upload it again."
-        ) from error
-    if not files:
-        raise _refuse("The zip is empty.", file)
-    return _without_shared_folder(files)
-
-
-def _without_shared_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    tops = {PurePosixPath(name).parts[0] for name in files}
-    if len(tops) == 1 and all("/" in name for name in files):
-        cut = len(next(iter(tops))) + 1
-        return {name[cut:]: data for name, data in files.items()}
-    return files

@@ -1,15 +1,24 @@
 """The JSON document: one file that a person can read and edit, for small clusters.
 
-Brokers, bundles and topics are objects keyed by their names; a value at its default is left out. The other fields are
-the columns of the tables, so that the document, the Parquet files and the database say the same words.
+It says what the tables say, in their words: every key is the name of a column, with its unit. Only these differ:
+
+- a bundle has `namespace` and `range` (`0x00000000_0x40000000`), and its `owner` is a broker id;
+- usage and limit of a resource stand together, as in `"cpu_percent": {"usage": 120, "limit": 400}`;
+- averages stand together, as in `"short_term": {"samples": 10, "msg_rate_in_per_s": 5}`;
+- hash and bundle of a topic follow from its name and are not written.
+
+What is at its default is left out. Topics may be left out altogether.
 """
 
+import difflib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from planner.formats.encoding import (
@@ -19,14 +28,14 @@ from planner.formats.encoding import (
     read_info,
     read_policies,
     read_settings,
+    settings_to_json,
 )
 from planner.formats.tables import bundle_of_topics
-from planner.formats.validate import validate
+from planner.formats.validate import TABLES, validate
 from planner.model.errors import FormatError, SnapshotError, Violation
 from planner.model.hashing import topic_hashes
-from planner.model.ranges import parse_bundle
+from planner.model.ranges import format_range, parse_range
 from planner.model.snapshot import (
-    BrokerTable,
     BundleTable,
     ColumnInfo,
     Snapshot,
@@ -40,62 +49,21 @@ from planner.model.snapshot import (
 __all__ = ["FORMAT", "snapshot_of_document", "write_document"]
 
 FORMAT = "pulsar-bundle-planner document"
+"""What the field `format` of a document says."""
+
 _VERSION = 1
-_FIELDS = {"format", "version", "info", "settings", "policies", "brokers", "bundles", "topics"}
-_KEYS = {"namespace", "low", "high", "owner"}
+_FIELDS = ("format", "version", "info", "settings", "policies", *TABLES)
+_LISTED = 100
+_SHOWN = 80
 
-
-def _cells(table: BrokerTable | BundleTable | TopicTable, kind: type, skip: set[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{} for _ in range(len(table))]
-    for info in column_info(kind):
-        if info.name in skip:
-            continue
-        values = getattr(table, info.name)
-        for row, value in zip(rows, values if isinstance(values, tuple) else values.tolist(), strict=True):
-            unknown = isinstance(value, float) and math.isnan(value)
-            if not unknown and value != info.default:
-                row[info.name] = value
-    return rows
-
-
-def write_document(snapshot: Snapshot) -> str:
-    """Return a snapshot as a JSON document; values at their default are left out."""
-    brokers = _cells(snapshot.brokers, BrokerTable, {"name"})
-    bundles = _cells(snapshot.bundles, BundleTable, _KEYS)
-    for row, owner in zip(bundles, snapshot.bundles.owner.tolist(), strict=True):
-        if owner >= 0:
-            row["owner"] = snapshot.brokers.name[owner]
-    topics = _cells(snapshot.topics, TopicTable, {"name", "hash", "bundle"})
-    names = {
-        "brokers": snapshot.brokers.name,
-        "bundles": snapshot.bundle_names,
-        "topics": snapshot.topics.name.to_pylist(),
+_OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "brokers": {"name": "name"},
+        "bundles": {"namespace": "namespace", "low": "range", "high": "range", "owner": "owner"},
+        "topics": {"name": "name", "hash": "", "bundle": ""},
     }
-    parts = {"brokers": brokers, "bundles": bundles, "topics": topics}
-    head = {
-        "format": FORMAT,
-        "version": _VERSION,
-        "info": info_to_json(snapshot.info),
-        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in snapshot.settings.overrides.items()},
-        "policies": policies_to_json(snapshot.policies),
-    }
-    return "".join(_lines(head, {p: dict(zip(names[p], rows, strict=True)) for p, rows in parts.items() if rows}))
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _lines(head: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the document with one line for each broker, bundle and topic."""
-    yield "{\n"
-    yield ",\n".join(f" {_dump(k)}: {_dump(v)}" for k, v in head.items())
-    for part, rows in parts.items():
-        yield f",\n {_dump(part)}: {{\n"
-        yield ",\n".join(f"  {_dump(name)}: {_dump(row)}" for name, row in rows.items())
-        yield "\n }"
-    yield "\n}\n"
-
+)
+"""Columns that are not written as they are, and the key that stands for them."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -104,75 +72,228 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "bool": (bool,),
     "id": (int,),
 }
+_BITS = {"int": 63, "id": 31}
+_KINDS = {
+    "text": "text",
+    "float": "finite number",
+    "int": "whole number",
+    "bool": "true or false",
+    "id": "whole number",
+}
 
 
-def _read_cell(value: Any, info: ColumnInfo, where: tuple[str, int]) -> Any:
-    right = isinstance(value, _TYPES[info.kind]) and (info.kind == "bool" or not isinstance(value, bool))
-    if right and info.kind in {"int", "id"} and abs(value) >= (1 << 53 if info.kind == "int" else 1 << 31):
-        right = False
-    if right and info.kind == "float":
-        try:
-            right = math.isfinite(float(value))
-        except OverflowError:
-            right = False
-    if not right:
-        remedy = f"Give a value of type {'number' if info.kind == 'float' else info.kind}."
-        raise SnapshotError([Violation(where[0], where[1], f"'{info.name}' is {str(value)[:60]!r}.", remedy)])
-    return value
+@lru_cache(maxsize=3)
+def _layout(part: str) -> Mapping[tuple[str, ...], ColumnInfo]:
+    """Return the columns of a part by where they stand in a row: `(key,)` or `(group, key)`."""
+    infos = {info.name: info for info in column_info(TABLES[part]) if info.name not in _OTHERWISE[part]}
+    return MappingProxyType({_place(name, infos): info for name, info in infos.items()})
 
 
-def _rows(value: Any, part: str, kind: type, skip: set[str], file: str) -> tuple[list[str], dict[str, list[Any]]]:
-    """Return names, and the columns that occur in any row."""
-    place = f"{file}: {part}"
-    if not isinstance(value, dict):
-        raise FormatError(f"'{part}' is not an object of names and values.", where=file, remedy='Write {"name": {…}}.')
-    infos = {info.name: info for info in column_info(kind) if info.name not in skip}
-    used: dict[str, list[Any]] = {}
-    for number, (name, row) in enumerate(value.items(), start=1):
-        if not isinstance(row, dict):
-            raise SnapshotError([Violation(place, number, f"'{name[:80]}' is not an object.", "Write {…}.")])
-        for key, cell in row.items():
-            if key not in infos:
-                remedy = "Remove it, or see the format page for the names."
-                raise SnapshotError([Violation(place, number, f"The field '{key[:80]}' is unknown.", remedy)])
-            column = used.setdefault(key, [infos[key].default] * len(value))
-            column[number - 1] = _read_cell(cell, infos[key], (place, number))
-    return list(value), used
+def _place(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    for this, other in (("usage", "limit"), ("limit", "usage")):
+        if f"_{this}_" in name and name.replace(f"_{this}_", f"_{other}_") in names:
+            return name.replace(f"_{this}_", "_"), this
+    for group in ("short_term", "long_term"):
+        if name.startswith(f"{group}_"):
+            return group, name.removeprefix(f"{group}_")
+    return (name,)
 
 
-def _read_bundles(value: Any, brokers: BrokerTable, file: str) -> tuple[BundleTable, tuple[str, ...]]:
-    place = f"{file}: bundles"
-    owners: dict[str, Any] = {}
-    if isinstance(value, dict):
-        owners = {n: row["owner"] for n, row in value.items() if isinstance(row, dict) and "owner" in row}
-        value = {
-            n: {k: v for k, v in row.items() if k != "owner"} if isinstance(row, dict) else row
-            for n, row in value.items()
-        }
-    names, columns = _rows(value, "bundles", BundleTable, _KEYS, file)
-    parsed = [parse_bundle(name, f"{place}, row {row}") for row, name in enumerate(names, start=1)]
-    namespaces = tuple(dict.fromkeys(namespace for namespace, _, _ in parsed))
-    position = {namespace: i for i, namespace in enumerate(namespaces)}
-    unknown = [
-        Violation(
-            place,
-            row,
-            f"The owner {str(owners[n])[:80]!r} is not one of the brokers.",
-            "Add that broker or correct it.",
+def _rows_of(snapshot: Snapshot, part: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a part as they are written."""
+    table = getattr(snapshot, part)
+    layout = _layout(part)
+    columns = [getattr(table, info.name) for info in layout.values()]
+    values = [c if isinstance(c, tuple) else c.tolist() for c in columns]
+    for row, names in enumerate(_names_of(snapshot, part)):
+        made: dict[str, Any] = dict(names)
+        for (place, info), column in zip(layout.items(), values, strict=True):
+            value = column[row]
+            if value == info.default or (isinstance(value, float) and math.isnan(value)):
+                continue
+            home = made if len(place) == 1 else made.setdefault(place[0], {})
+            home[place[-1]] = value
+        yield made
+
+
+def _names_of(snapshot: Snapshot, part: str) -> Iterator[dict[str, str]]:
+    if part == "brokers":
+        yield from ({"name": name} for name in snapshot.brokers.name)
+    elif part == "topics":
+        yield from ({"name": name} for name in snapshot.topics.name.to_pylist())
+    else:
+        table = snapshot.bundles
+        rows = zip(table.namespace.tolist(), table.low.tolist(), table.high.tolist(), table.owner.tolist(), strict=True)
+        for namespace, low, high, owner in rows:
+            names = {"namespace": snapshot.namespaces[namespace], "range": format_range(low, high)}
+            yield names | ({"owner": snapshot.brokers.name[owner]} if owner >= 0 else {})
+
+
+def write_document(snapshot: Snapshot) -> str:
+    """Return a snapshot as a JSON document, one line for each broker, bundle and topic.
+
+    Args:
+        snapshot: A validated snapshot.
+    """
+    head = {
+        "format": FORMAT,
+        "version": _VERSION,
+        "info": info_to_json(snapshot.info),
+        "settings": settings_to_json(snapshot.settings),
+        "policies": policies_to_json(snapshot.policies),
+    }
+    pieces = [f" {_dump(key)}: {_dump(value, indent=1)}" for key, value in head.items() if value]
+    for part in TABLES:
+        lines = ",\n".join(f"  {_dump(row)}" for row in _rows_of(snapshot, part))
+        if lines or part != "topics":
+            pieces.append(f' "{part}": [\n{lines}\n ]')
+    return "{\n" + ",\n".join(pieces) + "\n}\n"
+
+
+def _dump(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).replace("\n", "\n ")
+
+
+@dataclass
+class _Sheet:
+    """The rows of a part while they are read.
+
+    Attributes:
+        part: Name of the part.
+        file: Section of the document, for the messages.
+        names: Values of the keys that stand for other columns, by key.
+        columns: Values of the columns that occur in any row.
+        found: What is wrong.
+        total: How much is.
+    """
+
+    part: str
+    file: str
+    names: dict[str, list[Any]] = field(default_factory=dict)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    found: list[Violation] = field(default_factory=list)
+    total: int = 0
+
+    def refuse(self, row: int, what: str, remedy: str) -> None:
+        """Remember what is wrong in a row, counted from 0."""
+        self.total += 1
+        if len(self.found) < _LISTED:
+            self.found.append(Violation(self.file, row + 1, what, remedy))
+
+    def check(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            SnapshotError: There was something.
+        """
+        if self.found:
+            raise SnapshotError(self.found, self.total)
+
+    def read(self, rows: Any) -> None:
+        """Read all rows.
+
+        Raises:
+            FormatError: There is no list.
+            SnapshotError: A row holds what it should not.
+        """
+        if not isinstance(rows, list):
+            raise FormatError(f"'{self.part}' is not a list.", where=self.file, remedy='Write [{"…": …}, …].')
+        self.names = {key: [None] * len(rows) for key in _OTHERWISE[self.part].values() if key}
+        for number, row in enumerate(rows):
+            if isinstance(row, dict):
+                self._row(number, row, len(rows))
+            else:
+                self.refuse(number, f"{_shown(row)} is not an object.", 'Write {"…": …}.')
+        self.check()
+
+    def _row(self, number: int, row: Mapping[str, Any], size: int) -> None:
+        for key in self.names:
+            value = row.get(key)
+            self.names[key][number] = value
+            if not isinstance(value, str) and not (key == "owner" and value is None):
+                what = f"'{key}' is missing." if key not in row else f"'{key}' is {_shown(value)}."
+                self.refuse(number, what, "Give a text.")
+        groups = {place[0] for place in _layout(self.part) if len(place) > 1}
+        for key, value in row.items():
+            if key in self.names:
+                continue
+            if key not in groups:
+                self._cell(number, (key,), value, size)
+            elif isinstance(value, dict):
+                for inner, cell in value.items():
+                    self._cell(number, (key, inner), cell, size)
+            else:
+                self.refuse(number, f"'{key}' is {_shown(value)}, not an object.", f"Write {self._example(key)}.")
+
+    def _example(self, group: str) -> str:
+        return (
+            f"{{{', '.join(f'{chr(34)}{place[1]}{chr(34)}: …' for place in _layout(self.part) if place[0] == group)}}}"
         )
-        for row, n in enumerate(names, start=1)
-        if n in owners and (not isinstance(owners[n], str) or owners[n] not in brokers.position)
-    ]
-    if unknown:
-        raise SnapshotError(unknown)
-    bundles = make_bundles(
-        [low for _, low, _ in parsed],
-        high=[high for _, _, high in parsed],
-        namespace=[position[namespace] for namespace, _, _ in parsed],
-        owner=[brokers.position[owners[n]] if n in owners else -1 for n in names],
-        **columns,
-    )
-    return bundles, namespaces
+
+    def _cell(self, number: int, place: tuple[str, ...], value: Any, size: int) -> None:
+        info = _layout(self.part).get(place)
+        name = ".".join(place)[:_SHOWN]
+        if info is None:
+            known = [".".join(p) for p in _layout(self.part)] + list(self.names)
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(known)}."
+            self.refuse(number, f"The field '{name}' is unknown.", remedy)
+            return
+        if value is None and info.may_be_unknown:
+            return
+        if not _fits(value, info):
+            self.refuse(number, f"'{name}' is {_shown(value)}.", f"Give a {_KINDS[info.kind]}, or leave it out.")
+            return
+        self.columns.setdefault(info.name, [info.default] * size)[number] = value
+
+
+def _fits(value: Any, info: ColumnInfo) -> bool:
+    right = isinstance(value, _TYPES[info.kind]) and (info.kind == "bool" or not isinstance(value, bool))
+    if not right:
+        return False
+    if info.kind in _BITS:
+        return bool(-(1 << _BITS[info.kind]) <= value < 1 << _BITS[info.kind])
+    if info.kind == "float":
+        try:
+            return math.isfinite(float(value))
+        except OverflowError:
+            return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _bundles(sheet: _Sheet, owners: Mapping[str, int]) -> tuple[BundleTable, tuple[str, ...]]:
+    low, high, owner = [], [], []
+    for row, (span, name) in enumerate(zip(sheet.names["range"], sheet.names["owner"], strict=True)):
+        try:
+            bounds = parse_range(span)
+        except FormatError as error:
+            sheet.refuse(row, error.what, error.remedy)
+            bounds = (0, 0)
+        if name is not None and name not in owners:
+            sheet.refuse(
+                row, f"The owner {_shown(name)} is not one of the brokers.", "Add that broker, or correct the owner."
+            )
+        low.append(bounds[0])
+        high.append(bounds[1])
+        owner.append(-1 if name is None else owners.get(name, -1))
+    sheet.check()
+    namespaces = tuple(dict.fromkeys(sheet.names["namespace"]))
+    place = {name: i for i, name in enumerate(namespaces)}
+    spaces = [place[name] for name in sheet.names["namespace"]]
+    return make_bundles(low, high=high, namespace=spaces, owner=owner, **sheet.columns), namespaces
+
+
+def _topics(sheet: _Sheet, bundles: BundleTable, namespaces: tuple[str, ...]) -> TopicTable:
+    names = sheet.names["name"]
+    hashes = topic_hashes((name.encode() for name in names), len(names))
+    array = pa.array(names, type=pa.large_string())
+    inside = bundle_of_topics(array, hashes, bundles, namespaces)
+    return make_topics(hashes, name=array, bundle=inside, **sheet.columns)
 
 
 def snapshot_of_document(data: bytes, file: str) -> Snapshot:
@@ -185,43 +306,39 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
     Raises:
         FormatError: It is not JSON, or not a document of this format.
         SnapshotError: The content is not a cluster.
-        SettingError: A setting is unknown or out of bounds.
     """
     value = parse_json(data, file)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise FormatError(
             "This JSON is not a snapshot document.",
             where=file,
-            remedy=f'A document says "format": "{FORMAT}"; a raw capture is a folder or zip with index.json.',
+            remedy=f'A document has "format": "{FORMAT}". A single answer of Pulsar is not enough: give the whole '
+            "capture folder, zipped.",
         )
     if value.get("version") != _VERSION:
         raise FormatError(
-            f"The document has version {str(value.get('version'))[:20]}; this planner reads version {_VERSION}.",
+            f"The document has format version {_shown(value.get('version'))}; this planner reads {_VERSION}.",
             where=file,
-            remedy="Update the planner.",
+            remedy="Use the version of the planner that wrote it, or a newer one.",
         )
-    unknown = sorted(set(value) - _FIELDS)
+    unknown = [key for key in value if key not in _FIELDS]
     if unknown:
-        raise FormatError(f"The field '{unknown[0][:80]}' is unknown.", where=file, remedy="Remove it.")
-    names, columns = _rows(value.get("brokers", {}), "brokers", BrokerTable, {"name"}, file)
-    brokers = make_brokers(tuple(names), **columns)
-    bundles, namespaces = _read_bundles(value.get("bundles", {}), brokers, file)
-    topic_names, topic_columns = _rows(value.get("topics", {}), "topics", TopicTable, {"name", "hash", "bundle"}, file)
-    hashes = topic_hashes((n.encode() for n in topic_names), len(topic_names))
-    topics = make_topics(
-        hashes,
-        name=pa.array(topic_names, type=pa.large_string()),
-        bundle=bundle_of_topics(topic_names, hashes, bundles, namespaces),
-        **topic_columns,
-    )
+        raise FormatError(
+            f"The field '{unknown[0][:_SHOWN]}' is unknown.", where=file, remedy=f"There are {', '.join(_FIELDS)}."
+        )
+    sheets = {part: _Sheet(part, f"{file}: {part}") for part in TABLES}
+    for part, sheet in sheets.items():
+        sheet.read(value.get(part, []))
+    brokers = make_brokers(tuple(sheets["brokers"].names["name"]), **sheets["brokers"].columns)
+    bundles, namespaces = _bundles(sheets["bundles"], brokers.position)
     snapshot = Snapshot(
         info=read_info(value.get("info"), file),
-        settings=read_settings(value.get("settings", {}), file),
+        settings=read_settings(value.get("settings"), file),
         brokers=brokers,
         namespaces=namespaces,
         bundles=bundles,
-        topics=topics if len(topics) else make_topics(np.zeros(0, np.uint32)),
+        topics=_topics(sheets["topics"], bundles, namespaces),
         policies=read_policies(value.get("policies"), file),
     )
-    validate(snapshot, {part: f"{file}: {part}" for part in ("brokers", "bundles", "topics")})
+    validate(snapshot, {part: f"{file}: {part}" for part in ("info", "policies", *TABLES)})
     return snapshot

@@ -1,14 +1,25 @@
 """What a snapshot says beside its tables - info, settings, policies - as JSON, checked on the way in."""
 
+import dataclasses
 import json
+import math
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.model.errors import FormatError
+from planner.model.errors import FormatError, SettingError
 from planner.model.settings import Settings
-from planner.model.snapshot import Policies, SnapshotInfo
+from planner.model.snapshot import (
+    DispatchRate,
+    DispatchRatePolicy,
+    IsolationPolicy,
+    LoadManager,
+    Policies,
+    SnapshotInfo,
+)
 
 __all__ = [
     "first_error",
@@ -18,88 +29,161 @@ __all__ = [
     "read_info",
     "read_policies",
     "read_settings",
+    "settings_to_json",
 ]
 
-_STRICT = ConfigDict(extra="forbid")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
+_SHOWN = 80
 
-Text = Annotated[str, Field(max_length=10_000)]
+_Name = Annotated[str, Field(min_length=1, max_length=4_096)]
+_Text = Annotated[str, Field(max_length=10_000)]
+_Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+_Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
-class _Info(BaseModel):
-    model_config = _STRICT
-    cluster: Annotated[str, Field(min_length=1, max_length=200)]
-    load_manager: Annotated[str, Field(pattern="^(modular|extensible)$")]
+class _Shape(BaseModel):
+    """A JSON object whose fields are all known, each of exactly its type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Info(_Shape):
+    cluster: _Name
+    load_manager: Literal["modular", "extensible"]
     captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
     pulsar_version: Annotated[str, Field(max_length=50)] = "4.2.4"
-    leader: Annotated[str, Field(max_length=300)] = ""
-    source: Text = ""
-    description: Text = ""
-    warnings: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
+    leader: Annotated[str, Field(max_length=4_096)] = ""
+    source: _Text = ""
+    description: _Text = ""
+    warnings: Annotated[list[_Text], Field(max_length=10_000)] = []
 
 
-_INFO = TypeAdapter(SnapshotInfo)
-_POLICIES = TypeAdapter(Policies)
+class _Isolation(_Shape):
+    name: _Name
+    namespaces: list[_Text]
+    primary: list[_Text]
+    secondary: list[_Text] = []
+    min_limit: _Int = 1
+    usage_threshold_percent: _Int = 100
+
+
+class _Rate(_Shape):
+    msg_per_period: _Int = -1
+    bytes_per_period: _Long = -1
+    period_s: _Int = 1
+    relative_to_publish_rate: bool = False
+
+
+class _RatePolicy(_Shape):
+    kind: Literal["dispatch", "subscription", "replicator"]
+    target: _Name
+    rate: _Rate
+    subscription: _Text = ""
+    is_global: bool = False
+
+
+class _Policies(_Shape):
+    isolation: list[_Isolation] = []
+    anti_affinity_group: dict[str, _Name] = {}
+    failure_domains: dict[str, list[_Name]] = {}
+    dispatch_rates: list[_RatePolicy] = []
+
+
+_S = TypeVar("_S", bound=_Shape)
 
 
 def first_error(error: ValidationError, file: str) -> FormatError:
-    """Turn the first complaint about a JSON shape into a message that names file and field."""
-    details = error.errors(include_url=False, include_input=False)
-    place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in details[0]["loc"]).lstrip(".")
+    """Turn the first complaint about a JSON shape into a message that names file and field; items count from 1."""
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p[:_SHOWN]}" for p in details[0]["loc"]).lstrip(".")
     others = f" ({len(details) - 1} more like it)" if len(details) > 1 else ""
     return FormatError(
         f"{details[0]['msg']}{others}.",
         where=f"{file}: {place}" if place else file,
-        remedy="Correct the field; the format page lists them.",
+        remedy="Correct the field; a snapshot written by the planner shows all of them.",
     )
+
+
+def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(items)
+    if len(made) != len(items):
+        seen: set[str] = set()
+        for key, _ in items:
+            if key in seen:
+                raise FormatError(f"The key '{key[:_SHOWN]}' occurs twice in one object.", remedy="Keep one.")
+            seen.add(key)
+    return made
+
+
+def _constant(name: str) -> Any:
+    raise FormatError(f"{name} is not a number in JSON.", remedy="Give a finite number, or leave it out.")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise FormatError(f"The number {text[:_SHOWN]} is too large.", remedy="Give a number below 1e308.")
+    return value
 
 
 def parse_json(data: bytes | str, file: str) -> Any:
     """Read JSON from bytes nobody vouches for.
 
-    Refused with a message: other encodings than UTF-8, an HTML page, NaN and Infinity, repeated keys, endless nesting.
+    Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
+    double precision, repeated keys, halves of surrogate pairs, endless nesting.
+
+    Args:
+        data: UTF-8, with or without byte order mark.
+        file: Its name, for the messages.
 
     Raises:
-        FormatError: Naming the file and the line.
+        FormatError: Naming the file and, where it is not JSON, the line.
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
         raise FormatError(f"Byte {error.start} is not UTF-8.", where=file, remedy="Save the file as UTF-8.") from error
-    if text.lstrip()[:1] == "<":
+    start = text[:2_000].lstrip()
+    if not start:
+        raise FormatError("The file is empty.", where=file, remedy="Write it again.")
+    if start.startswith("<"):
+        title = _PAGE.search(start)
         raise FormatError(
-            "This is an HTML page, not JSON; a proxy or a login page answered instead of Pulsar.",
+            f"This is an HTML page, not JSON{f': {title[1].strip()}' if title else ''}.",
             where=file,
-            remedy="Ask the broker's admin address directly.",
+            remedy="A proxy or a login page answered; ask the broker's admin address itself.",
         )
-
-    def constant(name: str) -> Any:
-        raise FormatError(
-            f"{name} is not a number in JSON.", where=file, remedy="Give a finite number or leave it out."
-        )
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(items)
-        if len(made) != len(items):
-            keys = [k for k, _ in items]
-            twice = next(k for k in keys if keys.count(k) > 1)
-            raise FormatError(f"The key '{twice[:80]}' occurs twice in one object.", where=file, remedy="Keep one.")
-        return made
-
     try:
-        value = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
-        if "\\ud" in text or "\\uD" in text:
+        value = json.loads(text, parse_constant=_constant, parse_float=_float, object_pairs_hook=_unique)
+        if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
+    except FormatError as error:
+        raise FormatError(error.what, where=file, remedy=error.remedy) from None
     except json.JSONDecodeError as error:
         raise FormatError(
-            f"Not JSON: {error.msg} in line {error.lineno}, column {error.colno}.",
+            f"Not JSON: {error.msg}, line {error.lineno}, column {error.colno}.",
             where=file,
-            remedy="The file may be cut off; write it again.",
+            remedy="Correct that place; if it is the end, the file was cut off.",
         ) from error
     except UnicodeEncodeError as error:
-        raise FormatError("A text has half a character (a lone surrogate).", where=file, remedy="Remove it.") from error
-    except (RecursionError, ValueError) as error:
-        raise FormatError("Not JSON that can be read: nested too deeply or a number too long.", where=file) from error
+        raise FormatError(
+            "A text holds half of a surrogate pair.", where=file, remedy="Write the character itself."
+        ) from error
+    except RecursionError as error:
+        raise FormatError(
+            "It is nested too deeply.", where=file, remedy="No answer of Pulsar and no snapshot is; write it again."
+        ) from error
+    except ValueError as error:
+        raise FormatError("A number has too many digits.", where=file, remedy="Give fewer digits.") from error
     return value
+
+
+def _read(shape: type[_S], value: Any, place: str) -> _S:
+    try:
+        return shape.model_validate(value)
+    except ValidationError as error:
+        raise first_error(error, place) from error
 
 
 def read_info(value: Any, file: str) -> SnapshotInfo:
@@ -108,43 +192,97 @@ def read_info(value: Any, file: str) -> SnapshotInfo:
     Raises:
         FormatError: A field is missing, unknown or of another type.
     """
-    try:
-        return _INFO.validate_python(_Info.model_validate(value).model_dump())
-    except ValidationError as error:
-        raise first_error(error, f"{file}: info") from error
+    info = _read(_Info, value, f"{file}: info")
+    return SnapshotInfo(
+        **info.model_dump(exclude={"load_manager", "warnings"}),
+        load_manager=LoadManager(info.load_manager),
+        warnings=tuple(info.warnings),
+    )
 
 
 def read_policies(value: Any, file: str) -> Policies:
-    """Read the policies of a snapshot.
+    """Read the policies of a snapshot; None stands for none.
 
     Raises:
-        FormatError: A field is of another type.
+        FormatError: A field is missing, unknown or of another type.
     """
-    try:
-        return _POLICIES.validate_python(value or {})
-    except ValidationError as error:
-        raise first_error(error, f"{file}: policies") from error
+    policies = _read(_Policies, {} if value is None else value, f"{file}: policies")
+    return Policies(
+        isolation=tuple(
+            IsolationPolicy(
+                name=policy.name,
+                namespaces=tuple(policy.namespaces),
+                primary=tuple(policy.primary),
+                secondary=tuple(policy.secondary),
+                min_limit=policy.min_limit,
+                usage_threshold_percent=policy.usage_threshold_percent,
+            )
+            for policy in policies.isolation
+        ),
+        anti_affinity_group=MappingProxyType(policies.anti_affinity_group),
+        failure_domains=MappingProxyType({name: tuple(b) for name, b in policies.failure_domains.items()}),
+        dispatch_rates=tuple(
+            DispatchRatePolicy(
+                kind=policy.kind,
+                target=policy.target,
+                rate=DispatchRate(**policy.rate.model_dump()),
+                subscription=policy.subscription,
+                is_global=policy.is_global,
+            )
+            for policy in policies.dispatch_rates
+        ),
+    )
 
 
 def read_settings(value: Any, file: str) -> Settings:
-    """Read settings by their `broker.conf` names.
+    """Read settings by their `broker.conf` names; None stands for none.
 
     Raises:
-        FormatError: It is no object of names and values.
-        SettingError: A name is unknown or a value out of bounds.
+        FormatError: It is no object of names and values, a name is unknown, or a value is out of bounds.
     """
-    if not isinstance(value, Mapping):
-        raise FormatError("Settings are an object of names and values.", where=f"{file}: settings")
-    return Settings(value)
+    given = {} if value is None else value
+    if not isinstance(given, Mapping):
+        raise FormatError(
+            "Settings are an object of names and values.",
+            where=f"{file}: settings",
+            remedy='Write {"loadBalancerEnabled": true}.',
+        )
+    try:
+        return Settings(given)
+    except SettingError as error:
+        raise FormatError(error.what, where=f"{file}: settings.{error.where[:_SHOWN]}", remedy=error.remedy) from error
+
+
+def settings_to_json(settings: Settings) -> dict[str, Any]:
+    """Return the settings that differ from their default of 4.2.4."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.overrides.items()}
+
+
+def _without_defaults(value: Any) -> dict[str, Any]:
+    """Return a dataclass as JSON; optional fields at their default are left out."""
+    made: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if field.default is not dataclasses.MISSING and item == field.default:
+            continue
+        if dataclasses.is_dataclass(item):
+            item = _without_defaults(item)
+        made[field.name] = list(item) if isinstance(item, tuple) else item
+    return made
 
 
 def info_to_json(info: SnapshotInfo) -> dict[str, Any]:
-    """Return the info as JSON, defaults left out."""
-    made: dict[str, Any] = _INFO.dump_python(info, mode="json")
-    return {k: v for k, v in made.items() if v not in ("", [], ())}
+    """Return the info as JSON, defaults left out but for the version."""
+    made = _without_defaults(info)
+    return made | {"load_manager": info.load_manager.value, "pulsar_version": info.pulsar_version}
 
 
 def policies_to_json(policies: Policies) -> dict[str, Any]:
     """Return the policies as JSON, empty ones left out."""
-    made: dict[str, Any] = _POLICIES.dump_python(policies, mode="json")
-    return {k: v for k, v in made.items() if v}
+    made: dict[str, Any] = {
+        "isolation": [_without_defaults(policy) for policy in policies.isolation],
+        "anti_affinity_group": dict(policies.anti_affinity_group),
+        "failure_domains": {name: list(brokers) for name, brokers in policies.failure_domains.items()},
+        "dispatch_rates": [_without_defaults(policy) for policy in policies.dispatch_rates],
+    }
+    return {name: value for name, value in made.items() if value}

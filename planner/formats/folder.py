@@ -1,13 +1,15 @@
-"""The snapshot folder: `manifest.json` and one Parquet file for each table."""
+"""The snapshot folder: `manifest.json` and one Parquet file for each table.
+
+The manifest holds everything but the tables, and SHA-256 and number of rows of each file; it is written last.
+"""
 
 import hashlib
 import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,77 +22,114 @@ from planner.formats.encoding import (
     read_info,
     read_policies,
     read_settings,
+    settings_to_json,
 )
 from planner.formats.tables import brokers_from_arrow, bundles_from_arrow, table_to_arrow, topics_from_arrow
-from planner.formats.validate import validate
+from planner.formats.validate import MAX_ROWS, TABLES, validate
 from planner.model.errors import FormatError
 from planner.model.snapshot import Snapshot, make_topics
 
-__all__ = ["MANIFEST", "PARTS", "parts_of_snapshot", "snapshot_of_parts", "write_folder"]
+__all__ = ["FILES", "MANIFEST", "MAX_UNPACKED_BYTES", "parts_of_snapshot", "snapshot_of_parts", "write_folder"]
 
 MANIFEST = "manifest.json"
-PARTS = ("brokers", "bundles", "topics")
+"""Name of the file that describes the others."""
+
+FILES: Mapping[str, str] = {part: f"{part}.parquet" for part in TABLES}
+"""Name of the file of each table."""
+
+MAX_UNPACKED_BYTES = 1 << 30
+"""What a zip, or the columns of a Parquet file, may unpack to."""
 
 _FORMAT = "pulsar-bundle-planner snapshot"
 _VERSION = 1
-_FILES = {part: f"{part}.parquet" for part in PARTS}
+_OPTIONAL = "topics"
+_REPEATED = ["namespace", "owner", "version", "load_manager_class"]
+_BOUNDED_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY"}
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     rows: Annotated[int, Field(ge=0)]
 
 
+class _Parts(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    brokers: _Part
+    bundles: _Part
+    topics: _Part | None = None
+
+
 class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    format: Literal["pulsar-bundle-planner snapshot"]
+    model_config = ConfigDict(extra="forbid", strict=True)
+    format: str
     version: int
     info: dict[str, Any]
     settings: dict[str, Any] = {}
     policies: dict[str, Any] = {}
-    parts: dict[Literal["brokers", "bundles", "topics"], _Part]
+    parts: _Parts
 
 
 def _parquet(table: pa.Table) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd", compression_level=9, use_dictionary=True)
+    pq.write_table(table, sink, compression="zstd", use_dictionary=[n for n in _REPEATED if n in table.column_names])
     return sink.getvalue()
 
 
 def parts_of_snapshot(snapshot: Snapshot) -> dict[str, bytes]:
-    """Return the files of a snapshot folder by name; `manifest.json` first."""
+    """Return the files of a snapshot folder by name; `manifest.json` last.
+
+    The same snapshot gives the same bytes. A snapshot without topics has no file of topics.
+    """
     files: dict[str, bytes] = {}
     parts: dict[str, Any] = {}
-    for part in PARTS:
+    for part, name in FILES.items():
         table = table_to_arrow(snapshot, part)
-        if part == "topics" and not table.num_rows:
+        if part == _OPTIONAL and not table.num_rows:
             continue
-        files[_FILES[part]] = _parquet(table)
-        parts[part] = {"sha256": hashlib.sha256(files[_FILES[part]]).hexdigest(), "rows": table.num_rows}
+        if part == _OPTIONAL:
+            table = table.append_column("hash", pa.array(snapshot.topics.hash))
+        files[name] = _parquet(table)
+        parts[part] = {"sha256": hashlib.sha256(files[name]).hexdigest(), "rows": table.num_rows}
     manifest = {
         "format": _FORMAT,
         "version": _VERSION,
         "info": info_to_json(snapshot.info),
-        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in snapshot.settings.overrides.items()},
+        "settings": settings_to_json(snapshot.settings),
         "policies": policies_to_json(snapshot.policies),
         "parts": parts,
     }
     text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
-    return {MANIFEST: text.encode() + b"\n", **files}
+    return {**files, MANIFEST: text.encode() + b"\n"}
 
 
 def write_folder(snapshot: Snapshot, path: Path) -> None:
-    """Write a snapshot folder; the manifest comes last, so that a folder cut short is not taken for a whole one.
+    """Write a snapshot folder, in place of the snapshot that is there.
+
+    The manifest goes first and comes back last, so that a folder cut short is not taken for a whole one.
+
+    Args:
+        snapshot: A validated snapshot.
+        path: The folder; made when it does not exist.
 
     Raises:
-        FormatError: The folder cannot be written.
+        FormatError: The folder holds something else, or cannot be written.
     """
+    files = parts_of_snapshot(snapshot)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        files = parts_of_snapshot(snapshot)
-        for name in [*(n for n in files if n != MANIFEST), MANIFEST]:
-            (path / name).write_bytes(files[name])
+        if any(path.iterdir()) and not (path / MANIFEST).is_file():
+            raise FormatError(
+                "The folder holds something that is no snapshot.", where=str(path), remedy="Choose an empty folder."
+            )
+        (path / MANIFEST).unlink(missing_ok=True)
+        for name in FILES.values():
+            if name not in files:
+                (path / name).unlink(missing_ok=True)
+        for name, data in files.items():
+            unfinished = path / f"{name}.part"
+            unfinished.write_bytes(data)
+            unfinished.replace(path / name)
     except OSError as error:
         raise FormatError(
             f"Cannot write: {error.strerror}.", where=str(path), remedy="Choose another folder."
@@ -98,17 +137,18 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
 
 
 def _manifest(files: Mapping[str, bytes]) -> _Manifest:
-    if MANIFEST not in files:
-        raise FormatError(
-            "There is no manifest.json.", remedy="Give a snapshot folder, or a raw capture with index.json."
-        )
     value = parse_json(files[MANIFEST], MANIFEST)
-    version = value.get("version") if isinstance(value, dict) else None
-    if isinstance(version, int) and version > _VERSION:
+    if not isinstance(value, dict) or value.get("format") != _FORMAT:
         raise FormatError(
-            f"The snapshot has format version {version}; this planner reads up to {_VERSION}.",
+            "This is not the manifest of a snapshot.",
             where=MANIFEST,
-            remedy="Update the planner.",
+            remedy=f'A manifest has "format": "{_FORMAT}".',
+        )
+    if value.get("version") != _VERSION:
+        raise FormatError(
+            f"The snapshot has format version {str(value.get('version'))[:20]}; this planner reads {_VERSION}.",
+            where=MANIFEST,
+            remedy="Use the version of the planner that wrote it, or a newer one.",
         )
     try:
         return _Manifest.model_validate(value)
@@ -117,50 +157,86 @@ def _manifest(files: Mapping[str, bytes]) -> _Manifest:
 
 
 def _table(files: Mapping[str, bytes], part: str, expected: _Part) -> pa.Table:
-    name = _FILES[part]
+    name = FILES[part]
     if name not in files:
-        raise FormatError("The file is missing, though manifest.json lists it.", where=name, remedy="Write it again.")
-    if hashlib.sha256(files[name]).hexdigest() != expected.sha256:
         raise FormatError(
-            "The content is not what manifest.json says (SHA-256 differs).",
+            "The file is missing, though manifest.json lists it.",
             where=name,
-            remedy="Copy or download the snapshot again; after editing by hand use the JSON document instead.",
+            remedy="Copy the whole snapshot, or write it again.",
+        )
+    data = files[name]
+    if hashlib.sha256(data).hexdigest() != expected.sha256:
+        raise FormatError(
+            "The content is not what manifest.json says (its SHA-256 differs).",
+            where=name,
+            remedy="Copy the snapshot again; to edit one by hand, use the JSON document.",
         )
     try:
-        table = pq.read_table(io.BytesIO(files[name]))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise FormatError(f"Not a Parquet file: {reason}.", where=name, remedy="Write it again.") from error
+        table = _read_parquet(data, part)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or ["?"])[0][:200].rstrip(".")
+        raise FormatError(f"This is no Parquet file: {reason}.", where=name, remedy="Write it again.") from error
     if table.num_rows != expected.rows:
         raise FormatError(
-            f"It has {table.num_rows} rows, manifest.json says {expected.rows}.", where=name, remedy="Write it again."
+            f"It has {table.num_rows:,} rows; manifest.json says {expected.rows:,}.",
+            where=name,
+            remedy="Copy the whole snapshot, or write it again.",
         )
     return table
+
+
+def _read_parquet(data: bytes, part: str) -> pa.Table:
+    """Read a Parquet file whose author nobody vouches for: size first, then the columns.
+
+    Repeated texts stay dictionaries, as a small file could unfold to any size.
+    """
+    name = FILES[part]
+    with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+        meta = parquet.metadata
+        if meta.num_rows > MAX_ROWS[part]:
+            raise FormatError(
+                f"It has {meta.num_rows:,} rows; at most {MAX_ROWS[part]:,} can be loaded.",
+                where=name,
+                remedy="Capture fewer namespaces.",
+            )
+        groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+        if sum(chunk.total_uncompressed_size for chunk in chunks) > MAX_UNPACKED_BYTES:
+            raise FormatError(
+                f"It unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.",
+                where=name,
+                remedy="Capture fewer namespaces, or leave out the topics.",
+            )
+        texts = [chunk for chunk in chunks if chunk.physical_type in {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}]
+        odd = {encoding for chunk in texts for encoding in chunk.encodings} - _BOUNDED_ENCODINGS
+        if odd:
+            raise FormatError(
+                f"Texts are encoded as {', '.join(sorted(odd))}, whose size nobody can tell beforehand.",
+                where=name,
+                remedy="Write them plain or as dictionaries.",
+            )
+        repeated = {c.path_in_schema for c in texts if any("DICTIONARY" in encoding for encoding in c.encodings)}
+    return pq.ParquetFile(pa.BufferReader(data), read_dictionary=sorted(repeated)).read()
 
 
 def snapshot_of_parts(files: Mapping[str, bytes]) -> Snapshot:
     """Read a snapshot from the files of its folder, and validate it.
 
     Args:
-        files: Content by file name.
+        files: Content by file name; other files are left alone.
 
     Raises:
         FormatError: A file is missing, changed, or not what it claims to be.
         SnapshotError: The content is not a cluster.
-        SettingError: A setting is unknown or out of bounds.
     """
     manifest = _manifest(files)
-    for part in ("brokers", "bundles"):
-        if part not in manifest.parts:
-            raise FormatError(f"It lists no {part}.", where=f"{MANIFEST}: parts", remedy="Write the snapshot again.")
-    tables = {part: _table(files, part, expected) for part, expected in manifest.parts.items()}
-    brokers = brokers_from_arrow(tables["brokers"], _FILES["brokers"])
-    bundles, namespaces = bundles_from_arrow(tables["bundles"], brokers, _FILES["bundles"])
-    topics = (
-        topics_from_arrow(tables["topics"], _FILES["topics"], bundles, namespaces)
-        if "topics" in tables
-        else make_topics(np.zeros(0, np.uint32))
-    )
+    brokers = brokers_from_arrow(_table(files, "brokers", manifest.parts.brokers), FILES["brokers"])
+    table = _table(files, "bundles", manifest.parts.bundles)
+    bundles, namespaces = bundles_from_arrow(table, brokers, FILES["bundles"])
+    topics = make_topics()
+    if manifest.parts.topics is not None:
+        table = _table(files, "topics", manifest.parts.topics)
+        topics = topics_from_arrow(table, FILES["topics"], bundles, namespaces)
     snapshot = Snapshot(
         info=read_info(manifest.info, MANIFEST),
         settings=read_settings(manifest.settings, MANIFEST),
@@ -170,5 +246,5 @@ def snapshot_of_parts(files: Mapping[str, bytes]) -> Snapshot:
         topics=topics,
         policies=read_policies(manifest.policies, MANIFEST),
     )
-    validate(snapshot, _FILES)
+    validate(snapshot, {**FILES, "info": MANIFEST, "policies": MANIFEST})
     return snapshot

@@ -1,13 +1,13 @@
 """Reads a snapshot from whatever a person has: a folder, a zip, a JSON document, a raw capture."""
 
 import io
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from planner.formats.archive import MAX_UNPACKED_BYTES, read_zip
+from planner.formats.archive import read_zip
 from planner.formats.document import snapshot_of_document
-from planner.formats.folder import MANIFEST, snapshot_of_parts
+from planner.formats.folder import FILES, MANIFEST, MAX_UNPACKED_BYTES, snapshot_of_parts
 from planner.formats.raw_answers import INDEX
 from planner.formats.raw_snapshot import snapshot_of_capture
 from planner.model.errors import FormatError
@@ -15,10 +15,71 @@ from planner.model.snapshot import Snapshot
 
 __all__ = ["MAX_UPLOAD_BYTES", "read_snapshot", "read_upload"]
 
-MAX_UPLOAD_BYTES = 250 << 20
-"""What an uploaded file may have."""
+MAX_UPLOAD_BYTES = 250_000_000
+"""What an uploaded file may have, unless the caller says otherwise."""
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+_PARQUET_MAGIC = b"PAR1"
+_MARKS = (MANIFEST, INDEX)
+_REMEDY = "Give a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
+
+
+def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_BYTES) -> Snapshot:
+    """Read and validate an uploaded file: a zip of a snapshot or of a raw capture, or a JSON document.
+
+    What it is shows in its content; the name is not trusted.
+
+    Args:
+        file_name: What the person calls it; used in messages alone.
+        data: Its content, seekable.
+        max_bytes: What it may have.
+
+    Raises:
+        FormatError: It is too large, cut off, or of no known format.
+        SnapshotError: The content is not a cluster.
+    """
+    name = PurePath(file_name.replace("\\", "/")).name[:120] or "upload"
+    size = data.seek(0, io.SEEK_END)
+    if size > max_bytes:
+        raise FormatError(
+            f"The file has {size / 1e6:,.0f} MB; at most {max_bytes / 1e6:,.0f} MB can be loaded.",
+            where=name,
+            remedy="Capture fewer namespaces, or leave out the topics.",
+        )
+    data.seek(0)
+    magic = data.read(4)
+    data.seek(0)
+    if not magic:
+        raise FormatError("The file is empty.", where=name, remedy=_REMEDY)
+    if magic in _ZIP_MAGIC:
+        return _snapshot_of_files(read_zip(data, name, _MARKS), name)
+    if magic == _PARQUET_MAGIC:
+        raise FormatError(
+            "This is one Parquet file of a snapshot.",
+            where=name,
+            remedy=f"Zip it together with {MANIFEST} and the other parts.",
+        )
+    return snapshot_of_document(data.read(max_bytes + 1), name)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read and validate a snapshot folder, a raw capture folder, a zip of either, or a JSON document.
+
+    Raises:
+        FormatError: It cannot be read, or is of no known format.
+        SnapshotError: The content is not a cluster.
+    """
+    try:
+        if path.is_dir():
+            return _snapshot_of_files(_Folder(path), path.name)
+        if path.is_file():
+            with path.open("rb") as data:
+                return read_upload(path.name, data, max_bytes=MAX_UNPACKED_BYTES)
+    except OSError as error:
+        raise FormatError(
+            f"It cannot be read: {error.strerror or error}.", where=str(path), remedy="Check the rights of the file."
+        ) from error
+    raise FormatError("There is no such file or folder.", where=str(path), remedy="Check the name.")
 
 
 def _snapshot_of_files(files: Mapping[str, bytes], where: str) -> Snapshot:
@@ -26,72 +87,38 @@ def _snapshot_of_files(files: Mapping[str, bytes], where: str) -> Snapshot:
         return snapshot_of_parts(files)
     if INDEX in files:
         return snapshot_of_capture(files)
-    documents = [name for name in files if name.endswith(".json")]
-    if len(files) == 1 and documents:
-        return snapshot_of_document(files[documents[0]], documents[0])
+    names = list(files)
+    if len(names) == 1 and names[0].endswith(".json"):
+        return snapshot_of_document(files[names[0]], names[0])
+    if set(FILES.values()) & set(names):
+        raise FormatError(f"The file {MANIFEST} is missing.", where=where, remedy="Copy the whole snapshot.")
     raise FormatError(
-        "There is neither a manifest.json (snapshot) nor an index.json (raw capture).",
-        where=where,
-        remedy="Give a snapshot folder or zip, a JSON document, or a raw capture.",
+        f"There is neither a {MANIFEST} (snapshot) nor an {INDEX} (raw capture).", where=where, remedy=_REMEDY
     )
 
 
-def read_upload(file_name: str, data: BinaryIO) -> Snapshot:
-    """Read and validate an uploaded file.
+class _Folder(Mapping[str, bytes]):
+    """The files of a folder by name, read when asked for; folders inside are left alone."""
 
-    Args:
-        file_name: What the person calls it; used in messages alone.
-        data: Its content, seekable.
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names = sorted(entry.name for entry in path.iterdir() if entry.is_file())
 
-    Raises:
-        FormatError: It is too large, cut off, or of no known format.
-        SnapshotError: The content is not a cluster.
-        SettingError: A setting is unknown or out of bounds.
-    """
-    name = Path(file_name).name or "upload"
-    size = data.seek(0, io.SEEK_END)
-    data.seek(0)
-    if size > MAX_UPLOAD_BYTES:
-        raise FormatError(
-            f"The file has {size / (1 << 20):.0f} MiB; at most {MAX_UPLOAD_BYTES >> 20} MiB load.",
-            where=name,
-            remedy="Capture fewer namespaces, or leave out the topics.",
-        )
-    magic = data.read(4)
-    data.seek(0)
-    if not magic:
-        raise FormatError("The file is empty.", where=name, remedy="Choose another file.")
-    if magic in _ZIP_MAGIC:
-        return _snapshot_of_files(read_zip(data, name), name)
-    return snapshot_of_document(data.read(), name)
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self:
+            raise KeyError(name)
+        path = self.path / name
+        if path.stat().st_size > MAX_UNPACKED_BYTES:
+            raise FormatError(
+                f"It has more than {MAX_UNPACKED_BYTES >> 20} MiB.", where=name, remedy="Capture fewer namespaces."
+            )
+        return path.read_bytes()
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
-def _folder_files(path: Path) -> Mapping[str, bytes]:
-    total = 0
-    files: dict[str, bytes] = {}
-    for entry in sorted(path.iterdir()):
-        if entry.is_file():
-            total += entry.stat().st_size
-            if total > MAX_UNPACKED_BYTES:
-                raise FormatError("The folder is too large.", where=str(path), remedy="Give the snapshot's own folder.")
-            files[entry.name] = entry.read_bytes()
-    return files
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
 
-
-def read_snapshot(path: Path) -> Snapshot:
-    """Read and validate a snapshot folder, a raw capture folder, a zip of either, or a JSON document.
-
-    Raises:
-        FormatError: It cannot be read or is of no known format.
-        SnapshotError: The content is not a cluster.
-        SettingError: A setting is unknown or out of bounds.
-    """
-    try:
-        if path.is_dir():
-            return _snapshot_of_files(_folder_files(path), path.name)
-        with path.open("rb") as data:
-            return read_upload(path.name, data)
-    except OSError as error:
-        raise FormatError(
-            f"Cannot read it: {error.strerror}.", where=str(path), remedy="Check the name and the rights."
-        ) from error
+    def __len__(self) -> int:
+        return len(self.names)

@@ -51,6 +51,7 @@ _ARROW: Mapping[str, pa.DataType] = {
     "hash": pa.uint32(),
 }
 _DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
+_MAX_TEXT_BYTES = 1 << 31
 _LISTED = 100
 _WELL_FORMED = r"^(persistent|non-persistent)://[^/]+/[^/]+/"
 
@@ -139,6 +140,8 @@ def _cast(column: pa.ChunkedArray, info: ColumnInfo, part: str, file: str) -> pa
     if info.name != "owner" and column.null_count:
         row = int(pc.index(pc.is_null(column), value=True).as_py()) + 1
         raise _refuse(file, f"'{info.name}' is empty.", "Give a value, or drop the column.", row)
+    if pa.types.is_dictionary(column.type) and not named:
+        _check_size(column, info.name, file)
     try:
         if named and not pa.types.is_dictionary(column.type):
             column = column.cast(pa.large_string()).dictionary_encode()
@@ -149,6 +152,18 @@ def _cast(column: pa.ChunkedArray, info: ColumnInfo, part: str, file: str) -> pa
         reason = str(error).splitlines()[0][:200]
         raise _refuse(file, f"The column '{info.name}' cannot be read: {reason}.", "Write it again.") from error
     return array
+
+
+def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
+    """Refuse repeated texts that unfold to more than anybody has."""
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+        size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    if size > _MAX_TEXT_BYTES:
+        raise _refuse(
+            file, f"The column '{name}' unfolds to {size >> 20:,} MiB of text.", "Names are shorter; write it again."
+        )
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -275,9 +290,12 @@ def bundle_of_topics(
     if not len(bundles) or not len(hashes):
         return np.full(len(hashes), -1, dtype=np.int32)
     texts = names if isinstance(names, pa.Array) else pa.array(names, type=pa.large_string())
-    texts = pc.if_else(pc.match_substring_regex(texts, _WELL_FORMED), texts, "///none/none")
+    texts = pc.if_else(
+        pc.match_substring_regex(texts, _WELL_FORMED), texts, pa.scalar("//none/none/none", type=texts.type)
+    )
     parts = pc.split_pattern(texts, "/", max_splits=4)
-    full = pc.binary_join_element_wise(pc.list_element(parts, 2), pc.list_element(parts, 3), "/")
+    slash = pa.scalar("/", type=texts.type)
+    full = pc.binary_join_element_wise(pc.list_element(parts, 2), pc.list_element(parts, 3), slash)
     known = pa.array(namespaces, type=full.type)
     spaces = pc.index_in(full, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((bundles.low, bundles.namespace))

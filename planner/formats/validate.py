@@ -14,14 +14,8 @@ from planner.model.errors import SnapshotError, Violation
 from planner.model.ranges import FULL_HIGH, format_range
 from planner.model.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
 
-__all__ = ["MAX_BROKERS", "MAX_BUNDLES", "MAX_NAME_LENGTH", "MAX_TOPICS", "TABLES", "validate"]
+__all__ = ["MAX_NAME_LENGTH", "MAX_ROWS", "TABLES", "validate"]
 
-MAX_BROKERS = 20_000
-"""More brokers than any cluster has."""
-MAX_BUNDLES = 5_000_000
-"""More bundles than any cluster has."""
-MAX_TOPICS = 20_000_000
-"""More topics than fit the page server's memory."""
 MAX_NAME_LENGTH = 4_096
 """Longest name of a broker, namespace or topic, in bytes."""
 
@@ -32,8 +26,10 @@ TABLES: Mapping[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] =
 }
 """The tables of a snapshot by the name of their part."""
 
+MAX_ROWS: Mapping[str, int] = {"brokers": 20_000, "bundles": 5_000_000, "topics": 20_000_000}
+"""More brokers, bundles and topics than any cluster has."""
+
 _LISTED = 100
-_MOST = {"brokers": MAX_BROKERS, "bundles": MAX_BUNDLES, "topics": MAX_TOPICS}
 _LAST_MS = 1 << 53
 _BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):([0-9]{1,5})")
 _LAST_PORT = 65_535
@@ -96,7 +92,7 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
 
 
 def _sizes(snapshot: Snapshot, found: _Findings) -> None:
-    for part, most in _MOST.items():
+    for part, most in MAX_ROWS.items():
         rows = len(getattr(snapshot, part))
         if rows > most:
             found.add(
