@@ -8,8 +8,8 @@ from typing import BinaryIO
 from planner.formats.archive import read_zip
 from planner.formats.document import snapshot_of_document
 from planner.formats.folder import FILES, MANIFEST, MAX_UNPACKED_BYTES, snapshot_of_parts
-from planner.formats.raw_answers import INDEX
-from planner.formats.raw_snapshot import snapshot_of_capture
+from planner.formats.raw_capture.answers import INDEX
+from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.model.errors import FormatError
 from planner.model.snapshot import Snapshot
 

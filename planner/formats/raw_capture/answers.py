@@ -1,0 +1,245 @@
+"""The answers of a raw capture: files, and an index that says who was asked what, when, and with which status."""
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from planner.formats.encoding import parse_json
+from planner.model.errors import FormatError
+
+__all__ = ["INDEX", "Answers", "Entry", "host_and_port", "number", "read_answers", "whole"]
+
+INDEX = "index.json"
+"""Name of the file that lists the others."""
+
+_OK = 200
+_LAST_MS = 1 << 53
+_FORBIDDEN = (401, 403)
+_TAG = re.compile(r"\.(b[0-9]+)\.(?:json|txt)$")
+_ENDINGS = (".json", ".+follow.json", ".txt")
+_DEFAULT_PORT = {"http": 80, "https": 443}
+_KINDS = {dict: "an object", list: "a list", str: "a text", type(None): "empty"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the index.
+
+    Attributes:
+        file: The file that holds the answer.
+        path: Path of the request, such as `/admin/v2/brokers/leaderBroker`.
+        asked: Address that was asked; `zookeeper` for the dump of the metadata store.
+        status: HTTP status; None where there was none.
+        note: What the capturing program remarked.
+        time_ms: When, in ms since 1970; None unknown.
+    """
+
+    file: str
+    path: str = ""
+    asked: str = ""
+    status: int | None = None
+    note: str = ""
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The files of a capture and what is known about them.
+
+    A *stem* is a file name without its ending: `owned.b1` stands for `owned.b1.json`, for `owned.b1.+follow.json` (a
+    redirect was followed) and for `owned.b1.txt` (an error, or nothing).
+
+    Attributes:
+        files: Content by file name, read on demand; other folders inside the capture are not looked at.
+        index: Lines of the index by file name.
+        warnings: What is missing, odd or estimated, one sentence each; grows while the capture is read.
+    """
+
+    files: Mapping[str, bytes]
+    index: Mapping[str, Entry]
+    warnings: list[str] = field(default_factory=list)
+    _read: dict[str, Any] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        """Remember a warning once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """`b1`, `b2`, …: the brokers that were asked, by number."""
+        found = {tag[1] for name in (*self.files, *self.index) if (tag := _TAG.search(name))}
+        return tuple(sorted(found, key=lambda tag: int(tag[1:])))
+
+    def asked(self, pattern: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield stem, and groups of the pattern, of each request whose whole path matches; each stem once."""
+        wanted = re.compile(pattern)
+        seen: set[str] = set()
+        for entry in self.index.values():
+            match = wanted.fullmatch(entry.path)
+            stem = _stem(entry.file)
+            if match and stem not in seen:
+                seen.add(stem)
+                yield stem, match.groups()
+
+    def time_ms(self, stem: str) -> int:
+        """Return when an answer came, 0 unknown."""
+        entry = next((self.index[stem + e] for e in _ENDINGS if stem + e in self.index), None)
+        return (entry.time_ms or 0) if entry else 0
+
+    def _given(self, name: str) -> bool:
+        entry = self.index.get(name)
+        return name in self.files and (entry is None or entry.status in {_OK, None})
+
+    def trouble(self, stem: str) -> str:
+        """Say why an answer cannot be had; empty when it was given, or never asked for."""
+        names = [stem + e for e in _ENDINGS if stem + e in self.index or stem + e in self.files]
+        if not names or any(map(self._given, names)):
+            return ""
+        entry = next((self.index[name] for name in names if name in self.index), None)
+        if entry is None or entry.status in {_OK, None}:
+            return f"there is no answer ({entry.note})" if entry is not None and entry.note else "there is no answer"
+        if entry.status in _FORBIDDEN:
+            return f"refused with HTTP {entry.status}; capture again with a token that may read it"
+        return f"the answer is HTTP {entry.status}"
+
+    def has(self, stem: str) -> bool:
+        """Say whether there is an answer."""
+        return any(self._given(stem + e) for e in _ENDINGS)
+
+    def json(self, stem: str, kind: type, instead: str = "It was left out.") -> Any:
+        """Return an answer, or None where nothing is set or nobody asked.
+
+        One that was asked for and is not there, is no JSON, or of another kind is None as well, and a warning.
+
+        Args:
+            stem: Its name without ending.
+            kind: What it must be.
+            instead: What the snapshot shows without it, one sentence for the warning.
+        """
+        if stem not in self._read:
+            self._read[stem] = self._parse(stem)
+        value, reason = self._read[stem]
+        if not reason and value is not None and not isinstance(value, kind):
+            reason = f"it is {_KINDS.get(type(value), 'a number')}, not {_KINDS[kind]}"
+        if reason:
+            self.warn(f"{stem}: {reason}. {instead}")
+            return None
+        return value
+
+    def _parse(self, stem: str) -> tuple[Any, str]:
+        reason = self.trouble(stem)
+        name = next((stem + e for e in _ENDINGS if self._given(stem + e)), None)
+        if reason or name is None:
+            return None, reason
+        data = self.files[name]
+        if not data.strip():
+            return None, ""  # what Pulsar answers where nothing is set
+        try:
+            return parse_json(data, name), ""
+        except FormatError as error:
+            return None, error.what[:1].lower() + error.what[1:].rstrip(".")
+
+    def text(self, stem: str) -> str:
+        """Return an answer as text, empty when there is none."""
+        name = next((stem + e for e in _ENDINGS if self._given(stem + e)), None)
+        return "" if name is None else self.files[name].decode("utf-8", "replace")
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".json").removesuffix(".txt").removesuffix(".+follow")
+
+
+def read_answers(files: Mapping[str, bytes]) -> Answers:
+    """Read the index of a capture.
+
+    Args:
+        files: Content by file name.
+
+    Raises:
+        FormatError: The index is no list of answers.
+    """
+    lines = parse_json(files[INDEX], INDEX)
+    if not isinstance(lines, list) or not all(isinstance(v, dict) and isinstance(v.get("file"), str) for v in lines):
+        raise FormatError(
+            "This is no list of answers, each with the key 'file'.", where=INDEX, remedy="Capture the cluster again."
+        )
+    index = {
+        line["file"]: Entry(
+            line["file"],
+            path=_text(line.get("path")),
+            asked=_text(line.get("asked")),
+            status=_whole_or_none(line.get("status")),
+            note=_text(line.get("note")),
+            time_ms=_whole_or_none(line.get("time_ms")),
+        )
+        for line in lines
+    }
+    return Answers(files, index)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LAST_MS else None
+
+
+def host_and_port(url: object) -> str | None:
+    """Return the broker id in the address of a web service, such as `127.0.0.1:8080` of `http://127.0.0.1:8080/x`."""
+    if not isinstance(url, str) or "://" not in url:
+        return None
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORT.get(parts.scheme)
+        host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}")
+        if host and port:
+            return f"{host}:{port}"
+    return None
+
+
+def number(value: object, where: str, *, least: float = 0.0) -> float:
+    """Return a number of an answer; 0 when it is absent.
+
+    Args:
+        value: What the answer holds.
+        where: File and field, for the message.
+        least: Smallest number accepted.
+
+    Raises:
+        FormatError: It is something else, not finite, or too small.
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            if math.isfinite(value) and value >= least:
+                return float(value)
+    raise FormatError(
+        f"{str(value)[:60]!r} is no finite number{' from 0 on' if least == 0 else ''}.",
+        where=where,
+        remedy="Capture the cluster again, or correct the file.",
+    )
+
+
+def whole(value: object, where: str) -> int:
+    """Return a whole number of an answer; 0 when it is absent.
+
+    Raises:
+        FormatError: It is something else, or below 0.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+        return value
+    raise FormatError(
+        f"{str(value)[:60]!r} is no whole number from 0 on.",
+        where=where,
+        remedy="Capture the cluster again, or correct the file.",
+    )

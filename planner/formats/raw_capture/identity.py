@@ -1,0 +1,113 @@
+"""Which brokers a raw capture is about, and which of them `b1`, `b2`, … are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from planner.formats.raw_capture.answers import Answers, host_and_port
+from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.model.errors import FormatError
+from planner.model.snapshot import LoadManager
+
+__all__ = ["REPORTS", "Cast", "cluster_of", "find_brokers", "load_manager_of"]
+
+REPORTS = "/loadbalance/brokers"
+"""Folder of the metadata store with one node for each active broker."""
+
+_STEMS = ("load-report", "owned", "topics", "metrics", "prometheus", "runtime-config")
+_TELLING = ("load-report", "owned", "topics", "metrics", "prometheus")
+_OWNED_PATH = r"/admin/v2/brokers/([^/]+)/([^/]+)/ownedNamespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The brokers of a capture.
+
+    Attributes:
+        names: Broker ids in the order of the source.
+        tags: `b1`, `b2`, … of each broker that answered, by broker id.
+    """
+
+    names: tuple[str, ...]
+    tags: Mapping[str, str]
+
+
+def _known(answers: Answers, store: MetadataStore) -> tuple[str, ...]:
+    for stem in ("brokers", "brokers-all"):
+        listed = answers.json(stem, list, "The brokers come from elsewhere.")
+        if listed and all(isinstance(name, str) for name in listed):
+            return tuple(dict.fromkeys(listed))
+    return tuple(name for name in store.below(REPORTS) if "/" not in name)
+
+
+def _candidates(answers: Answers, tag: str) -> Iterator[str]:
+    """Yield what a numbered broker may be called, the surest first."""
+    for name in (f"{stem}.{tag}.{ending}" for stem in _STEMS for ending in ("json", "txt")):
+        if name in answers.index and (broker := host_and_port(answers.index[name].asked)):
+            yield broker
+    yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
+    if answers.has(f"load-report.{tag}"):
+        report = answers.json(f"load-report.{tag}", dict) or {}
+        yield from (b for key in ("webServiceUrl", "webServiceUrlTls") if (b := host_and_port(report.get(key))))
+
+
+def find_brokers(answers: Answers, store: MetadataStore) -> Cast:
+    """Return the brokers of a capture.
+
+    They are those of `brokers.json`, else of the metadata store, else those that were asked. A number belongs to the
+    broker whose address was asked under it; failing that to the one named in the request for owned namespaces, or in
+    the load report. A broker that gave no answer worth reading has no number.
+
+    Raises:
+        FormatError: No broker is known.
+    """
+    known = _known(answers, store)
+    tags: dict[str, str] = {}
+    for tag in answers.tags:
+        names = list(_candidates(answers, tag))
+        broker = next((name for name in names if name in known), None) if known else next(iter(names), None)
+        if broker is None:
+            answers.warn(f"{tag} is none of the brokers that the cluster lists. Its answers were left out.")
+        elif broker in tags:
+            answers.warn(f"{tag} and {tags[broker]} are both {broker}. The answers of {tag} were left out.")
+        elif any(answers.has(f"{stem}.{tag}") for stem in _TELLING):
+            tags[broker] = tag
+    names = list(known or tags)
+    if not names:
+        raise FormatError(
+            "The capture names no broker.",
+            where="brokers.json",
+            remedy="Capture the list of brokers (GET /admin/v2/brokers) or the metadata store as well.",
+        )
+    return Cast(tuple(names), tags)
+
+
+def cluster_of(answers: Answers, store: MetadataStore) -> str:
+    """Return the name of the cluster, from what was asked, its settings, or the list of clusters; else `captured`."""
+    for pattern in (_OWNED_PATH, r"/admin/v2/clusters/([^/]+)/.+", r"/admin/v2/brokers/([^/]+)"):
+        for stem, groups in answers.asked(pattern):
+            if len(groups) > 1 or "clusters/" in pattern or stem == "brokers":
+                return groups[0]
+    listed = answers.json("clusters", list) or []
+    known = [name for name in listed if isinstance(name, str) and name != "global"]
+    known += [name for name in store.below("/admin/clusters") if "/" not in name]
+    return known[0] if known else "captured"
+
+
+def load_manager_of(answers: Answers, store: MetadataStore, cast: Cast) -> LoadManager:
+    """Return which load manager the cluster runs, as its settings, its brokers' reports, or their refusal tell."""
+    for broker in cast.names:
+        tag = cast.tags.get(broker)
+        said = [store.node(f"{REPORTS}/{broker}")]
+        if tag is not None:
+            said += [
+                answers.json(f"{stem}.{tag}", dict) or {}
+                for stem in ("runtime-config", "load-report")
+                if answers.has(f"{stem}.{tag}")
+            ]
+        for answer in said:
+            name = answer.get("loadManagerClassName")
+            if isinstance(name, str) and name:
+                return LoadManager.EXTENSIBLE if "Extensible" in name else LoadManager.MODULAR
+    refusals = (f"load-report.{tag}.{ending}" for tag in cast.tags.values() for ending in ("json", "txt"))
+    refused = any(b"ExtensibleLoadManager" in answers.files[name] for name in refusals if name in answers.files)
+    return LoadManager.EXTENSIBLE if refused or answers.has("system-topics") else LoadManager.MODULAR

@@ -1,0 +1,61 @@
+"""The dump of the metadata store in a raw capture: `zookeeper.json`, a list of nodes with their path and text."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.formats.encoding import parse_json
+from planner.formats.raw_capture.answers import Answers
+from planner.model.errors import FormatError
+
+__all__ = ["DUMP", "MetadataStore", "read_metadata_store"]
+
+DUMP = "zookeeper"
+"""Name of the dump, without ending."""
+
+
+@dataclass(frozen=True)
+class MetadataStore:
+    """Nodes of the metadata store.
+
+    Attributes:
+        nodes: Text of each node by its path.
+        answers: Where warnings go.
+    """
+
+    nodes: Mapping[str, str]
+    answers: Answers
+    _read: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def below(self, folder: str) -> Iterator[str]:
+        """Yield what follows `folder/` in the path of each node below it."""
+        start = f"{folder}/"
+        return (path[len(start) :] for path in self.nodes if path.startswith(start))
+
+    def node(self, path: str) -> Mapping[str, Any]:
+        """Return a node that holds an object; an empty one when there is none, with a warning when it is unreadable."""
+        if path not in self._read:
+            self._read[path] = self._parse(path)
+        return self._read[path]
+
+    def _parse(self, path: str) -> Mapping[str, Any]:
+        text = self.nodes.get(path)
+        if not text:
+            return {}
+        try:
+            value = parse_json(text, path)
+        except FormatError as error:
+            self.answers.warn(f"{DUMP}, {path}: {error.what} It was left out.")
+            return {}
+        return value if isinstance(value, dict) else {}
+
+
+def read_metadata_store(answers: Answers) -> MetadataStore:
+    """Return the nodes of the dump; none when the capture has no dump."""
+    dump = answers.json(DUMP, list, "What only the metadata store knows is missing or estimated.") or []
+    nodes = {
+        node["path"]: node["data"]
+        for node in dump
+        if isinstance(node, dict) and isinstance(node.get("path"), str) and isinstance(node.get("data"), str)
+    }
+    return MetadataStore(nodes, answers)

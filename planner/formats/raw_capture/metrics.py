@@ -1,0 +1,53 @@
+"""The metrics in a raw capture: `metrics.bN.json` of the admin API and the Prometheus text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.formats.raw_capture.answers import Answers
+
+__all__ = ["Metric", "read_metrics"]
+
+Metric = tuple[str, Mapping[str, str], float]
+"""Name as Prometheus shows it (`pulsar_…`), labels, value."""
+
+_LINE = re.compile(r"((?:pulsar_lb|pulsar_bundle|jvm)_\w+)(?:\{([^}]*)\})? (\S+)(?: \d+)?")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_NAMES = {"jvm_max_memory": "jvm_memory_bytes_max", "jvm_max_direct_memory": "jvm_memory_direct_bytes_max"}
+
+
+def read_metrics(answers: Answers, tag: str) -> list[Metric]:
+    """Return the load-balancing, bundle and JVM metrics of a broker; those of the admin API first.
+
+    Names of the admin API (`brk_…`) are turned into those of Prometheus.
+
+    Args:
+        answers: The capture.
+        tag: `b1`, `b2`, … of the broker.
+    """
+    return [*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}"))]
+
+
+def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:
+    instead = "The Prometheus text counts, if there is one."
+    for group in answers.json(f"metrics.{tag}", list, instead) or []:
+        if not isinstance(group, dict) or not isinstance(group.get("metrics"), dict):
+            continue
+        labels = group.get("dimensions")
+        texts: dict[str, Any] = labels if isinstance(labels, dict) else {}
+        for name, value in group["metrics"].items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                full = _NAMES.get(name, name.replace("brk_", "pulsar_", 1))
+                heap = {"area": "heap"} if name == "jvm_max_memory" else {}
+                yield full, {**texts, **heap}, float(value)
+
+
+def _of_prometheus(text: str) -> Iterator[Metric]:
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match:
+            try:
+                value = float(match[3])
+            except ValueError:
+                continue
+            yield match[1], dict(_LABEL.findall(match[2] or "")), value

@@ -1,0 +1,131 @@
+"""Isolation, anti-affinity, failure domains and dispatch limits of a raw capture."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from planner.formats.raw_capture.answers import Answers
+from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.model.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
+
+__all__ = ["read_capture_policies"]
+
+_Kind = Literal["dispatch", "subscription", "replicator"]
+
+_RATES: Mapping[str, tuple[str, _Kind]] = {
+    "dispatchRate": ("topicDispatchRate", "dispatch"),
+    "subscriptionDispatchRate": ("subscriptionDispatchRate", "subscription"),
+    "replicatorDispatchRate": ("replicatorDispatchRate", "replicator"),
+}
+"""Field of the namespace's policies, and kind, of each request. `publishRate` limits publishing and is none of them."""
+
+_ASKED_RATE = "(" + "|".join(_RATES) + ")"
+_POLICIES = "/admin/policies"
+_LOCAL = "/admin/local-policies"
+
+
+def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) -> Policies:
+    """Return the policies, from the admin API where it answered, else from the metadata store."""
+    below = f"/admin/clusters/{cluster}"
+    isolation = answers.json("isolation-policies", dict, "Isolation policies come from the metadata store.")
+    if isolation is None:
+        isolation = store.node(f"{below}/namespaceIsolationPolicies")
+    domains = answers.json("failure-domains", dict, "Failure domains come from the metadata store.")
+    if domains is None:
+        folder = f"{below}/failureDomain"
+        domains = {name: store.node(f"{folder}/{name}") for name in store.below(folder)}
+    return Policies(
+        isolation=tuple(_isolation(name, p) for name, p in isolation.items() if isinstance(p, dict)),
+        anti_affinity_group=dict(_groups(answers, store)),
+        failure_domains={n: _texts(d.get("brokers")) for n, d in domains.items() if isinstance(d, dict)},
+        dispatch_rates=tuple(_dispatch_rates(answers, store, cluster)),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+def _isolation(name: str, policy: Mapping[str, Any]) -> IsolationPolicy:
+    failover = policy.get("auto_failover_policy")
+    given = failover.get("parameters") if isinstance(failover, dict) else None
+    parameters: Mapping[str, Any] = given if isinstance(given, dict) else {}
+
+    def parameter(key: str, default: int) -> int:
+        text = str(parameters.get(key, default)).strip()
+        return int(text) if text.isdecimal() and len(text) < 10 else default  # noqa: PLR2004 - digits of an int
+
+    return IsolationPolicy(
+        name=name,
+        namespaces=_texts(policy.get("namespaces")),
+        primary=_texts(policy.get("primary")),
+        secondary=_texts(policy.get("secondary")),
+        min_limit=parameter("min_limit", 1),
+        usage_threshold_percent=parameter("usage_threshold", 100),
+    )
+
+
+def _groups(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, str]]:
+    """Yield namespace and anti-affinity group; the quotes of a group that was set as JSON are not part of its name."""
+    seen: set[str] = set()
+    for stem, (namespace,) in answers.asked(r"/admin/v2/namespaces/([^/]+/[^/]+)/antiAffinity"):
+        if answers.trouble(stem):
+            continue
+        seen.add(namespace)
+        if plain := _unquoted(answers.text(stem)):
+            yield namespace, plain
+    for namespace in store.below(_LOCAL):
+        group = store.node(f"{_LOCAL}/{namespace}").get("namespaceAntiAffinityGroup")
+        if namespace not in seen and isinstance(group, str) and (plain := _unquoted(group)):
+            yield namespace, plain
+
+
+def _unquoted(group: str) -> str:
+    return group.strip().strip('"').strip()
+
+
+def _dispatch_rates(answers: Answers, store: MetadataStore, cluster: str) -> Iterator[DispatchRatePolicy]:
+    seen: set[tuple[str, str]] = set()
+    for stem, (namespace, asked) in answers.asked(rf"/admin/v2/namespaces/([^/]+/[^/]+)/{_ASKED_RATE}"):
+        kind = _RATES[asked][1]
+        if answers.has(stem):
+            seen.add((namespace, kind))
+            yield from _rate(kind, namespace, answers.json(stem, dict))
+    for namespace, policies in _namespace_policies(answers, store):
+        for field, kind in _RATES.values():
+            rates = policies.get(field)
+            if (namespace, kind) not in seen and isinstance(rates, dict):
+                seen.add((namespace, kind))
+                yield from _rate(kind, namespace, rates.get(cluster))
+    for stem, (domain, topic, asked) in answers.asked(
+        rf"/admin/v2/(persistent|non-persistent)/([^/]+/[^/]+/[^/]+)/{_ASKED_RATE}"
+    ):
+        yield from _rate(_RATES[asked][1], f"{domain}://{topic}", answers.json(stem, dict))
+
+
+def _namespace_policies(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for stem, (namespace,) in answers.asked(r"/admin/v2/namespaces/([^/]+/[^/]+)"):
+        if policies := answers.json(stem, dict, f"Policies of {namespace} come from the metadata store."):
+            yield namespace, policies
+    for namespace in store.below(_POLICIES):
+        if namespace.count("/") == 1:
+            yield namespace, store.node(f"{_POLICIES}/{namespace}")
+
+
+def _rate(kind: _Kind, target: str, rate: Any) -> Iterator[DispatchRatePolicy]:
+    if not isinstance(rate, dict) or not rate:
+        return
+
+    def count(key: str, default: int, bits: int) -> int:
+        value = rate.get(key)
+        return value if isinstance(value, int) and abs(value) < 1 << bits else default
+
+    yield DispatchRatePolicy(
+        kind=kind,
+        target=target,
+        rate=DispatchRate(
+            msg_per_period=count("dispatchThrottlingRateInMsg", -1, 31),
+            bytes_per_period=count("dispatchThrottlingRateInByte", -1, 63),
+            period_s=count("ratePeriodInSecond", 1, 31),
+            relative_to_publish_rate=rate.get("relativeToPublishRate") is True,
+        ),
+    )

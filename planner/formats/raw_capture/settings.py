@@ -1,0 +1,101 @@
+"""The settings in force, from the brokers' runtime configuration and the dynamic overrides of a raw capture."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.formats.raw_capture.answers import Answers
+from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.model.errors import SettingError
+from planner.model.settings import Settings
+from planner.model.settings_catalog import SETTINGS_BY_NAME
+
+__all__ = ["read_capture_settings"]
+
+_IMPL = "org.apache.pulsar.broker.loadbalance.impl"
+_STRATEGIES: Mapping[str, tuple[str, ...]] = {
+    "loadBalancerLoadSheddingStrategy": (
+        f"{_IMPL}.OverloadShedder",
+        f"{_IMPL}.ThresholdShedder",
+        f"{_IMPL}.UniformLoadShedder",
+        f"{_IMPL}.AvgShedder",
+        "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder",
+    ),
+    "loadBalancerLoadPlacementStrategy": (
+        f"{_IMPL}.LeastLongTermMessageRate",
+        f"{_IMPL}.LeastResourceUsageWithWeight",
+        f"{_IMPL}.RoundRobinBrokerSelector",
+        f"{_IMPL}.AvgShedder",
+    ),
+    "loadManagerClassName": (
+        f"{_IMPL}.ModularLoadManagerImpl",
+        "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
+    ),
+}
+"""Official classes of 4.2.4 that a setting may name."""
+
+
+def read_capture_settings(answers: Answers, store: MetadataStore, cast: Cast, leader: str) -> Settings:
+    """Return the settings in force: those of the leader where brokers differ, dynamic overrides above all.
+
+    Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
+    strategy is taken for it, with a warning.
+
+    Args:
+        answers: The capture.
+        store: Its metadata store.
+        cast: Its brokers.
+        leader: Broker id of the leader; empty unknown.
+    """
+    answered = sorted(cast.tags, key=lambda broker: (broker != leader, cast.names.index(broker)))
+    configured = [
+        _known(answers.json(f"runtime-config.{cast.tags[b]}", dict, "Another broker's counts.")) for b in answered
+    ]
+    configured = [values for values in configured if values]
+    dynamic = _known(answers.json("dynamic-config-values", dict)) or _known(store.node("/admin/configuration"))
+    if not configured:
+        answers.warn(
+            "The settings in force were not captured; the defaults of 4.2.4"
+            f"{' with the dynamic overrides' if dynamic else ''} are shown."
+        )
+    given: dict[str, Any] = {}
+    for name in sorted({name for values in (*configured, dynamic) for name in values}):
+        said = [values[name] for values in configured if name in values]
+        if len(set(map(str, said))) > 1:
+            answers.warn(f"The brokers differ in {name} ({_list(said)}); {said[0]} is shown.")
+        given[name] = dynamic.get(name, said[0] if said else None)
+    return _settings(given, answers)
+
+
+def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (values or {}).items() if name in SETTINGS_BY_NAME}
+
+
+def _list(values: Iterable[Any]) -> str:
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
+def _settings(given: Mapping[str, Any], answers: Answers) -> Settings:
+    kept: dict[str, Any] = {}
+    for name, value in given.items():
+        shown = _official_class(name, value, answers) if isinstance(value, str) else value
+        try:
+            kept |= Settings({name: shown}).overrides
+        except SettingError as error:
+            answers.warn(f"{error} The default, {SETTINGS_BY_NAME[name].default}, is shown.")
+    return Settings(kept)
+
+
+def _official_class(name: str, value: str, answers: Answers) -> str:
+    known = {official.rpartition(".")[2]: official for official in _STRATEGIES.get(name, ())}
+    simple = value.rpartition(".")[2]
+    if not known or value in known.values():
+        return value
+    if simple in known:
+        return known[simple]
+    like = next((short for short in sorted(known, key=len, reverse=True) if simple.endswith(short)), None)
+    if like is None:
+        answers.warn(f"{name} is {value}, none of Pulsar's own classes; the planner cannot tell what it decides.")
+        return value
+    answers.warn(f"{name} is {simple}, a class of your own; it is taken to decide as {like} does.")
+    return known[like]

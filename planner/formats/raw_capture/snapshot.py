@@ -1,0 +1,151 @@
+"""A raw capture as a snapshot: the parts put together."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from planner.formats.raw_capture.answers import Answers, read_answers
+from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
+from planner.formats.raw_capture.identity import Cast, cluster_of, find_brokers, load_manager_of
+from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners
+from planner.formats.raw_capture.metadata_store import MetadataStore, read_metadata_store
+from planner.formats.raw_capture.policies import read_capture_policies
+from planner.formats.raw_capture.reports import Report, broker_columns, read_reports
+from planner.formats.raw_capture.settings import read_capture_settings
+from planner.formats.raw_capture.system_topics import read_system_topics
+from planner.formats.raw_capture.topics import make_topic_table, read_topic_stats
+from planner.formats.validate import TABLES, validate
+from planner.model.errors import FormatError
+from planner.model.ranges import bundle_name
+from planner.model.settings import Settings
+from planner.model.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
+from planner.model.top_bundles import with_top_ranks
+
+__all__ = ["snapshot_of_capture"]
+
+_MS_PER_MINUTE = 60_000
+_VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")
+_REFERENCE = "4.2.4"
+
+
+def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
+    """Build and validate the snapshot that a raw capture shows.
+
+    What nobody answered is taken from elsewhere, estimated or left out; each time a warning in `info.warnings` says so.
+
+    Args:
+        files: Content of the capture by file name, among them `index.json`.
+
+    Raises:
+        FormatError: The capture lacks what no snapshot can do without, or an answer holds what is no number.
+        SnapshotError: What it says is no cluster.
+    """
+    answers = read_answers(files)
+    captured_at_ms = _moment(answers)
+    store = read_metadata_store(answers)
+    topics = read_system_topics(answers, captured_at_ms)
+    cast = find_brokers(answers, store)
+    manager = load_manager_of(answers, store, cast)
+    leader = _leader(answers, store)
+    config = read_capture_settings(answers, store, cast, leader)
+    cluster = cluster_of(answers, store)
+    reports = read_reports(answers, store, topics, cast, config, manager)
+    claims = claimed_bundles(answers, store, topics, cast, reports)
+    boundaries = read_boundaries(answers, store, claims)
+    if not boundaries:
+        raise FormatError(
+            "The capture tells the bundles of no namespace.",
+            where="bundles.*.json",
+            remedy="Capture the bundles of the namespaces (GET /admin/v2/namespaces/{tenant}/{namespace}/bundles).",
+        )
+    topic_stats = read_topic_stats(answers, cast)
+    owners = read_owners(answers, claims, boundaries, topic_stats)
+    stats = current_stats(answers, topics, cast, reports, topic_stats, owners)
+    ranges = [(namespace, *pair) for namespace, edges in boundaries.items() for pair in pairwise(edges)]
+    names = [bundle_name(*row) for row in ranges]
+    place = {namespace: i for i, namespace in enumerate(boundaries)}
+    position = {broker: i for i, broker in enumerate(cast.names)}
+    ranks = top_ranks(topics, names, owners)
+    bundles = make_bundles(
+        [low for _, low, _ in ranges],
+        high=[high for _, _, high in ranges],
+        namespace=[place[namespace] for namespace, _, _ in ranges],
+        owner=[position[owners[name]] if name in owners else -1 for name in names],
+        top_rank=-1 if ranks is None else ranks,
+        **bundle_columns(answers, store, names, owners, stats, manager),
+    )
+    sums = broker_sums(owners, stats)
+    completed = {broker: {**sums.get(broker, {}), **report} for broker, report in reports.items()}
+    _warn_about_times(answers, cast, reports, config, captured_at_ms)
+    snapshot = Snapshot(
+        info=SnapshotInfo(
+            cluster=cluster,
+            load_manager=manager,
+            captured_at_ms=captured_at_ms,
+            pulsar_version=_version(answers, list(reports.values())),
+            leader=leader,
+            source=f"Raw capture of {len(cast.tags)} of {len(cast.names)} brokers, {len(answers.index)} answers",
+        ),
+        settings=config,
+        brokers=make_brokers(cast.names, **broker_columns(answers, store, cast, completed)),
+        namespaces=tuple(boundaries),
+        bundles=bundles,
+        topics=make_topic_table(answers, topic_stats, bundles, tuple(boundaries)),
+        policies=read_capture_policies(answers, store, cluster),
+    )
+    if manager is LoadManager.EXTENSIBLE and ranks is None:
+        answers.warn("The top bundles that brokers reported were not captured; they are computed from current values.")
+        snapshot = with_top_ranks(snapshot, config)
+    snapshot = replace(snapshot, info=replace(snapshot.info, warnings=tuple(answers.warnings)))
+    validate(snapshot, {part: f"capture: {part}" for part in ("info", "policies", *TABLES)})
+    return snapshot
+
+
+def _moment(answers: Answers) -> int:
+    times = [entry.time_ms for entry in answers.index.values() if entry.time_ms]
+    if not times:
+        answers.warn("The index says no times; the moment of the capture is unknown, and shown as 1970.")
+    return max(times, default=0)
+
+
+def _leader(answers: Answers, store: MetadataStore) -> str:
+    said = [
+        answers.json("leader", dict, "The leader comes from the metadata store.") or {},
+        store.node("/loadbalance/leader"),
+        store.node("/loadbalance/extension/leader"),
+    ]
+    return next((name for answer in said if isinstance(name := answer.get("brokerId"), str) and name), "")
+
+
+def _version(answers: Answers, reports: Sequence[Report]) -> str:
+    said: list[object] = [answers.text("version").strip().strip('"')] if not answers.trouble("version") else []
+    said += [report.get(key) for report in reports for key in ("brokerVersionString", "brokerVersion")]
+    known = [text for text in said if isinstance(text, str) and _VERSION.fullmatch(text)]
+    if not known:
+        answers.warn(f"The version of Pulsar was not captured; {_REFERENCE} is shown.")
+    elif len(set(known[1:] or known)) > 1:
+        answers.warn(f"The brokers run different versions ({', '.join(sorted(set(known)))}); {known[0]} is shown.")
+    return known[0] if known else _REFERENCE
+
+
+def _warn_about_times(
+    answers: Answers, cast: Cast, reports: Mapping[str, Report], config: Settings, captured_at_ms: int
+) -> None:
+    """Warn where answers are so far apart that rates and owners may not fit together."""
+    times = [entry.time_ms for entry in answers.index.values() if entry.time_ms]
+    apart_ms = max(times, default=0) - min(times, default=0)
+    cycle_ms = config.integer("loadBalancerSheddingIntervalMinutes") * _MS_PER_MINUTE
+    if apart_ms > max(cycle_ms, _MS_PER_MINUTE):
+        answers.warn(
+            f"The answers were gathered over {apart_ms / 1000:,.0f} s, longer than a load-balancer cycle"
+            f" ({cycle_ms / 1000:,.0f} s): rates and owners may not fit together."
+        )
+    longest_ms = (config.integer("loadBalancerReportUpdateMaxIntervalMinutes") + 1) * _MS_PER_MINUTE
+    for broker in cast.names:
+        updated = reports[broker].get("lastUpdate")
+        if isinstance(updated, int) and 0 < updated < captured_at_ms - longest_ms:
+            answers.warn(
+                f"The load report of {broker} is {(captured_at_ms - updated) / _MS_PER_MINUTE:,.0f} minutes old, older"
+                " than brokers let one get."
+            )
