@@ -1,0 +1,1 @@
+"""Figures: data in, Plotly figure out."""

@@ -1,0 +1,209 @@
+"""The hash space: every namespace as a raster, one namespace as exact bars, one bundle with its topics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish
+from planner.model.arrays import FloatArray, Int64Array
+from planner.model.ranges import HASH_SPACE, format_range
+from planner.model.snapshot import BundleTable
+
+__all__ = ["COLUMNS", "MAX_BARS", "Raster", "bundle_bars", "make_raster", "raster_map", "topic_positions"]
+
+COLUMNS = 1_024
+"""How many cells the hash space has in the raster."""
+MAX_BARS = 2_000
+"""The most bundles drawn one by one."""
+
+_SHIFT = 22  # 2^32 hashes over 1,024 columns
+_PICK_COLUMNS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """The hash space of some namespaces.
+
+    Attributes:
+        namespaces: Positions of the namespaces, top row first.
+        values: Largest value of the bundles that touch a cell; NaN where there is none. Shape (rows, 1024).
+        bundles: How many bundles begin in a cell, and at least one where one lies. Shape (rows,).
+    """
+
+    namespaces: Int64Array
+    values: FloatArray
+    bundles: Int64Array
+
+
+def make_raster(table: BundleTable, namespaces: Int64Array, value: FloatArray) -> Raster:
+    """Aggregate bundles into cells by maximum, so that a narrow hot bundle stays visible.
+
+    Args:
+        table: The bundles.
+        namespaces: Positions of the namespaces to draw, one row each.
+        value: What to draw, by bundle; NaN for a bundle without it.
+    """
+    row_of = np.full(int(table.namespace.max(initial=-1)) + 1, -1, dtype=np.int64)
+    row_of[namespaces] = np.arange(len(namespaces))
+    row = row_of[table.namespace] if len(table) else np.zeros(0, np.int64)
+    shown = np.flatnonzero(row >= 0)
+    first = table.low[shown] >> _SHIFT
+    size = ((table.high[shown] - 1) >> _SHIFT) - first + 1
+    begins = np.cumsum(size) - size
+    cell = np.arange(int(size.sum())) - np.repeat(begins, size) + np.repeat(row[shown] * COLUMNS + first, size)
+    cells = np.full(len(namespaces) * COLUMNS, -np.inf)
+    known = np.nan_to_num(value[shown], nan=-np.inf)
+    np.maximum.at(cells, cell, np.repeat(known, size))
+    values = np.where(np.isinf(cells), np.nan, cells).reshape(len(namespaces), COLUMNS)
+    return Raster(namespaces, values, np.bincount(row[shown], minlength=len(namespaces)))
+
+
+def raster_map(raster: Raster, names: Sequence[str], title: str, selected: str = "") -> go.Figure:
+    """Draw the raster; invisible markers over it make rows clickable (custom data: the namespace).
+
+    Args:
+        raster: The cells.
+        names: Name of each row's namespace.
+        title: What the colour shows, with its unit.
+        selected: Namespace that is marked.
+    """
+    step = HASH_SPACE / COLUMNS
+    rows = len(names)
+    figure = go.Figure(
+        go.Heatmap(
+            z=raster.values,
+            x0=step / 2,
+            dx=step,
+            y=list(range(rows)),
+            colorscale=SEQUENTIAL,
+            colorbar={"title": {"text": title, "side": "right"}, "thickness": 12, "len": 0.9},
+            hoverinfo="skip",
+        )
+    )
+    width = COLUMNS // _PICK_COLUMNS
+    peaks = (
+        np.nan_to_num(raster.values, nan=0.0).reshape(rows, _PICK_COLUMNS, width).max(axis=2) if rows else np.zeros(0)
+    )
+    where = (np.arange(_PICK_COLUMNS) + 0.5) * step * width
+    figure.add_trace(
+        go.Scatter(
+            x=np.tile(where, rows),
+            y=np.repeat(np.arange(rows), _PICK_COLUMNS),
+            mode="markers",
+            marker={"size": 14, "opacity": 0, "symbol": "square"},
+            selected={"marker": {"opacity": 0}},
+            unselected={"marker": {"opacity": 0}},
+            customdata=[
+                [name, int(count), float(peak)]
+                for name, count, row in zip(names, raster.bundles.tolist(), peaks, strict=True)
+                for peak in row
+            ],
+            hovertemplate=(
+                "%{customdata[0]}<br>%{customdata[1]} bundles<br>at most %{customdata[2]:.4g} here<extra></extra>"
+            ),
+        )
+    )
+    figure = finish(figure, height=max(220, min(760, 90 + 22 * rows)))
+    figure.update_xaxes(
+        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
+        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        range=[0, HASH_SPACE],
+        showgrid=False,
+    )
+    labels = [f"<b>{n}</b>" if n == selected else n for n in names]
+    every = max(1, rows // 40)
+    figure.update_yaxes(
+        tickvals=list(range(0, rows, every)),
+        ticktext=labels[::every],
+        range=[rows - 0.5, -0.5],
+        showgrid=False,
+    )
+    return figure
+
+
+def bundle_bars(low: Int64Array, high: Int64Array, value: FloatArray, unit: str, selected: int = -1) -> go.Figure:
+    """Draw the bundles of a namespace with their exact ranges (custom data: the range), at most 2,000.
+
+    Args:
+        low: Lower boundaries, ascending.
+        high: Upper boundaries.
+        value: Height of each bar.
+        unit: What the height is.
+        selected: Which one is marked, -1 for none.
+    """
+    low, high, value = low[:MAX_BARS], high[:MAX_BARS], value[:MAX_BARS]
+    width = high - low
+    colours = [WARNING if i == selected else ACCENT for i in range(len(low))]
+    ranges = [format_range(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    figure = go.Figure(
+        go.Bar(
+            x=low + width / 2,
+            y=np.nan_to_num(value),
+            width=width,
+            marker={"color": colours, "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
+            customdata=ranges,
+            hovertemplate="%{customdata}<br>%{y:.5g} " + unit + "<extra></extra>",
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    )
+    figure = finish(figure, height=260, y_title=unit)
+    figure.update_xaxes(
+        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
+        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        range=[0, HASH_SPACE],
+    )
+    return figure
+
+
+def topic_positions(
+    bundle: tuple[int, int],
+    hashes: Int64Array,
+    traffic: FloatArray,
+    names: Sequence[str],
+    unit: str,
+    cuts: Sequence[int] = (),
+) -> go.Figure:
+    """Draw the topics of a bundle at their hashes, and the boundaries of a split.
+
+    Args:
+        bundle: Range of the bundle.
+        hashes: Hash of each topic.
+        traffic: Height of each.
+        names: Topic names.
+        unit: What the height is.
+        cuts: Where the bundle would be cut.
+    """
+    figure = go.Figure()
+    stems_x: list[float | None] = []
+    stems_y: list[float | None] = []
+    for at, height in zip(hashes.tolist(), traffic.tolist(), strict=True):
+        stems_x += [at, at, None]
+        stems_y += [0.0, height, None]
+    figure.add_trace(
+        go.Scatter(x=stems_x, y=stems_y, mode="lines", line={"color": MUTED, "width": 1}, hoverinfo="skip")
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=hashes,
+            y=traffic,
+            mode="markers",
+            marker={"color": ACCENT, "size": 8},
+            customdata=[[n, f"0x{h:08x}"] for n, h in zip(names, hashes.tolist(), strict=True)],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.5g} " + unit + "<extra></extra>",
+        )
+    )
+    for cut in cuts:
+        figure.add_vline(
+            x=cut,
+            line={"color": WARNING, "width": 2, "dash": "dash"},
+            annotation={"text": f"0x{cut:08x}", "font": {"size": 11}},
+        )
+    figure = finish(figure, height=280, y_title=unit)
+    low, high = bundle
+    ticks = [low + (high - low) * i // 4 for i in range(5)]
+    figure.update_xaxes(tickvals=ticks, ticktext=[f"0x{t:08x}" for t in ticks], range=[low, high])
+    figure.update_yaxes(rangemode="tozero")
+    return figure

@@ -1,0 +1,79 @@
+"""Broker scores against what the strategy compares them with."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from planner.figures.theme import ACCENT, MUTED, WARNING, finish
+from planner.model.arrays import BoolArray, FloatArray
+from planner.model.decisions import Line
+
+__all__ = ["broker_scores", "resource_breakdown"]
+
+_SHOWN = 200
+
+
+def broker_scores(
+    names: Sequence[str], scores: FloatArray, shedding: BoolArray, lines: Sequence[Line], unit: str
+) -> go.Figure:
+    """Draw the score of each broker, highest first, with the lines it is compared with.
+
+    Args:
+        names: Broker ids.
+        scores: Score of each; NaN where unknown (not drawn).
+        shedding: Which brokers unload something in the next cycle.
+        lines: Average and thresholds.
+        unit: `fraction` (drawn as percent) or `msg/s`.
+    """
+    factor, suffix = (100.0, " %") if unit == "fraction" else (1.0, f" {unit}")
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")[:_SHOWN]
+    labels = [names[i] for i in order]
+    values = scores[order] * factor
+    colours = [WARNING if shedding[i] else ACCENT for i in order]
+    status = ["unloads in the next cycle" if shedding[i] else "keeps its bundles" for i in order]
+    figure = go.Figure(
+        go.Bar(
+            x=labels,
+            y=values,
+            marker={"color": colours, "line": {"width": 0}},
+            customdata=status,
+            hovertemplate="%{x}<br>%{y:.2f}" + suffix + "<br>%{customdata}<extra></extra>",
+        )
+    )
+    for at, line in enumerate(lines):
+        figure.add_hline(
+            y=line.value * factor,
+            line={"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": "dot" if at == 0 else "dash"},
+            annotation={"text": f"{line.label} {line.value * factor:.1f}{suffix}", "font": {"size": 11}},
+            annotation_position="top right" if at % 2 else "bottom right",
+        )
+    figure = finish(figure, height=330, y_title=f"score ({'%' if unit == 'fraction' else unit})")
+    figure.update_xaxes(showticklabels=len(order) <= 24, tickangle=-35, type="category")  # noqa: PLR2004 - room
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted: Sequence[bool]) -> go.Figure:
+    """Draw the resources of one broker as percentages of their limits.
+
+    Args:
+        labels: Resource names.
+        percents: Usage in percent of the limit.
+        counted: Whether the resource can decide the score; others are greyed.
+    """
+    figure = go.Figure(
+        go.Bar(
+            x=list(percents),
+            y=list(labels),
+            orientation="h",
+            marker={"color": [ACCENT if c else MUTED for c in counted]},
+            text=[f"{p:.1f} %" for p in percents],
+            textposition="auto",
+            hovertemplate="%{y}: %{x:.3f} %<extra></extra>",
+        )
+    )
+    figure = finish(figure, height=240, x_title="% of the limit")
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(range=[0, max(100.0, *percents) if len(percents) else 100.0])
+    return figure

@@ -1,0 +1,36 @@
+"""Colours and layout that all figures share. Readable in light and dark, and with every common colour blindness."""
+
+import plotly.graph_objects as go
+
+__all__ = [
+    "ACCENT",
+    "CATEGORICAL",
+    "MUTED",
+    "SEQUENTIAL",
+    "WARNING",
+    "finish",
+]
+
+ACCENT = "#0072B2"
+WARNING = "#D55E00"
+MUTED = "#8C99A8"
+CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
+"""Okabe and Ito's hues."""
+SEQUENTIAL = "Cividis"
+"""Ordered scale that is the same to colour-blind readers."""
+
+
+def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = "") -> go.Figure:
+    """Give a figure its size, axis titles and quiet layout; text colours are left to the page's theme."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+    )
+    figure.update_xaxes(title=x_title, automargin=True, zeroline=False)
+    figure.update_yaxes(title=y_title, automargin=True, zeroline=False)
+    return figure

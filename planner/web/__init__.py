@@ -1,0 +1,1 @@
+"""The web shell: routing, state, shared pieces of the pages."""

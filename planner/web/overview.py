@@ -1,0 +1,188 @@
+"""What the Overview page draws."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.figures.scores import broker_scores
+from planner.model.errors import PlannerError
+from planner.model.snapshot import Snapshot
+from planner.model.usage import deciding_resource, weighted_usage
+from planner.simulate.cycle import CycleDecision
+from planner.simulate.measures import imbalance
+from planner.web import state
+from planner.web.documentation import SHEDDING_DIFFERENCES
+from planner.web.text import bytes_per_s, count, msg_per_s, percent
+from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
+
+__all__ = ["draw", "hottest_bundles", "moves_frame", "score_frame"]
+
+_HOTTEST = 20
+
+
+def _totals(snapshot: Snapshot) -> tuple[float, float]:
+    table_ = snapshot.brokers
+    rate = table_.msg_rate_in_per_s.sum() + table_.msg_rate_out_per_s.sum()
+    throughput = table_.msg_throughput_in_bytes_per_s.sum() + table_.msg_throughput_out_bytes_per_s.sum()
+    return float(rate), float(throughput)
+
+
+def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
+    """Return one row for each broker: score, what decides it, and what the next cycle does with it."""
+    unload = decision.shedding.unload()
+    why = {row["broker"]: row["why"] for row in reason_rows(snapshot, decision.shedding.reasons, bundles=False)}
+    names = snapshot.brokers.name
+    factor = 100.0 if decision.shedding.score_unit == "fraction" else 1.0
+    unit = "score (%)" if factor > 1 else "score (msg/s)"
+    return pd.DataFrame(
+        {
+            "broker": names,
+            unit: decision.shedding.scores * factor,
+            "decided by": deciding_resource(snapshot.brokers, snapshot.settings, snapshot.info.load_manager),
+            "bundles": snapshot.bundle_counts(),
+            "unloads": [len(unload.get(n, ())) for n in names],
+            "why": [why.get(n, "") for n in names],
+        }
+    ).sort_values(unit, ascending=False, kind="stable")
+
+
+def moves_frame(decision: CycleDecision) -> pd.DataFrame:
+    """Return one row for each bundle that is unloaded."""
+    return pd.DataFrame(
+        [
+            {
+                "bundle": m.bundle,
+                "from": m.source,
+                "to": m.destination or "decided at the next lookup",
+                "msg/s": m.msg_rate_per_s,
+                "MB/s": m.throughput_bytes_per_s / 1e6,
+                "why": m.reason.text,
+            }
+            for m in decision.shedding.moves
+        ],
+        columns=["bundle", "from", "to", "msg/s", "MB/s", "why"],
+    )
+
+
+def hottest_bundles(snapshot: Snapshot, limit: int = _HOTTEST) -> pd.DataFrame:
+    """Return the bundles with the highest current throughput."""
+    bundles = snapshot.bundles
+    throughput = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    top = np.argsort(-throughput, kind="stable")[:limit]
+    top = top[throughput[top] > 0]
+    return pd.DataFrame(
+        {
+            "bundle": [snapshot.bundle_names[i] for i in top],
+            "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[top]],
+            "MB/s": throughput[top] / 1e6,
+            "msg/s": bundles.msg_rate_in_per_s[top] + bundles.msg_rate_out_per_s[top],
+            "topics": bundles.topics[top],
+            "producers": bundles.producers[top],
+            "consumers": bundles.consumers[top],
+        }
+    )
+
+
+def _key_figures(snapshot: Snapshot) -> None:
+    spread = imbalance(weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager))
+    rate, throughput = _totals(snapshot)
+    loaded = int((snapshot.bundles.owner >= 0).sum())
+    figures: list[tuple[str, str, str]] = [
+        ("Brokers", f"{len(snapshot.brokers):,}", "Brokers that answered or are registered."),
+        ("Bundles loaded", f"{loaded:,} of {len(snapshot.bundles):,}", "Bundles that a broker owns, of all there are."),
+        ("Messages in + out", msg_per_s(rate), "Sum over the brokers."),
+        ("Throughput in + out", bytes_per_s(throughput), "Sum over the brokers."),
+        ("Average usage", percent(spread.average), "Mean over the brokers of the largest weighted resource usage."),
+        ("Highest - lowest", f"{spread.spread * 100:.1f} points", "Spread of the usage between brokers."),
+        ("Standard deviation", f"{spread.std * 100:.1f} points", "Of the usage over the brokers."),
+        ("Highest ÷ average", f"{spread.max_over_average:.2f}", "1.00 is perfect balance."),
+    ]
+    for start in (0, 4):
+        for column, (label, value, help_) in zip(st.columns(4), figures[start : start + 4], strict=True):
+            column.metric(label, value, help=help_)
+
+
+def _verdict(decision: CycleDecision) -> str:
+    moves = decision.shedding.moves
+    name = decision.shedder.name
+    if not moves:
+        return f"**{name} unloads nothing at the next cycle.** The table says why, broker by broker."
+    sources = len({m.source for m in moves})
+    moved = bytes_per_s(sum(m.throughput_bytes_per_s for m in moves))
+    return (
+        f"**{name} unloads {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) at the next cycle.**"
+    )
+
+
+def _next_cycle(snapshot: Snapshot, decision: CycleDecision) -> None:
+    st.subheader("The next cycle")
+    st.markdown(_verdict(decision))
+    st.caption(
+        "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
+        f" {decision.shedder.summary}"
+    )
+    show_notes(decision.notes, "Notes on this decision")
+    if decision.shedding.moves:
+        table(moves_frame(decision), "next-moves", column_config=_columns())
+    rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
+    if rows:
+        with st.expander(f"Every bundle that was examined ({len(rows):,})"):
+            table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320)
+    show_notes(
+        SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
+    )
+
+
+def _columns() -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    return {
+        "msg/s": number(format="%.1f"),
+        "MB/s": number(format="%.3f"),
+        "why": st.column_config.TextColumn(width="large"),
+    }
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    snapshot = view.snapshot
+    _key_figures(snapshot)
+    try:
+        decision = state.cycle(view)
+    except PlannerError as error:
+        show_error(error)
+        return
+    frame = score_frame(snapshot, decision)
+    scores = decision.shedding.scores
+    unit = decision.shedding.score_unit
+    st.subheader("Broker scores")
+    shedding = np.array([n in decision.shedding.unload() for n in snapshot.brokers.name], dtype=np.bool_)
+    lines = ", ".join(
+        f"{line.label} {percent(line.value) if unit == 'fraction' else msg_per_s(line.value)}"
+        for line in decision.shedding.lines
+    )
+    top = frame.iloc[0]
+    summary = (
+        f"Highest score: {top['broker']} with {top.iloc[1]:.1f} {'%' if unit == 'fraction' else 'msg/s'}"
+        f"{f'; {lines}' if lines else ''}. {int(shedding.sum())} of {len(shedding)} brokers unload at the next cycle."
+    )
+    chart(broker_scores(snapshot.brokers.name, scores, shedding, decision.shedding.lines, unit), summary, "scores")
+    score = frame.columns[1]
+    table(
+        frame,
+        "broker-scores",
+        column_config={
+            score: st.column_config.NumberColumn(format="%.2f"),
+            "why": st.column_config.TextColumn(width="large"),
+        },
+    )
+    _next_cycle(snapshot, decision)
+    st.subheader("Hottest bundles")
+    hottest = hottest_bundles(snapshot)
+    if hottest.empty:
+        st.markdown("No bundle reports traffic.")
+    else:
+        first = hottest.iloc[0]
+        st.markdown(f"{first['bundle']} has the most throughput, {first['MB/s']:.3f} MB/s, on {first['owner']}.")
+        table(hottest, "hottest-bundles", column_config=_columns())

@@ -1,0 +1,23 @@
+"""Which pages there are. Streamlit runs this script for every page."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from planner.web.state import PAGES
+
+st.set_page_config(
+    page_title="Pulsar bundle planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
+)
+st.navigation(
+    {
+        "Cluster": [
+            st.Page(PAGES / "overview.py", title="Overview", icon=":material/monitoring:", default=True),
+            st.Page(PAGES / "bundle_map.py", title="Bundle map", icon=":material/grid_on:", url_path="bundle-map"),
+            st.Page(PAGES / "brokers.py", title="Brokers", icon=":material/dns:", url_path="brokers"),
+        ],
+        "Data": [
+            st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
+        ],
+    }
+).run()

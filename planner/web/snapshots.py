@@ -1,0 +1,200 @@
+"""What the Snapshots page draws."""
+
+import io
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from planner.formats.archive import write_zip
+from planner.formats.document import write_document
+from planner.formats.reading import read_upload
+from planner.model.errors import PlannerError
+from planner.model.settings_catalog import SETTINGS_BY_NAME
+from planner.model.snapshot import Snapshot
+from planner.store.samples import samples
+from planner.store.workspace import SavedSnapshot
+from planner.web import state
+from planner.web.text import count, moment, short_digest
+from planner.web.widgets import show_error, show_notes, table
+
+__all__ = ["document_bytes", "draw", "saved_frame", "settings_frame", "zip_bytes"]
+
+_DOCUMENT_TOPICS = 50_000
+
+
+def saved_frame(saved: tuple[SavedSnapshot, ...]) -> pd.DataFrame:
+    """Return one row for each saved snapshot."""
+    return pd.DataFrame(
+        {
+            "name": [s.name for s in saved],
+            "cluster": [s.cluster for s in saved],
+            "captured": [moment(s.captured_at_ms) for s in saved],
+            "load manager": [s.load_manager for s in saved],
+            "brokers": [s.brokers for s in saved],
+            "bundles": [s.bundles for s in saved],
+            "topics": [s.topics for s in saved],
+            "source": [s.source for s in saved],
+            "digest": [short_digest(s.digest) for s in saved],
+        }
+    )
+
+
+def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """Return the settings that differ from their default."""
+    changed = snapshot.settings.overrides
+    return pd.DataFrame(
+        {
+            "setting": list(changed),
+            "in force": [str(v) for v in changed.values()],
+            "default": [str(SETTINGS_BY_NAME[n].default) for n in changed],
+            "meaning": [SETTINGS_BY_NAME[n].meaning for n in changed],
+        }
+    )
+
+
+def zip_bytes(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as a zip."""
+    sink = io.BytesIO()
+    write_zip(snapshot, sink)
+    return sink.getvalue()
+
+
+def document_bytes(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as a JSON document."""
+    return write_document(snapshot).encode()
+
+
+def _upload() -> None:
+    st.subheader("Load a snapshot")
+    st.markdown(
+        "A snapshot as a zip (`manifest.json` and Parquet), as one JSON document, or a zip of a raw capture"
+        " (`index.json` and what the cluster answered). Nothing leaves this machine; what was loaded before stays."
+    )
+    given = st.file_uploader("Snapshot file", type=["zip", "json"], max_upload_size=250, key="upload")
+    if given is None:
+        st.session_state.pop("uploaded", None)
+        return
+    if st.session_state.get("uploaded") != given.file_id:
+        try:
+            before = {s.digest for s in state.workspace().saved()}
+            saved = state.workspace().add(read_upload(given.name, given), given.name.rsplit(".", 1)[0])
+        except PlannerError as error:
+            st.session_state["uploaded-error"] = error
+            st.session_state.pop("uploaded-digest", None)
+        else:
+            st.session_state.pop("uploaded-error", None)
+            st.session_state["uploaded-digest"] = (saved.digest, saved.digest in before)
+            state.select(saved.digest)
+        st.session_state["uploaded"] = given.file_id
+    failed: PlannerError | None = st.session_state.get("uploaded-error")
+    if failed is not None:
+        show_error(failed)
+        st.caption("Nothing was changed: every snapshot that was here still is.")
+        return
+    digest, known = st.session_state["uploaded-digest"]
+    found = state.workspace().find(digest)
+    if found is None:
+        return
+    what = "was here already (same content)" if known else "is loaded"
+    st.success(
+        f"“{found.name}” {what}: {count(found.brokers, 'broker')}, {count(found.bundles, 'bundle')},"
+        f" {count(found.topics, 'topic')}.",
+        icon=":material/check_circle:",
+    )
+    show_notes(found.warnings, "What to know about this snapshot")
+    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
+
+
+def _gallery() -> None:
+    st.subheader("Samples")
+    offered = samples()
+    groups = list(dict.fromkeys(s.group for s in offered))
+    for group in groups:
+        with st.expander(group, expanded=group == groups[0]):
+            for sample in (s for s in offered if s.group == group):
+                text, button = st.columns([5, 1], vertical_alignment="center")
+                text.markdown(f"**{sample.title}** — {sample.shows}")
+                text.caption(sample.provenance)
+                if button.button("Open", key=f"sample-{sample.file}", width="stretch"):
+                    try:
+                        state.select(state.add_sample(sample).digest)
+                    except PlannerError as error:
+                        show_error(error)
+                    else:
+                        st.switch_page(state.PAGES / "overview.py")
+
+
+@st.dialog("Delete this snapshot?")
+def _confirm_delete(saved: SavedSnapshot) -> None:
+    st.markdown(f"“{saved.name}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
+    if st.button("Delete", type="primary", icon=":material/delete:"):
+        state.forget(saved.digest)
+        st.rerun()
+
+
+def _download(label: str, make: Callable[[], bytes], file_name: str, mime: str) -> None:
+    st.download_button(
+        label, make, file_name=file_name, mime=mime, icon=":material/download:", on_click="ignore", width="stretch"
+    )
+
+
+def _details(view: state.Current) -> None:
+    saved, snapshot = view.saved, view.snapshot
+    st.markdown(f"**{saved.name}** · `{saved.digest}`")
+    show_notes(saved.warnings, "What to know about this snapshot")
+    name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
+    wanted = name.text_input("Name", saved.name, max_chars=200, key=f"name-{saved.digest}")
+    if rename.button("Rename", width="stretch", icon=":material/edit:") and wanted.strip():
+        state.workspace().rename(saved.digest, wanted)
+        st.rerun()
+    if delete.button("Delete", width="stretch", icon=":material/delete:"):
+        _confirm_delete(saved)
+    stem = f"snapshot-{short_digest(saved.digest)}"
+    left, right = st.columns(2)
+    with left:
+        _download("Download as zip (Parquet)", lambda: zip_bytes(snapshot), f"{stem}.zip", "application/zip")
+    with right:
+        if saved.topics <= _DOCUMENT_TOPICS:
+            _download("Download as JSON document", lambda: document_bytes(snapshot), f"{stem}.json", "application/json")
+        else:
+            st.caption(f"The JSON document is for small clusters (up to {_DOCUMENT_TOPICS:,} topics).")
+    st.markdown("**Settings that differ from the defaults of Pulsar 4.2.4**")
+    frame = settings_frame(snapshot)
+    if frame.empty:
+        st.caption("None.")
+    else:
+        table(frame, "settings")
+    policies = snapshot.policies
+    st.markdown("**Policies**")
+    st.caption(
+        f"{count(len(policies.isolation), 'isolation rule')}, {count(len(policies.anti_affinity_group), 'namespace')}"
+        f" in anti-affinity groups, {count(len(policies.failure_domains), 'failure domain')},"
+        f" {count(len(policies.dispatch_rates), 'dispatch limit')}."
+    )
+
+
+def draw() -> None:
+    """Draw the page."""
+    st.title("Snapshots")
+    st.caption("Load, check, keep and take away what a cluster looked like at one moment.")
+    try:
+        view = state.current()
+    except PlannerError as error:
+        show_error(error)
+        view = None
+    _upload()
+    _gallery()
+    st.subheader("In this workspace")
+    saved = state.workspace().saved()
+    if not saved:
+        st.info("Nothing is loaded. Upload a file, or open a sample.", icon=":material/upload_file:")
+        return
+    event = table(saved_frame(saved), "saved", on_select="rerun", selection_mode="single-row")
+    rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
+    if rows and (view is None or saved[rows[0]].digest != view.digest):
+        state.select(saved[rows[0]].digest)
+        st.rerun()
+    if view is not None:
+        st.subheader("The one in view")
+        _details(view)

@@ -1,0 +1,49 @@
+"""Numbers and times as people read them."""
+
+import math
+from datetime import UTC, datetime
+
+__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "percent", "short_digest"]
+
+_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def _scaled(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    for size, prefix in _STEPS:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def msg_per_s(value: float) -> str:
+    """Return a message rate such as `12.3 kmsg/s`."""
+    return _scaled(value, "msg/s").replace("kmsg", "k msg").replace("Mmsg", "M msg").replace("Gmsg", "G msg")
+
+
+def bytes_per_s(value: float) -> str:
+    """Return a throughput such as `4.5 MB/s` (decimal prefixes)."""
+    return _scaled(value, "B/s")
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    """Return a fraction such as 0.714 as `71.4 %`."""
+    return f"{fraction * 100:.{digits}f} %" if math.isfinite(fraction) else "unknown"
+
+
+def count(value: int, noun: str) -> str:
+    """Return `1 broker`, `12,345 brokers`."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+def moment(at_ms: int) -> str:
+    """Return a time in UTC such as `2026-11-21 04:30:12 UTC`."""
+    if at_ms <= 0:
+        return "unknown time"
+    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def short_digest(digest: str) -> str:
+    """Return the first twelve digits of a digest, as links use it."""
+    return digest[:12]
