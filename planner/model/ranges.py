@@ -119,7 +119,7 @@ def bundle_of_hash(boundaries: Sequence[int], topic_hash: int) -> int:
     index = at if at < len(boundaries) and boundaries[at] == topic_hash else at - 1
     if index >= len(boundaries) - 1:
         raise PulsarError(
-            "ArrayIndexOutOfBoundsException",
+            "IndexOutOfBoundsException",
             f"Hash 0x{topic_hash:08x} is the end of the hash space; Pulsar finds no bundle for it.",
             remedy="Rename the topic.",
         )

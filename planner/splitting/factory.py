@@ -36,19 +36,15 @@ def apply_split(boundaries: Sequence[int], bundle: tuple[int, int], cuts: Sequen
         cuts: New boundaries.
 
     Raises:
-        PulsarError: The range cannot be split, a cut does not lie strictly inside, or a cut is repeated.
+        PulsarError: `IllegalArgumentException`, the range holds a single hash, a cut does not lie strictly inside, or a
+            cut is repeated; `ServiceUnitNotReadyException`, the range is no bundle of the namespace.
     """
     low, high = bundle
     if high - low <= 1:
         raise PulsarError(
-            "IllegalArgumentException", f"{format_range(low, high)} is too small to be split.", remedy="Keep it."
-        )
-    at = bisect_left(boundaries, low)
-    if at + 1 >= len(boundaries) or boundaries[at] != low or boundaries[at + 1] != high:
-        raise PulsarError(
             "IllegalArgumentException",
-            f"{format_range(low, high)} is not a bundle of the namespace.",
-            remedy="Choose one of its bundles.",
+            f"{format_range(low, high)} cannot be split further: it holds a single hash.",
+            remedy="Choose another bundle.",
         )
     inside = sorted(cuts)
     for cut in inside:
@@ -58,6 +54,13 @@ def apply_split(boundaries: Sequence[int], bundle: tuple[int, int], cuts: Sequen
                 f"The boundary 0x{cut:08x} does not lie strictly inside {format_range(low, high)}.",
                 remedy="Topics with equal hashes cannot be parted; choose another algorithm or position.",
             )
+    at = bisect_left(boundaries, low)
+    if at + 1 >= len(boundaries) or boundaries[at] != low or boundaries[at + 1] != high:
+        raise PulsarError(
+            "ServiceUnitNotReadyException",
+            f"{format_range(low, high)} is not a bundle of the namespace.",
+            remedy="Choose one of its bundles.",
+        )
     if len(set(inside)) != len(inside):
         raise PulsarError(
             "IllegalArgumentException", "A boundary is given twice; a child would be empty.", remedy="Give each once."

@@ -16,14 +16,15 @@ _MIB = 1024 * 1024
 
 _CUT = ReasonCode(
     "flow_or_qps_equally_divide.cut",
-    "with the topic at {hash:.0f} the piece would have {msg_rate_per_s:.1f} of {msg_rate_limit_per_s:.0f} msg/s and"
-    " {mib_per_s:.3f} of {mib_limit_per_s:.0f} MiB/s",
+    "cut at 0x{boundary:08x}: with the topic at 0x{hash:08x} the piece before it would have {msg_rate_per_s:.1f} of"
+    " {msg_rate_limit_per_s:.0f} msg/s and {mib_per_s:.3f} of {mib_limit_per_s:.0f} MiB/s",
     acts=True,
 )
 _FEW = ReasonCode(
     "flow_or_qps_equally_divide.too_few_topics",
     "{topics:.0f} topics, {busy:.0f} hashes with traffic; at least two of each are needed",
 )
+_UNKNOWN = ReasonCode("flow_or_qps_equally_divide.unknown_topics", "its topics are not listed")
 _WITHIN = ReasonCode(
     "flow_or_qps_equally_divide.within_limits",
     "{msg_rate_per_s:.1f} msg/s < {msg_rate_gate_per_s:.1f} and {mib_per_s:.3f} MiB/s < {mib_gate_per_s:.3f}"
@@ -43,7 +44,7 @@ class FlowOrQpsEquallyDivide:
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "flowOrQpsDifferenceThresholdPercentage",
     )
-    reasons = (_CUT, _FEW, _WITHIN, _NO_CUT)
+    reasons = (_CUT, _FEW, _UNKNOWN, _WITHIN, _NO_CUT)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer every cut of one pass over the topics in the order of their hashes; see `SplitAlgorithm`.
@@ -56,7 +57,9 @@ class FlowOrQpsEquallyDivide:
         traffic: dict[int, tuple[float, float]] = {}
         busy: list[int] = []
         total_rate = total_throughput = 0.0
-        hashes = [] if request.topic_hashes is None else request.topic_hashes.tolist()
+        if request.topic_hashes is None:
+            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+        hashes = request.topic_hashes.tolist()
         rows = zip(
             hashes,
             request.has_stats.tolist(),
@@ -91,11 +94,13 @@ def _cuts(hashes: list[int], traffic: dict[int, tuple[float, float]], limits: tu
         next_rate, next_throughput = traffic[right]
         rate, throughput = rate + next_rate, throughput + next_throughput
         if rate > rate_limit or throughput > throughput_limit:
-            numbers = (float(right), rate, rate_limit, throughput / _MIB, throughput_limit / _MIB)
+            boundary = left + (right - left) // 2 + 1
+            numbers = (float(boundary), float(right), rate, rate_limit, throughput / _MIB, throughput_limit / _MIB)
             reasons.append(Reason(_CUT, None, None, dict(zip(_CUT.fields, numbers, strict=True))))
-            found.append(left + (right - left) // 2 + 1)
+            found.append(boundary)
             rate, throughput = next_rate, next_throughput
     return SplitAnswer(tuple(found), tuple(reasons) or (Reason(_NO_CUT, None, None, {}),))
 
 
 ALGORITHM = FlowOrQpsEquallyDivide()
+"""The algorithm, as the registry lists it."""

@@ -9,7 +9,11 @@ from planner.splitting.protocol import SplitAnswer, SplitRequest
 
 __all__ = ["ALGORITHM", "RangeEquallyDivide"]
 
-_MIDDLE = ReasonCode("range_equally_divide.middle", "the middle of the range, whatever topics there are", acts=True)
+_MIDDLE = ReasonCode(
+    "range_equally_divide.middle",
+    "cut at 0x{boundary:08x}, the middle of the range, whatever topics there are",
+    acts=True,
+)
 
 
 class RangeEquallyDivide:
@@ -22,10 +26,14 @@ class RangeEquallyDivide:
     reasons = (_MIDDLE,)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
-        """Answer the middle of the range; see `SplitAlgorithm`."""
+        """Answer the middle of the range; see `SplitAlgorithm`.
+
+        The middle of a single hash is its lower end, which the bundle factory refuses.
+        """
         del config
         middle = request.low + (request.high - request.low) // 2
-        return SplitAnswer((middle,), (Reason(_MIDDLE, None, None, {}),))
+        return SplitAnswer((middle,), (Reason(_MIDDLE, None, None, {"boundary": float(middle)}),))
 
 
 ALGORITHM = RangeEquallyDivide()
+"""The algorithm, as the registry lists it."""

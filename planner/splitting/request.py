@@ -13,6 +13,9 @@ def split_request(
 ) -> SplitRequest:
     """Return the request for a bundle, with the topics that the snapshot lists in it.
 
+    A snapshot without any topic does not list them; then the request has none either (`topic_hashes` is None), which is
+    not the same as a bundle without topics.
+
     Args:
         snapshot: The cluster.
         bundle: Position of the bundle.
@@ -24,7 +27,7 @@ def split_request(
     return SplitRequest(
         low=int(snapshot.bundles.low[bundle]),
         high=int(snapshot.bundles.high[bundle]),
-        topic_hashes=table.hash[rows].astype(np.int64),
+        topic_hashes=table.hash[rows].astype(np.int64) if len(table) else None,
         has_stats=table.has_stats[rows],
         msg_rate_per_s=table.msg_rate_in_per_s[rows] + table.msg_rate_out_per_s[rows],
         throughput_bytes_per_s=table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows],

@@ -13,10 +13,11 @@ __all__ = ["ALGORITHM", "TopicCountEquallyDivide"]
 
 _MIDDLE = ReasonCode(
     "topic_count_equally_divide.middle",
-    "half way between the central hashes {left:.0f} and {right:.0f} of {topics:.0f} topics",
+    "cut at 0x{boundary:08x}, half way between 0x{left:08x} and 0x{right:08x}, central of {topics:.0f} topics",
     acts=True,
 )
 _FEW = ReasonCode("topic_count_equally_divide.too_few_topics", "{topics:.0f} topics; at least two are needed")
+_UNKNOWN = ReasonCode("topic_count_equally_divide.unknown_topics", "its topics are not listed")
 
 
 class TopicCountEquallyDivide:
@@ -26,7 +27,7 @@ class TopicCountEquallyDivide:
     java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
     summary = "Cuts half way between the two central topics, so that both halves hold as many topics."
     settings: tuple[str, ...] = ()
-    reasons = (_MIDDLE, _FEW)
+    reasons = (_MIDDLE, _FEW, _UNKNOWN)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer the middle of the central hashes; see `SplitAlgorithm`.
@@ -34,13 +35,17 @@ class TopicCountEquallyDivide:
         With equal central hashes the answer can be the lower end of the bundle, which the bundle factory then refuses.
         """
         del config
-        size = 0 if request.topic_hashes is None else len(request.topic_hashes)
-        if request.topic_hashes is None or size <= 1:
+        if request.topic_hashes is None:
+            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+        size = len(request.topic_hashes)
+        if size <= 1:
             return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(size)}),))
         hashes = np.sort(request.topic_hashes)
         left, right = int(hashes[max(size // 2 - 1, 0)]), int(hashes[size // 2])
-        compared = {"left": float(left), "right": float(right), "topics": float(size)}
-        return SplitAnswer((left + (right - left) // 2,), (Reason(_MIDDLE, None, None, compared),))
+        boundary = left + (right - left) // 2
+        compared = dict(zip(_MIDDLE.fields, map(float, (boundary, left, right, size)), strict=True))
+        return SplitAnswer((boundary,), (Reason(_MIDDLE, None, None, compared),))
 
 
 ALGORITHM = TopicCountEquallyDivide()
+"""The algorithm, as the registry lists it."""
