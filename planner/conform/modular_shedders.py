@@ -1,0 +1,75 @@
+"""Answers vectors about the modular shedding strategies."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.model.memory import SheddingMemory
+from planner.model.settings import Settings
+from planner.model.snapshot import Snapshot
+from planner.model.usage import weighted_usage
+from planner.placement.avg import PLACEMENT, Bindings
+from planner.shedding import avg, overload, threshold, uniform
+from planner.shedding.protocol import Shedder
+
+__all__ = ["ANSWERS", "shedding_steps"]
+
+
+def _threshold_memory(memory: SheddingMemory[Any], snapshot: Snapshot, config: Settings) -> Json:
+    del snapshot, config
+    return {"brokerAvgResourceUsage": dict(memory.state.usage_ema)}
+
+
+def _avg_memory(memory: SheddingMemory[Any], snapshot: Snapshot, config: Settings) -> Json:
+    scores = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager) * 100
+    return {
+        "scores": dict(zip(snapshot.brokers.name, scores.tolist(), strict=True)),
+        "hitCountHigh": {b: n for b, n in memory.state.hits_high.items() if n},
+        "hitCountLow": {b: n for b, n in memory.state.hits_low.items() if n},
+    }
+
+
+def _nothing(memory: SheddingMemory[Any], snapshot: Snapshot, config: Settings) -> Json:
+    del memory, snapshot, config
+    return {}
+
+
+def shedding_steps(
+    vector: Json, shedder: Shedder, remembered: Callable[[SheddingMemory[Any], Snapshot, Settings], Json]
+) -> Json:
+    """Answer a vector of a modular shedding strategy: one strategy object lives through its steps.
+
+    Args:
+        vector: The vector; its `expected` is not read.
+        shedder: The strategy.
+        remembered: What of its memory is part of the answer.
+    """
+    config = Settings(vector.get("config"))
+    memory: SheddingMemory[Any] = SheddingMemory(shedder.initial())
+    steps: list[Json] = []
+    for step in vector["input"]["steps"]:
+        data = step["loadData"]
+        snapshot = snapshot_of_load_data(data, config)
+        recent = dict.fromkeys(data.get("recentlyUnloadedBundles") or (), snapshot.info.captured_at_ms)
+        memory = memory.with_state(memory.state, recently_unloaded_bundles=recent)
+        memory, decision = shedder.decide(snapshot, memory, config)
+        answer: dict[str, Any] = {"unload": decision.unload(), **remembered(memory, snapshot, config)}
+        if shedder is avg.SHEDDER:
+            bindings = Bindings(memory.state.broker)
+            answer["placements"] = {
+                move.bundle: PLACEMENT.select(move.bundle, snapshot.brokers.name, snapshot, bindings, config, 0)[
+                    1
+                ].selected
+                for move in decision.moves
+            }
+        steps.append(answer)
+    return {"steps": steps}
+
+
+ANSWERS: Mapping[str, Callable[[Json], Json]] = {
+    "shedder_overload": partial(shedding_steps, shedder=overload.SHEDDER, remembered=_nothing),
+    "shedder_threshold": partial(shedding_steps, shedder=threshold.SHEDDER, remembered=_threshold_memory),
+    "shedder_uniform": partial(shedding_steps, shedder=uniform.SHEDDER, remembered=_nothing),
+    "shedder_avg": partial(shedding_steps, shedder=avg.SHEDDER, remembered=_avg_memory),
+}
