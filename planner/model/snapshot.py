@@ -350,6 +350,17 @@ class SnapshotInfo:
     warnings: tuple[str, ...] = ()
 
 
+_FOLLOWS_FROM_NAMES = (
+    "bundle_names",
+    "bundle_position",
+    "bundle_name_hashes",
+    "bundle_map_order",
+    "bundle_map_rank",
+    "shedding_rank",
+)
+"""What a snapshot has worked out and keeps when owners change."""
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """A cluster at one moment; see the module.
@@ -385,9 +396,14 @@ class Snapshot:
         return MappingProxyType({name: i for i, name in enumerate(self.bundle_names)})
 
     @cached_property
+    def bundle_name_hashes(self) -> IntArray:
+        """`String.hashCode` of each bundle's full name."""
+        return frozen(java_string_hashes(self.bundle_names))
+
+    @cached_property
     def bundle_map_order(self) -> Int64Array:
         """Bundle positions in the order in which a Java map of all of them visits them."""
-        return frozen(hash_map_order(java_string_hashes(self.bundle_names)))
+        return frozen(hash_map_order(self.bundle_name_hashes))
 
     @cached_property
     def bundle_map_rank(self) -> Int64Array:
@@ -431,7 +447,7 @@ class Snapshot:
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
         moved = replace(self, bundles=replace(self.bundles, owner=frozen(owner)))
-        for name in ("bundle_names", "bundle_position", "bundle_map_order", "bundle_map_rank", "shedding_rank"):
+        for name in _FOLLOWS_FROM_NAMES:
             if name in self.__dict__:
                 moved.__dict__[name] = self.__dict__[name]
         return moved

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.model.hashing import hash_map_order, java_string_hashes
+from planner.model.hashing import hash_map_order
 from planner.model.internal_namespaces import is_system_service_namespace
 from planner.model.namespace_policies import policy_gate
 from planner.model.settings import Settings
@@ -119,7 +119,7 @@ def top_bundles(snapshot: Snapshot, config: Settings) -> tuple[tuple[int, ...], 
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
     keys = load_keys(snapshot.bundles)
     eligible = _eligible(snapshot, config)
-    hashes = java_string_hashes(snapshot.bundle_names)
+    hashes = snapshot.bundle_name_hashes
 
     def report(broker: int) -> tuple[int, ...]:
         owned = snapshot.bundles_of(broker)
@@ -138,7 +138,14 @@ def with_top_ranks(snapshot: Snapshot, config: Settings) -> Snapshot:
     for report in top_bundles(snapshot, config):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
     ranked = replace(snapshot, bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
-    for name in ("bundle_names", "bundle_position", "bundle_map_order", "bundle_map_rank", "_owned"):
+    for name in (
+        "bundle_names",
+        "bundle_position",
+        "bundle_name_hashes",
+        "bundle_map_order",
+        "bundle_map_rank",
+        "_owned",
+    ):
         if name in snapshot.__dict__:
             ranked.__dict__[name] = snapshot.__dict__[name]
     return ranked

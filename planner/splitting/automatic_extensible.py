@@ -12,7 +12,7 @@ import numpy as np
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.model.decisions import Reason, ReasonBlock, ReasonCode, SplitDecision, SplitOrder, block
 from planner.model.errors import PulsarError
-from planner.model.hashing import hash_map_order, java_string_hashes
+from planner.model.hashing import hash_map_order
 from planner.model.ranges import FULL_HIGH, bundle_name, format_range
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
@@ -169,13 +169,19 @@ class Visit:
 
 def visit_of(snapshot: Snapshot, broker: int, splitting: Sequence[str] = ()) -> Visit:
     """Return what a broker of the snapshot goes through: the bundles it owns and reports, in hash map order."""
+    return _visit(snapshot, broker, tuple(splitting), _bundle_counts(snapshot))
+
+
+def _bundle_counts(snapshot: Snapshot) -> Int64Array:
+    return np.bincount(snapshot.bundles.namespace, minlength=len(snapshot.namespaces))
+
+
+def _visit(snapshot: Snapshot, broker: int, splitting: tuple[str, ...], bundle_counts: Int64Array) -> Visit:
     mine = snapshot.bundles_of(broker)
     mine = mine[snapshot.bundles.has_stats[mine]]
-    hashes = java_string_hashes([_name(snapshot, position) for position in mine.tolist()])
-    order = mine[hash_map_order(hashes, concurrent=True)]
-    counts = np.bincount(snapshot.bundles.namespace, minlength=len(snapshot.namespaces))
+    order = mine[hash_map_order(snapshot.bundle_name_hashes[mine], concurrent=True)]
     owned = np.ones(len(order), dtype=np.bool_)
-    return Visit(broker, order, owned, counts, tuple(splitting), topics_listed=len(snapshot.topics) > 0)
+    return Visit(broker, order, owned, bundle_counts, splitting, topics_listed=len(snapshot.topics) > 0)
 
 
 def decide(
@@ -219,22 +225,19 @@ def decide_all(
     busy = set(snapshot.bundles.owner[hot].tolist()) - {-1}
     busy |= {snapshot.brokers.position[name] for name in states if name in snapshot.brokers.position}
     after: dict[str, AutoSplitState] = {}
+    counts = _bundle_counts(snapshot)
     for broker in sorted(busy):
         name = snapshot.brokers.name[broker]
-        state = run.cycle(visit_of(snapshot, broker, splitting), states.get(name, AutoSplitState()))
+        visit = _visit(snapshot, broker, tuple(splitting), counts)
+        state = run.cycle(visit, states.get(name, AutoSplitState()))
         if state.hit_counts:
             after[name] = state
     quiet = snapshot.bundles.has_stats & (snapshot.bundles.owner >= 0)
     if busy:
         quiet &= ~np.isin(snapshot.bundles.owner, sorted(busy))
-    run.explain(np.flatnonzero(quiet), snapshot.bundles.owner[quiet], np.ones(int(quiet.sum()), dtype=np.bool_))
+    examined = np.flatnonzero(quiet)
+    run.examined.append((examined, snapshot.bundles.owner[examined], np.ones(len(examined), dtype=np.bool_)))
     return after, run.decision()
-
-
-def _name(snapshot: Snapshot, position: int) -> str:
-    table = snapshot.bundles
-    namespace = snapshot.namespaces[table.namespace[position]]
-    return bundle_name(namespace, int(table.low[position]), int(table.high[position]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,21 +292,22 @@ class _Run:
         self.exceeded = np.where(self.few | self.narrow, np.int8(0), numbers)
         """Which limit is exceeded first, 1 to 4; 0 for none, or when the bundle is not considered."""
         self.splits: list[SplitOrder] = []
-        self.blocks: list[ReasonBlock] = []
+        self.examined: list[tuple[Int64Array, IntArray, BoolArray]] = []
+        """What the brokers went through: bundles, who did, and whether it owns them."""
         self.rows: dict[ReasonCode, list[tuple[int, int, tuple[float, ...]]]] = {}
         self.failures = 0
 
     def cycle(self, visit: Visit, state: AutoSplitState) -> AutoSplitState:
         """Let one broker go through its bundles; log every reason and return what it remembers."""
-        names = {_name(self.snapshot, position): place for place, position in enumerate(visit.bundles.tolist())}
-        hits = {name: count for name, count in state.hit_counts.items() if name in names}
+        places = self.places(visit, state)
+        hits = {name: state.hit_counts[name] for name in places}
         skipped = self.few[visit.bundles] | self.narrow[visit.bundles] | ~visit.owned
         hot = (self.exceeded[visit.bundles] > 0) & ~skipped
         chosen: dict[int, SplitOrder] = {}
         failed_at, end = -1, len(visit.bundles)
         for place in np.flatnonzero(hot).tolist():
             position = int(visit.bundles[place])
-            name = _name(self.snapshot, position)
+            name = self.snapshot.bundle_names[position]
             hits[name] = hits.get(name, 0) + 1
             cut = self.cut(visit, position, hits[name], chosen)
             if cut is None:
@@ -315,11 +319,20 @@ class _Run:
             if len(chosen) == self.limits.per_cycle:
                 end = place + 1
                 break
-        for name in [name for name in hits if (at := names[name]) < end and not hot[at] and not skipped[at]]:
-            del hits[name]
+        for name, at in places.items():
+            if at < end and not hot[at] and not skipped[at]:
+                del hits[name]
         self.finish(visit, chosen, failed_at, visit.bundles[end:])
-        self.explain(visit.bundles[:end], visit.broker, visit.owned[:end])
+        brokers = np.full(end, visit.broker, dtype=np.int32)
+        self.examined.append((visit.bundles[:end], brokers, visit.owned[:end]))
         return AutoSplitState(hits)
+
+    def places(self, visit: Visit, state: AutoSplitState) -> dict[str, int]:
+        """Return where in the visit the bundles come that the broker remembers; those that left are forgotten."""
+        if not state.hit_counts:
+            return {}
+        position, place_of = self.snapshot.bundle_position, {p: at for at, p in enumerate(visit.bundles.tolist())}
+        return {name: place_of[position[name]] for name in state.hit_counts if position.get(name, -1) in place_of}
 
     def finish(self, visit: Visit, chosen: Mapping[int, SplitOrder], failed_at: int, left: Int64Array) -> None:
         """Take over what was chosen, unless the cycle failed, and log what was not come to."""
@@ -327,14 +340,14 @@ class _Run:
             self.splits.extend(chosen.values())
             for position, order in chosen.items():
                 self.hold(visit, position, order.reason.code, *order.reason.values.values())
-            if len(left):
-                self.blocks.append(block(_CYCLE_FULL, visit.broker, left.astype(np.int32), (float(len(chosen)),)))
+            for position in left.tolist():
+                self.hold(visit, position, _CYCLE_FULL, float(len(chosen)))
             return
         self.hold(visit, failed_at, _FAILS_CYCLE)
         for position in chosen:
             self.hold(visit, position, _LOST)
-        if len(left):
-            self.blocks.append(block(_CYCLE_FAILED, visit.broker, left.astype(np.int32)))
+        for position in left.tolist():
+            self.hold(visit, position, _CYCLE_FAILED)
 
     def cut(self, visit: Visit, position: int, hits: int, chosen: Mapping[int, SplitOrder]) -> int | None:
         """Decide about one bundle above a limit; log why it stays, or return where it is cut."""
@@ -405,8 +418,13 @@ class _Run:
             self.hold(visit, position, _NO_BOUNDARY, float(len(answer)))
         return None
 
-    def explain(self, bundles: Int64Array, brokers: int | IntArray, owned: BoolArray) -> None:
-        """Log why bundles that are not above a limit stay; those above one were logged one by one."""
+    def explain(self) -> list[ReasonBlock]:
+        """Return why bundles that are not above a limit stay; those above one were logged one by one."""
+        if not self.examined:
+            return []
+        bundles = np.concatenate([bundles for bundles, _, _ in self.examined])
+        brokers = np.concatenate([brokers for _, brokers, _ in self.examined])
+        owned = np.concatenate([owned for _, _, owned in self.examined])
         narrow = owned & ~self.few[bundles] & self.narrow[bundles]
         self.failures += int(narrow.sum())
         below = owned & ~self.few[bundles] & ~narrow & (self.exceeded[bundles] == 0)
@@ -425,26 +443,25 @@ class _Run:
                 ),
             ),
         )
-        for code, which, columns in kinds:
-            if which.any():
-                of = brokers if isinstance(brokers, int) else brokers[which]
-                self.blocks.append(
-                    block(code, of, bundles[which].astype(np.int32), [column[which] for column in columns])
-                )
+        return [
+            block(code, brokers[which], bundles[which].astype(np.int32), [column[which] for column in columns])
+            for code, which, columns in kinds
+            if which.any()
+        ]
 
     def decision(self) -> SplitDecision:
         """Return everything that was found."""
-        single = []
+        blocks = self.explain()
         for code, rows in self.rows.items():
             brokers, bundles, values = zip(*rows, strict=True)
-            single.append(block(code, brokers, bundles, tuple(zip(*values, strict=True))))
+            blocks.append(block(code, brokers, bundles, tuple(zip(*values, strict=True))))
         counters: dict[str, int] = {}
         for order in self.splits:
             name = f"Success/{SPLIT_REASONS[order.reason.code]}"
             counters[name] = counters.get(name, 0) + 1
         if self.failures:
             counters["Failure/Unknown"] = self.failures
-        return SplitDecision(tuple(self.splits), (*single, *self.blocks), counters)
+        return SplitDecision(tuple(self.splits), tuple(blocks), counters)
 
 
 def _leaves_empty_child(snapshot: Snapshot, position: int, cut: int) -> bool:
