@@ -24,8 +24,10 @@ __all__ = [
     "topic_hashes",
 ]
 
-_FULL_TOPIC = re.compile(r"(?:persistent|non-persistent)://([^/\s]+/[^/\s]+)/(.+)", re.DOTALL)
-_PARTITION = re.compile(r"-partition-(0|[1-9][0-9]*)$")
+_FULL_TOPIC = re.compile(r"(?a:(?:persistent|non-persistent)://([-=:.\w]+/[-=:.\w]+))/([^/]*[^/\s][^/]*)")
+_PARTITION = "-partition-"
+_INT = 2**31 - 1
+_INT_DIGITS = 10
 
 
 def topic_hash(full_name: str) -> int:
@@ -50,17 +52,17 @@ def full_topic_name(name: str, namespace: str | None = None) -> str:
     `tenant/namespace/x` becomes `persistent://tenant/namespace/x`. A full name is returned as it is.
 
     Raises:
-        FormatError: The name is empty, or has a number of slashes that Pulsar refuses.
+        FormatError: The name is blank, has a number of slashes that Pulsar refuses (four-part ones are), or its tenant
+            or namespace has other characters than letters, digits and `-=:._`.
     """
     if "://" in name:
         if not _FULL_TOPIC.fullmatch(name):
             raise FormatError(f"'{name}' is not a topic name.", remedy="Write persistent://tenant/namespace/topic.")
         return name
     parts = name.split("/")
-    if all(parts) and len(parts) == 3:  # noqa: PLR2004 - tenant, namespace, topic
-        return f"persistent://{name}"
-    if all(parts) and len(parts) == 1:
-        return f"persistent://{namespace or 'public/default'}/{name}"
+    full = f"persistent://{namespace or 'public/default'}/{name}" if len(parts) == 1 else f"persistent://{name}"
+    if _FULL_TOPIC.fullmatch(full):
+        return full
     raise FormatError(
         f"'{name}' is not a topic name.",
         remedy="Write topic, tenant/namespace/topic, or the full name with its domain.",
@@ -82,9 +84,15 @@ def namespace_of_topic(full_name: str) -> str:
 
 
 def partition_index(full_name: str) -> int:
-    """Return N of a name ending in `-partition-N`, -1 for a topic that is no partition."""
-    found = _PARTITION.search(full_name)
-    return int(found[1]) if found else -1
+    """Return N of a name ending in `-partition-N`, -1 for a topic that is no partition.
+
+    Leading zeros and numbers above 2^31 - 1 make no partition.
+    """
+    _, suffix, number = full_name.rpartition(_PARTITION)
+    if not suffix or not number.isdecimal() or len(number) > _INT_DIGITS:
+        return -1
+    index = int(number)
+    return index if index <= _INT and len(str(index)) == len(number) else -1
 
 
 def java_string_hash(text: str) -> int:
