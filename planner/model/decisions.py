@@ -8,6 +8,7 @@ they show into text.
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +30,12 @@ __all__ = [
 ]
 
 
+@cache
+def _fields_of(template: str) -> tuple[str, ...]:
+    names = (name for _, name, _, _ in string.Formatter().parse(template) if name)
+    return tuple(dict.fromkeys(n for n in names if n not in {"other", "broker", "bundle"}))
+
+
 @dataclass(frozen=True, slots=True)
 class ReasonCode:
     """One kind of reason.
@@ -48,8 +55,7 @@ class ReasonCode:
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the numbers compared, in the order of their columns."""
-        names = (name for _, name, _, _ in string.Formatter().parse(self.template) if name)
-        return tuple(dict.fromkeys(n for n in names if n not in {"other", "broker", "bundle"}))
+        return _fields_of(self.template)
 
 
 class _Sentence(string.Formatter):
