@@ -1,0 +1,24 @@
+"""What tests of several packages share."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.model.snapshot import Snapshot
+from planner.simulate.generate import ClusterSpec, generate
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def small() -> Snapshot:
+    """A generated cluster of five brokers."""
+    return generate(ClusterSpec(brokers=5, bundles=60, topics=400, msg_rate_per_s=50_000, cluster="small"), 7)
+
+
+@pytest.fixture
+def workspace_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of its own for a test; the file does not exist yet."""
+    path = tmp_path / "planner.duckdb"
+    monkeypatch.setenv("PLANNER_WORKSPACE", str(path))
+    return path

@@ -1,0 +1,129 @@
+"""A real server on a free port, and a real Chromium."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+ROOT = Path(__file__).parent.parent.parent
+SHOTS = ROOT / "artifacts" / "screenshots"
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    """The product, started as the README says."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.port = free_port()
+        self.url = f"http://localhost:{self.port}"
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
+        environment = {**os.environ, "PLANNER_WORKSPACE": str(workspace)}
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=2):  # noqa: S310 - our own server
+                    return
+            except OSError:
+                time.sleep(0.2)
+        self.stop()
+        pytest.fail("the server did not start within a minute")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for the tests that do not need a fresh one."""
+    running = Server(tmp_path_factory.mktemp("e2e") / "planner.duckdb")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that was just started, with an empty workspace."""
+    running = Server(tmp_path / "planner.duckdb")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium where there is one, else Playwright's own; its absence is a failure."""
+    with sync_playwright() as playwright:
+        own = {} if not CHROMIUM.exists() else {"executable_path": str(CHROMIUM)}
+        opened = playwright.chromium.launch(args=ARGUMENTS, **own)  # type: ignore[arg-type]
+        yield opened
+        opened.close()
+
+
+class Visitor:
+    """A browser window that notes what should not happen."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.page: Page = context.new_page()
+        self.foreign: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", self._request)
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+
+    def _request(self, request: object) -> None:
+        url: str = request.url  # type: ignore[attr-defined]
+        if not url.startswith(("http://localhost:", "ws://localhost:", "data:", "blob:")):
+            self.foreign.append(url)
+
+    def open(self, url: str, text: str) -> Page:
+        """Open an address and wait until a text is shown and nothing runs any more."""
+        self.page.goto(url)
+        self.settled(text)
+        return self.page
+
+    def settled(self, text: str) -> None:
+        """Wait until a text is shown and the script has run to its end."""
+        self.page.get_by_text(text, exact=False).first.wait_for(timeout=30_000)
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=30_000)
+
+    def shot(self, name: str) -> None:
+        """Keep a screenshot for people."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SHOTS / f"{name}.png")
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Returns a function that opens a window of its own."""
+    contexts: list[BrowserContext] = []
+
+    def window(*, scheme: str = "light", width: int = 1400, height: int = 1000) -> Visitor:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,  # type: ignore[arg-type]
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        return Visitor(context)
+
+    yield window
+    for context in contexts:
+        context.close()

@@ -1,0 +1,161 @@
+"""What only a real browser shows."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from planner.formats.archive import write_zip
+from planner.formats.document import write_document
+from planner.model.snapshot import Snapshot
+from planner.store.samples import samples
+from tests.e2e.conftest import Server, Visitor
+
+pytestmark = pytest.mark.e2e
+Window = Callable[..., Visitor]
+
+# Streamlit's own page asks for these below the address of a sub page before it asks at the root.
+PROBES = ("_stcore/health", "_stcore/host-config", "status of 404")
+
+
+def unexpected(errors: list[str]) -> list[str]:
+    return [e for e in errors if not any(p in e for p in PROBES)]
+
+
+def test_first_start(fresh_server: Server, visitor: Window) -> None:
+    window = visitor()
+    page = window.open(fresh_server.url, "The next cycle")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_text("Real cluster, modular load manager").first).to_be_visible()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    window.shot("first-start")
+    assert window.foreign == []
+    assert unexpected(window.errors) == []
+
+
+def test_headers(server: Server, visitor: Window) -> None:
+    window = visitor()
+    answer = window.page.goto(server.url)
+    assert answer is not None
+    headers = answer.all_headers()
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("", "The next cycle"),
+        ("bundle-map", "Click a row to open it"),
+        ("brokers", "One broker"),
+        ("snapshots", "In this workspace"),
+    ],
+)
+def test_deep_link_on_a_fresh_server(fresh_server: Server, visitor: Window, path: str, text: str) -> None:
+    sample = next(s for s in samples() if s.title.startswith("OverloadShedder"))
+    window = visitor()
+    page = window.open(f"{fresh_server.url}/{path}?snapshot={sample.digest[:12]}", text)
+    expect(page.get_by_text(sample.title).first).to_be_visible()
+    assert page.locator('[data-testid="stException"]').count() == 0
+    assert window.foreign == []
+
+
+def test_link_to_a_bundle_survives_another_browser(server: Server, visitor: Window) -> None:
+    sample = next(s for s in samples() if s.title.startswith("flow_or_qps"))
+    link = f"{server.url}/bundle-map?snapshot={sample.digest[:12]}&namespace=example/split&bundle=0x00000000_0x80000000"
+    for _ in range(2):
+        page = visitor().open(link, "flow_or_qps_equally_divide would split it")
+        expect(page.get_by_text("0x1c800001").first).to_be_visible()
+
+
+def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) -> None:
+    window = visitor()
+    page = window.open(f"{server.url}/snapshots", "In this workspace")
+    packed = io.BytesIO()
+    write_zip(small, packed)
+    chooser = page.locator('input[type="file"]')
+    chooser.set_input_files({"name": "good.zip", "mimeType": "application/zip", "buffer": packed.getvalue()})
+    window.settled("is loaded: 5 brokers, 60 bundles")
+    window.shot("upload-good")
+    again = write_document(small).encode()
+    page.locator('input[type="file"]').set_input_files(
+        {"name": "again.json", "mimeType": "application/json", "buffer": again}
+    )
+    window.settled("was here already")
+
+
+def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -> None:
+    document = json.loads(write_document(small))
+    whole = io.BytesIO()
+    write_zip(small, whole)
+    bad: dict[str, tuple[bytes, str]] = {
+        "cut.zip": (whole.getvalue()[: len(whole.getvalue()) // 2], "cut.zip"),
+        "page.json": (b"<html><body>Sign in</body></html>", "HTML"),
+        "latin.json": ('{"x": "é"}'.encode("latin-1"), "UTF-8"),
+        "other.json": (json.dumps({"a": 1}).encode(), "other.json"),
+        "half.json": (json.dumps(document).encode()[:500], "half.json"),
+    }
+    window = visitor()
+    page = window.open(f"{server.url}/snapshots", "In this workspace")
+    before = page.locator('[data-testid="stDataFrame"]').count()
+    for name, (data, said) in bad.items():
+        page.locator('input[type="file"]').set_input_files(
+            {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+        )
+        alert = page.locator('[data-testid="stAlert"]').filter(has_text=said).first
+        alert.wait_for(timeout=30_000)
+        expect(page.get_by_text("Nothing was changed").first).to_be_visible()
+        assert "Traceback" not in page.inner_text("body")
+        page.locator('[data-testid="stFileUploaderDeleteBtn"] button').first.click()
+        page.get_by_text("Nothing was changed").first.wait_for(state="hidden", timeout=30_000)
+    assert page.locator('[data-testid="stDataFrame"]').count() == before
+    window.shot("upload-bad")
+
+
+def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
+    sample = samples()[0]
+    window = visitor(height=1400)
+    page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open it")
+    chart = page.locator(".js-plotly-plot").first
+    chart.wait_for()
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    rows = 10
+    page.mouse.click(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 1.5 / rows)
+    page.wait_for_url("**namespace=globex%2Ftelemetry**", timeout=20_000)
+    window.settled("8 bundles")
+    bars = page.locator(".js-plotly-plot").nth(1)
+    inner = bars.locator(".nsewdrag").first.bounding_box()
+    assert inner is not None
+    page.mouse.click(inner["x"] + inner["width"] * 0.95, inner["y"] + inner["height"] * 0.9)
+    page.wait_for_url("**bundle=0xe0000000_0xffffffff**", timeout=20_000)
+    window.settled("at their places in the hash space")
+    window.shot("drill-down")
+
+
+@pytest.mark.parametrize("path", ["", "bundle-map", "brokers", "snapshots"])
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 1400), ("light", 390)])
+def test_dark_and_narrow(server: Server, visitor: Window, path: str, scheme: str, width: int) -> None:
+    window = visitor(scheme=scheme, width=width, height=900)
+    text = "In this workspace" if path == "snapshots" else "3 brokers"
+    page = window.open(f"{server.url}/{path}?snapshot={samples()[0].digest[:12]}", text)
+    background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor")
+    bright = sum(int(v) for v in background.removeprefix("rgb(").removesuffix(")").split(","))
+    assert (bright < 150) == (scheme == "dark")
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow <= 0
+    window.shot(f"{path or 'overview'}-{scheme}-{width}")
+
+
+def test_download(server: Server, visitor: Window, tmp_path: Path) -> None:
+    window = visitor(height=2_400)
+    page = window.open(f"{server.url}/snapshots?snapshot={samples()[0].digest[:12]}", "The one in view")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download as JSON document").click()
+    kept = tmp_path / "taken.json"
+    waiting.value.save_as(kept)
+    assert json.loads(kept.read_text(encoding="utf-8"))["format"] == "pulsar-bundle-planner document"
