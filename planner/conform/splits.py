@@ -57,14 +57,14 @@ def bundle_split(vector: Json) -> Json:
         positions=None if positions is None else tuple(_hash(p) for p in positions),
         force=bool(given.get("force", False)),
     )
-    answer: dict[str, Any] = {"topicHashes": {t: topic_hash(t) for t in names or ()}}
+    answer: dict[str, Any] = {} if names is None else {"topicHashes": {t: topic_hash(t) for t in names}}
     try:
         cuts = split_algorithm(given["algorithm"]).boundaries(request, Settings(vector.get("config"))).boundaries
     except PulsarError as error:
         return {**answer, "error": error.exception}
     answer["splitBoundaries"] = None if cuts is None else list(cuts)
     if not cuts:
-        return answer
+        return {**answer, "newBundles": None}
     try:
         result = apply_split([_hash(b) for b in given["namespaceBoundaries"]], (low, high), cuts)
     except PulsarError as error:

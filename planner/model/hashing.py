@@ -15,6 +15,7 @@ from planner.model.errors import FormatError
 
 __all__ = [
     "full_topic_name",
+    "grouped_map_order",
     "hash_map_order",
     "java_string_hash",
     "java_string_hashes",
@@ -139,10 +140,37 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
     Returns:
         Positions into `hashes`, in the order of visit.
     """
-    size = 16 if table_size is None else table_size
-    if table_size is None:
-        while len(hashes) + concurrent > size * 3 // 4:
-            size *= 2
-    unsigned = hashes.view(np.uint32)
-    buckets = (unsigned ^ (unsigned >> np.uint32(16))) & np.uint32(size - 1)
-    return np.argsort(buckets, kind="stable")
+    size = table_size
+    if size is None:
+        size = int(_table_sizes(np.array([len(hashes)]), concurrent=concurrent)[0])
+    return np.argsort(_spread(hashes) & np.uint32(size - 1), kind="stable")
+
+
+def grouped_map_order(
+    hashes: IntArray, groups: IntArray, counts: Int64Array | None = None, *, concurrent: bool = False
+) -> Int64Array:
+    """Return the order in which many Java hash maps are visited one after the other; see `hash_map_order`.
+
+    Args:
+        hashes: `String.hashCode` of the keys; those of one map are distinct.
+        groups: Which map each key is in, not negative.
+        counts: How many keys each map holds, when more than those given. Shape (maps,).
+        concurrent: The maps are `ConcurrentHashMap`s.
+
+    Returns:
+        Positions into `hashes`: by map, then in the order of visit.
+    """
+    sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
+    return np.lexsort((_spread(hashes) & (sizes - 1).astype(np.uint32)[groups], groups))
+
+
+def _table_sizes(counts: Int64Array, *, concurrent: bool) -> Int64Array:
+    sizes = np.full(len(counts), 16, dtype=np.int64)
+    while (small := counts + concurrent > sizes * 3 // 4).any():
+        sizes[small] *= 2
+    return sizes
+
+
+def _spread(hashes: IntArray) -> UInt32Array:
+    unsigned = np.ascontiguousarray(hashes).view(np.uint32)
+    return unsigned ^ (unsigned >> np.uint32(16))
