@@ -234,8 +234,10 @@ class _Sheet:
         info = _layout(self.part).get(place)
         name = ".".join(place)[:_SHOWN]
         if info is None:
-            known = [".".join(p) for p in _layout(self.part)] + list(self.names)
-            near = difflib.get_close_matches(name, known, n=1)
+            known = [p[-1] for p in _layout(self.part) if p[:-1] == place[:-1]]
+            if len(place) == 1:
+                known = [*self.names, *dict.fromkeys(p[0] for p in _layout(self.part))]
+            near = [k for k in known if k.startswith(place[-1])] or difflib.get_close_matches(place[-1], known, n=1)
             remedy = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(known)}."
             self.refuse(number, f"The field '{name}' is unknown.", remedy)
             return

@@ -254,23 +254,14 @@ def topics_from_arrow(table: pa.Table, file: str, bundles: BundleTable, namespac
     Raises:
         SnapshotError: A column is missing, unknown, empty or of another type.
     """
-    table = table if "hash" in table.column_names else table.append_column("hash", _hash_column(table, file))
     columns = _columns(table, "topics", file)
     name = columns.pop("name")
     made = _numbers(columns)
+    if "hash" not in made:
+        made["hash"] = topic_hashes(name.cast(pa.large_binary()).to_pylist(), len(name))
     if "bundle" not in made:
         made["bundle"] = bundle_of_topics(name, made["hash"], bundles, namespaces)
     return make_topics(**made, name=name)
-
-
-def _hash_column(table: pa.Table, file: str) -> pa.Array:
-    if "name" not in table.column_names or not _is_text(table["name"].type):
-        return pa.nulls(table.num_rows, pa.uint32())  # `_columns` says what is wrong with the name
-    names = table["name"]
-    if names.null_count:
-        row = int(pc.index(pc.is_null(names), value=True).as_py()) + 1
-        raise _refuse(file, "'name' is empty.", "Give the full topic name.", row)
-    return pa.array(topic_hashes(names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist(), len(names)))
 
 
 def bundle_of_topics(
