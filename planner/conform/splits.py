@@ -1,20 +1,21 @@
-"""Answers vectors about split algorithms."""
+"""Answers vectors about split algorithms and about automatic splitting in the modular load manager."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from planner.conform.load_data import Json
+from planner.conform.load_data import Json, snapshot_of_load_data
 from planner.model.errors import PulsarError
 from planner.model.hashing import full_topic_name, topic_hash
 from planner.model.ranges import format_range, parse_bundle
 from planner.model.settings import Settings
+from planner.splitting import automatic_modular
 from planner.splitting.factory import apply_split
 from planner.splitting.protocol import SplitRequest
 from planner.splitting.registry import split_algorithm
 
-__all__ = ["ANSWERS", "bundle_split", "split_request_of"]
+__all__ = ["ANSWERS", "auto_split_modular", "bundle_split", "split_request_of"]
 
 
 def split_request_of(
@@ -74,8 +75,22 @@ def bundle_split(vector: Json) -> Json:
     return answer
 
 
+def auto_split_modular(vector: Json) -> Json:
+    """Answer an `auto_split_modular` vector."""
+    given, config = vector["input"], Settings(vector.get("config"))
+    snapshot = snapshot_of_load_data(given["loadData"], config)
+    visit = None
+    if given.get("visitInListedOrder"):
+        brokers = given["loadData"].get("brokers", {}).values()
+        listed = [snapshot.bundle_position[name] for broker in brokers for name in broker.get("lastStats") or ()]
+        visit = np.array(listed, dtype=np.int64)
+    decision = automatic_modular.decide(snapshot, config, visit=visit, bundle_counts=given["namespaceBundleCounts"])
+    return {"bundlesToSplit": {order.bundle: order.broker for order in decision.splits}}
+
+
 def _hash(value: int | str) -> int:
     return int(value, 16) if isinstance(value, str) else value
 
 
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {"bundle_split": bundle_split}
+ANSWERS: Mapping[str, Callable[[Json], Json]] = {"bundle_split": bundle_split, "auto_split_modular": auto_split_modular}
+"""What the planner answers to a vector, by kind."""
