@@ -1,7 +1,9 @@
 """Every load-balancer, bundle and dispatch setting of Pulsar 4.2.4.
 
-Names, types, defaults and the dynamic flag are those of `ServiceConfiguration`; bounds are those of the Java type
-unless Pulsar itself or the arithmetic that reads the value asks for less. History compares releases 2.7.5 to 4.2.4.
+Names, types, defaults and the dynamic flag are those of `ServiceConfiguration`. Pulsar itself bounds only
+`statsUpdateFrequencyInSecs`; the other bounds keep out what would stop a broker's schedulers (an interval of 0),
+overflow a clock in milliseconds, or mean nothing, and leave in every value that switches something off. History
+compares releases 2.7.5 to 4.2.4.
 """
 
 from planner.model.setting import Change, Setting
@@ -111,7 +113,7 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "How often the report condition is checked.",
         note="Read at start.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -140,7 +142,7 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "Host usage sampling interval.",
         note="Read at start.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1, False, False),
@@ -167,7 +169,7 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "Time between shedding runs.",
         note="Modular re-reads after each run; extensible reads it when the broker becomes leader.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1, False, False),
@@ -184,7 +186,7 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "A shed bundle is not shed again for this long.",
         minimum=0,
-        maximum=_LONG,
+        maximum=_LONG // 60_000,
         history=(
             Change("2.7.5", 30, False, False),
             Change("2.10.5", 30, True, False),
@@ -255,7 +257,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "both placement",
         "Brokers above it are no candidates.",
-        minimum=-_INT - 1,
+        minimum=0,
         maximum=_INT,
     ),
     Setting(
@@ -388,7 +390,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "UniformLoadShedder (>=), AvgShedder (>)",
         "Smallest message rate worth moving.",
-        minimum=-_INT - 1,
+        minimum=0,
         maximum=_INT,
         in_broker_conf=False,
         history=(
@@ -405,7 +407,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "UniformLoadShedder (>=), AvgShedder (>)",
         "Smallest throughput worth moving.",
-        minimum=-_INT - 1,
+        minimum=0,
         maximum=_INT,
         in_broker_conf=False,
         history=(
@@ -423,6 +425,7 @@ SETTINGS: tuple[Setting, ...] = (
         "UniformLoadShedder, AvgShedder",
         "Share of the difference that is moved.",
         minimum=0.0,
+        maximum=1.0,
         history=(
             Change("2.7.5", None, None, True),
             Change("2.11.0", 0.2, True, False),
@@ -437,7 +440,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "UniformLoadShedder",
         "Cap per run, -1 none.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         in_broker_conf=False,
         history=(
@@ -602,7 +605,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "modular",
         "Interval of writing bundle averages.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -634,7 +637,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both)",
         "Hot above it.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1000, False, False),
@@ -650,7 +653,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both)",
         "Hot above it; <=0 off.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1000, False, False),
@@ -666,7 +669,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both), flow_or_qps",
         "Hot above it.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", 30000, False, False),
@@ -682,7 +685,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both), flow_or_qps",
         "Hot above it.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", 100, False, False),
@@ -698,7 +701,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both)",
         "No automatic split at or above it.",
-        minimum=-_INT - 1,
+        minimum=0,
         maximum=_INT,
         history=(
             Change("2.7.5", 128, False, False),
@@ -907,7 +910,7 @@ SETTINGS: tuple[Setting, ...] = (
         "TransferShedder",
         "Fresh data needed this long after an unload.",
         minimum=0,
-        maximum=_LONG,
+        maximum=_LONG // 1000,
         history=(
             Change("2.7.5", None, None, True),
             Change("3.0.0", 180, True, False),
@@ -923,7 +926,7 @@ SETTINGS: tuple[Setting, ...] = (
         "TransferShedder",
         "Older load data is ignored.",
         minimum=0,
-        maximum=_LONG,
+        maximum=_LONG // 1000,
         history=(
             Change("2.7.5", None, None, True),
             Change("3.0.0", 1800, True, False),
@@ -938,7 +941,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "extensible top-K; modular write-back",
         "Bundles reported per broker.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -954,7 +957,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "extensible",
         "Time between split checks.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -970,7 +973,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "extensible",
         "Split cap per cycle and broker.",
-        minimum=-_INT - 1,
+        minimum=0,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -1003,7 +1006,7 @@ SETTINGS: tuple[Setting, ...] = (
         "extensible",
         "When finished states are removed.",
         minimum=0,
-        maximum=_LONG,
+        maximum=_LONG // 1000,
         history=(
             Change("2.7.5", None, None, True),
             Change("3.0.0", 3600, False, False),
@@ -1050,8 +1053,8 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "extensible",
         "Ownership monitor interval.",
-        minimum=0,
-        maximum=_LONG,
+        minimum=1,
+        maximum=_LONG // 1000,
         in_broker_conf=False,
         history=(
             Change("2.7.5", None, None, True),
@@ -1116,7 +1119,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "extensible",
         "Parallel orphan takeovers.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -1187,7 +1190,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "both",
         "Refresh of bundle and topic statistics.",
-        minimum=0,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -1218,7 +1221,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Message limit of that level, <=0 off.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
         history=(
             Change("2.7.5", None, None, True),
@@ -1234,7 +1237,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Message limit of that level, <=0 off.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
     ),
     Setting(
@@ -1246,7 +1249,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Message limit of that level, <=0 off.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
     ),
     Setting(
@@ -1258,7 +1261,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Message limit of that level, <=0 off.",
-        minimum=-_INT - 1,
+        minimum=-1,
         maximum=_INT,
     ),
     Setting(
@@ -1270,7 +1273,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Byte limit of that level, <=0 off.",
-        minimum=-_LONG - 1,
+        minimum=-1,
         maximum=_LONG,
         history=(
             Change("2.7.5", None, None, True),
@@ -1286,7 +1289,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Byte limit of that level, <=0 off.",
-        minimum=-_LONG - 1,
+        minimum=-1,
         maximum=_LONG,
     ),
     Setting(
@@ -1298,7 +1301,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Byte limit of that level, <=0 off.",
-        minimum=-_LONG - 1,
+        minimum=-1,
         maximum=_LONG,
     ),
     Setting(
@@ -1310,7 +1313,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Byte limit of that level, <=0 off.",
-        minimum=-_LONG - 1,
+        minimum=-1,
         maximum=_LONG,
     ),
     Setting(
@@ -1385,7 +1388,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Read or hand-over batch size.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -1397,7 +1400,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Read or hand-over batch size.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -1409,7 +1412,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Read or hand-over batch size.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -1421,7 +1424,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Byte cap of one read.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
     ),
     Setting(
@@ -1433,7 +1436,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "dispatch",
         "Backlog from which a cursor is inactive (only without expected-read-count eviction).",
-        minimum=-_LONG - 1,
+        minimum=-1,
         maximum=_LONG,
     ),
     Setting(
@@ -1460,7 +1463,7 @@ SETTINGS: tuple[Setting, ...] = (
         "dispatch throttling",
         "replicator",
         "In-flight cap.",
-        minimum=-_INT - 1,
+        minimum=1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1000, False, False),
