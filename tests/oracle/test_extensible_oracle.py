@@ -1,0 +1,317 @@
+"""Asks Pulsar's own classes about fresh random cases of the extensible load manager.
+
+Needs Java 17 and Maven: `pytest -m oracle`. Another seed: `PLANNER_ORACLE_SEED=7 pytest -m oracle`.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.conform import extensible
+from planner.conform.compare import differences
+from planner.conform.extensible import ANSWERS, placement_answer
+from planner.conform.load_data import Json
+from planner.model.errors import PulsarError
+from planner.model.hashing import java_string_hash
+from planner.model.settings import Settings
+from planner.model.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.shedding.transfer import TransferShedder
+
+pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
+
+HERE = Path(__file__).parent / "extensible"
+SEED = int(os.environ.get("PLANNER_ORACLE_SEED", "1"))
+NOW = 1_700_000_000_000
+NAMESPACES = tuple(f"t/n{i}" for i in range(5))
+
+Oracle = Callable[[list[dict[str, Any]]], list[Json]]
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
+    """Compile the oracle and return a function from vectors to what Pulsar answers."""
+    if not (shutil.which("mvn") and shutil.which("javac")):
+        pytest.skip("Java and Maven are needed")
+    place = tmp_path_factory.mktemp("oracle")
+    paths = place / "classpath.txt"
+    subprocess.run(
+        ["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:build-classpath", f"-Dmdep.outputFile={paths}"],
+        check=True,
+    )
+    classpath = f"{place}{os.pathsep}{paths.read_text().strip()}"
+    subprocess.run(
+        ["javac", "-nowarn", "-cp", classpath, "-d", place, HERE / "ExtensibleOracle.java"],
+        check=True,
+        capture_output=True,
+    )
+    quiet = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
+
+    def ask(vectors: list[dict[str, Any]]) -> list[Json]:
+        done = subprocess.run(
+            ["java", "-Xshare:off", quiet, "-cp", classpath, "ExtensibleOracle"],
+            input="".join(json.dumps(vector) + "\n" for vector in vectors),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return [json.loads(line)["expected"] for line in done.stdout.splitlines()]
+
+    return ask
+
+
+def seeded() -> random.Random:
+    return random.Random(SEED)  # noqa: S311 - random cases, no secret
+
+
+def share_a_bucket(names: list[str]) -> bool:
+    """Say whether two keys of a `ConcurrentHashMap` lie in one bucket, where their order depends on its history."""
+    size = 16
+    while len(names) + 1 > size * 3 // 4:
+        size *= 2
+    unsigned = [java_string_hash(name) & 0xFFFFFFFF for name in names]
+    return len({(value ^ (value >> 16)) & (size - 1) for value in unsigned}) < len(names)
+
+
+def check(oracle: Oracle, vectors: list[dict[str, Any]], answer: Callable[[Json], Json]) -> None:
+    wrong = {}
+    for vector, expected in zip(vectors, oracle(vectors), strict=True):
+        found = list(differences(expected, answer(vector)))
+        if found:
+            wrong[vector["id"]] = (vector["config"], found[:3])
+    assert not wrong
+
+
+def sometimes(rng: random.Random, chance: float, choices: dict[str, list[Any]]) -> dict[str, Any]:
+    return {name: rng.choice(values) for name, values in choices.items() if rng.random() < chance}
+
+
+def random_bundles(rng: random.Random, brokers: list[str], *, whole: bool) -> dict[str, list[tuple[str, float]]]:
+    bundles = {}
+    for at, broker in enumerate(brokers):
+        count = rng.choice([0, 1, 2, 3, 4, 6, 10])
+        choices = [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0, 20.0, 30.0]
+        sizes = sorted(rng.choice(choices) if whole else rng.random() * 30 for _ in range(count))
+        ranges = [f"0x{at * 16 + i:08x}_0x{at * 16 + i + 1:08x}" for i in range(count)]
+        bundles[broker] = [(f"{rng.choice(NAMESPACES)}/{r}", size) for r, size in zip(ranges, sizes, strict=True)]
+    return bundles
+
+
+def random_transfer_step(
+    rng: random.Random, bundles: dict[str, list[tuple[str, float]]], usage: dict[str, float], unit: float
+) -> dict[str, Any]:
+    loads, top = {}, {}
+    for broker, offered in bundles.items():
+        total = rng.choice([sum(size for _, size in offered)] * 4 + [50.0]) * unit
+        inbound = rng.choice([0.0, 0.5, 1.0]) * total
+        loads[broker] = {
+            "cpu": {"usage": usage[broker], "limit": 100.0},
+            "msgThroughputIn": inbound,
+            "msgThroughputOut": total - inbound,
+            "updatedAtMs": NOW - rng.choice([0, *[5000] * 24, 1_799_000, 1_802_000]),
+        }
+        halves = [(name, size * unit / 2) for name, size in offered]
+        top[broker] = [{"bundle": name, "msgThroughputIn": half, "msgThroughputOut": half} for name, half in halves]
+    everything = [name for offered in bundles.values() for name, _ in offered]
+    return {
+        "availableBrokers": [b for b in bundles if rng.random() < 0.98],
+        "brokerLoad": {b: load for b, load in loads.items() if rng.random() < 0.98},
+        "topBundles": {b: report for b, report in top.items() if rng.random() < 0.95},
+        "recentlyUnloadedBundles": {name: NOW - 1000 for name in everything if rng.random() < 0.05},
+        "recentlyUnloadedBrokers": {
+            b: NOW - rng.choice([1000, 185_000, 184_999, 200_000]) for b in bundles if rng.random() < 0.02
+        },
+    }
+
+
+def random_transfer(rng: random.Random, number: int) -> dict[str, Any]:
+    names = [f"b{i}.x:8080" for i in rng.sample(range(1000), rng.choice([1, 2, 2, 3, 4, 5, 8, 12]))]
+    whole = rng.random() < 0.7
+    unit = rng.choice([1e6, 1.0, 1e5, 1048576.0, 123456.789])
+    usage = {b: float(rng.choice([0, 10, 20, 50, 80, 90, 100, 120])) + (not whole) * rng.random() for b in names}
+    bundles = random_bundles(rng, names, whole=whole)
+    policies = {
+        "isolated": [[name] for name in NAMESPACES],
+        "antiAffinity": [[name] for name in NAMESPACES],
+        "filterKeeps": [{name: rng.sample(names, rng.randrange(len(names) + 1))} for name in NAMESPACES],
+    }
+    given = {
+        "nowMs": NOW,
+        "steps": [random_transfer_step(rng, bundles, usage, unit) for _ in range(rng.choice([1, 1, 2, 3, 5]))],
+        **sometimes(rng, 0.3, policies),
+        **sometimes(rng, 0.1, {"filterFails": [[name] for name in NAMESPACES]}),
+    }
+    choices: dict[str, list[Any]] = {
+        "loadBalancerBrokerLoadTargetStd": [0.0, 0.05, 0.1, 0.25, 0.5, 2.0],
+        "loadBalancerBrokerOverloadedThresholdPercentage": [50, 70, 100],
+        "loadBalancerTransferEnabled": [True, False],
+        "loadBalancerDebugModeEnabled": [True, False],
+        "loadBalancerMaxNumberOfBrokerSheddingPerCycle": [0, 1, 2, 10],
+        "loadBalancerSheddingBundlesWithPoliciesEnabled": [True, False],
+        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 1.0],
+        "loadBalancerSheddingExcludedNamespaces": [[], [], list(NAMESPACES[:2])],
+    }
+    config = {
+        "loadBalancerSheddingConditionHitCountThreshold": rng.choice([0, 0, 0, 0, 1, 2]),
+        **sometimes(rng, 0.5, choices),
+    }
+    return {"kind": "shedder_transfer", "id": f"transfer-{number}", "config": config, "input": given}
+
+
+def test_transfer_shedder(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = seeded()
+    drawn = (random_transfer(rng, number) for number in range(900))
+    vectors = [
+        vector
+        for vector in drawn
+        if not any(share_a_bucket(list(step["brokerLoad"])) for step in vector["input"]["steps"])
+    ]
+    assert len(vectors) > 300
+    plain, asked = extensible._transfer_snapshot, {"input": vectors[0]["input"]}
+
+    def with_policies(*args: Any) -> Snapshot:
+        isolated, grouped = (asked["input"].get(name, ()) for name in ("isolated", "antiAffinity"))
+        policies = Policies(
+            isolation=tuple(IsolationPolicy("p", (re.escape(name),), ("x",)) for name in isolated),
+            anti_affinity_group=dict.fromkeys(grouped, "group"),
+        )
+        return replace(plain(*args), policies=policies)
+
+    def filters(snapshot: Snapshot, namespace: str, config: Settings) -> frozenset[str]:
+        del config
+        if namespace in asked["input"].get("filterFails", ()):
+            raise PulsarError("BrokerFilterException", "The filter failed.")
+        brokers = snapshot.brokers
+        registered = {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
+        return frozenset(registered & set(asked["input"].get("filterKeeps", {}).get(namespace, registered)))
+
+    def answer(vector: Json) -> Json:
+        asked["input"] = vector["input"]
+        return ANSWERS["shedder_transfer"](vector)
+
+    monkeypatch.setattr(extensible, "SHEDDER", TransferShedder(filters))
+    monkeypatch.setattr(extensible, "_transfer_snapshot", with_policies)
+    check(oracle, vectors, answer)
+
+
+def random_split(rng: random.Random, number: int) -> dict[str, Any]:
+    cuts = [0, 1, 2, 16, 17, 2**30, 2**31, 2**32 - 2, 2**32 - 1]
+    names = []
+    for namespace in ("t/n", "t/n1", "t/n10", "t/m"):
+        inner = [*rng.sample(cuts[1:-1], rng.randrange(5)), rng.randrange(3, 2**32 - 2)]
+        ends = sorted({0, 2**32 - 1, *inner})
+        names += [f"{namespace}/0x{a:08x}_0x{b:08x}" for a, b in pairwise(ends)]
+
+    def step() -> dict[str, Any]:
+        seen = [name for name in names if rng.random() < 0.85]
+        return {
+            "bundleStats": {
+                name: {
+                    "topics": rng.choice([0, 1, 2, 3, 4, 8]),
+                    "producerCount": rng.choice([0, 3, 6]),
+                    "consumerCount": rng.choice([0, 3, 6]),
+                    "msgRateIn": rng.choice([0.0, 4.0, 8.0, 70.0]),
+                    "msgRateOut": rng.choice([0.0, 2.0, 8.0]),
+                    "msgThroughputIn": rng.choice([0.0, 1e6, 1048576.0, 2e7]),
+                    "msgThroughputOut": rng.choice([0.0, 1.0]),
+                }
+                for name in seen
+            },
+            "namespaceBundleCounts": {
+                n: sum(name.startswith(f"{n}/") for name in names) for n in ("t/n", "t/n1", "t/n10", "t/m")
+            },
+            "notOwned": [name for name in seen if rng.random() < 0.1],
+            "splitting": [name for name in names if rng.random() < 0.06],
+            "bundleTopics": {
+                name: [f"persistent://{name.rpartition('/')[0]}/{rng.random()}" for _ in range(rng.randrange(5))]
+                for name in seen
+            },
+        }
+
+    config = {
+        "loadBalancerNamespaceBundleSplitConditionHitCountThreshold": rng.choice([0, 0, 1, 2]),
+        "loadBalancerNamespaceBundleMaxTopics": rng.choice([1, 3, 5]),
+        "loadBalancerNamespaceBundleMaxSessions": rng.choice([-1, 0, 5, 10]),
+        "loadBalancerNamespaceBundleMaxMsgRate": rng.choice([0, 10, 100]),
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes": rng.choice([1, 10, 2048, 4096, -5, 0]),
+        "loadBalancerNamespaceMaximumBundles": rng.choice([3, 5, 128]),
+        "loadBalancerMaxNumberOfBundlesToSplitPerCycle": rng.choice([0, 1, 2, 10]),
+        "defaultNamespaceBundleSplitAlgorithm": rng.choice(
+            ["range_equally_divide", "topic_count_equally_divide", "specified_positions_divide", "unheard_of"]
+        ),
+    }
+    steps = [step() for _ in range(rng.choice([1, 2, 4, 6]))]
+    return {"kind": "auto_split_extensible", "id": f"split-{number}", "config": config, "input": {"steps": steps}}
+
+
+def test_automatic_splitting(oracle: Oracle) -> None:
+    """Topics need not lie in their bundle: the algorithm and the failing cycle see their hashes only."""
+    rng = seeded()
+    check(oracle, [random_split(rng, number) for number in range(400)], ANSWERS["auto_split_extensible"])
+
+
+def random_report(rng: random.Random, number: int) -> dict[str, Any]:
+    spaces = ["t/n", "t/n", "t/m", "pulsar/system", "pulsar/b:1", "sla-monitor/b:80", "ex/x"]
+    stats = {
+        f"{rng.choice(spaces)}/0x{i * 7919:08x}_0x{i * 7919 + 100:08x}": {
+            "msgThroughputIn": rng.choice([0, 0, 49999, 50000, 149999.9, 150000, 1e6, rng.random() * 1e6]),
+            "msgThroughputOut": rng.choice([0, 0, 50000, 1e5, 250000, rng.random() * 1e6]),
+            "msgRateIn": rng.choice([0, 49.9, 50, 150]),
+            "topics": rng.choice([0, 499, 500]),
+            "consumerCount": rng.choice([0, 1, 500]),
+            "cacheSize": rng.choice([0, 99999, 100000]),
+        }
+        for i in range(rng.choice([1, 3, 5, 8, 11, 12]))
+    }
+    config = {
+        "loadBalancerMaxNumberOfBundlesInBundleLoadReport": rng.choice([1, 3, 5, 10]),
+        "loadBalancerSheddingExcludedNamespaces": rng.choice([[], ["ex/x"]]),
+    }
+    return {"kind": "top_k_bundles", "id": f"top-{number}", "config": config, "input": {"bundleStats": stats}}
+
+
+def test_top_bundles(oracle: Oracle) -> None:
+    rng = seeded()
+    drawn = (random_report(rng, number) for number in range(1500))
+    vectors = [vector for vector in drawn if not share_a_bucket(list(vector["input"]["bundleStats"]))]
+    assert len(vectors) > 300
+    check(oracle, vectors, ANSWERS["top_k_bundles"])
+
+
+def random_placement(rng: random.Random, number: int) -> dict[str, Any]:
+    names = [f"b{i}" for i in range(8)]
+    turns = rng.random() < 0.5
+    steps: list[dict[str, Any]] = []
+    candidates = rng.sample(names, 4)
+    for _ in range(12 if turns else 3):
+        if rng.random() < 0.4:
+            candidates = rng.sample(names, rng.choice([len(candidates), rng.randrange(7)]))
+        loads = {
+            b: {"cpu": {"usage": float(rng.choice([0, 10, 20, 30, 40, 50, 85, 90, 150])), "limit": 100.0}}
+            for b in names
+            if rng.random() < 0.8
+        }
+        steps.append({"candidates": candidates, **({} if turns else {"brokerLoad": loads})})
+    strategy = "RoundRobinBrokerSelectionStrategy" if turns else "extensions.LeastResourceUsageWithWeight"
+    difference = rng.choice([0, 5, 10, 20])
+    return {
+        "kind": "placement",
+        "id": f"placement-{number}",
+        "config": {"loadBalancerAverageResourceUsageDifferenceThresholdPercentage": difference},
+        "input": {"strategy": strategy, "steps": steps},
+    }
+
+
+def test_placement(oracle: Oracle) -> None:
+    rng = seeded()
+    check(oracle, [random_placement(rng, number) for number in range(300)], placement_answer)
