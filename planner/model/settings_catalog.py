@@ -637,7 +637,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both)",
         "Hot above it.",
-        minimum=-1,
+        minimum=-_INT - 1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1000, False, False),
@@ -653,7 +653,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both)",
         "Hot above it; <=0 off.",
-        minimum=-1,
+        minimum=-_INT - 1,
         maximum=_INT,
         history=(
             Change("2.7.5", 1000, False, False),
@@ -669,7 +669,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both), flow_or_qps",
         "Hot above it.",
-        minimum=-1,
+        minimum=-_INT - 1,
         maximum=_INT,
         history=(
             Change("2.7.5", 30000, False, False),
@@ -685,7 +685,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "split (both), flow_or_qps",
         "Hot above it.",
-        minimum=-1,
+        minimum=-_INT - 1,
         maximum=_INT,
         history=(
             Change("2.7.5", 100, False, False),
