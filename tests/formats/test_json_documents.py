@@ -1,5 +1,6 @@
 """Documents as people write them, and as they should not."""
 
+import contextlib
 import io
 import json
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pytest
 
 from planner.formats.document import FORMAT, write_document
 from planner.formats.reading import read_snapshot, read_upload
-from planner.model.errors import FormatError, PlannerError, SnapshotError
+from planner.model.errors import FormatError, SnapshotError
 from planner.model.snapshot import LoadManager, Snapshot
 
 Edit = Callable[[dict[str, Any]], Any]
@@ -209,7 +210,5 @@ def test_all_bad_rows_are_listed() -> None:
 @pytest.mark.parametrize("key", list(SMALL))
 @pytest.mark.parametrize("value", [None, 0, "x", [], {}, [[]], [{}], [None], {"a": 1}, True, -1.5])
 def test_any_nonsense_gives_a_message(key: str, value: Any) -> None:
-    try:
+    with contextlib.suppress(FormatError, SnapshotError):  # any other error fails the test
         read(edited(lambda v: v.update({key: value})))
-    except PlannerError as error:
-        assert isinstance(error, FormatError | SnapshotError)  # noqa: PT017 - some of these are fine
