@@ -140,7 +140,7 @@ def random_transfer(rng: random.Random, number: int) -> dict[str, Any]:
     unit = rng.choice([1e6, 1.0, 1e5, 1048576.0, 123456.789])
     usage = {b: float(rng.choice([0, 10, 20, 50, 80, 90, 100, 120])) + (not whole) * rng.random() for b in names}
     bundles = random_bundles(rng, names, whole=whole)
-    policies = {
+    policies: dict[str, list[Any]] = {
         "isolated": [[name] for name in NAMESPACES],
         "antiAffinity": [[name] for name in NAMESPACES],
         "filterKeeps": [{name: rng.sample(names, rng.randrange(len(names) + 1))} for name in NAMESPACES],
@@ -243,7 +243,7 @@ def random_split(rng: random.Random, number: int) -> dict[str, Any]:
         "loadBalancerNamespaceBundleMaxTopics": rng.choice([1, 3, 5]),
         "loadBalancerNamespaceBundleMaxSessions": rng.choice([-1, 0, 5, 10]),
         "loadBalancerNamespaceBundleMaxMsgRate": rng.choice([0, 10, 100]),
-        "loadBalancerNamespaceBundleMaxBandwidthMbytes": rng.choice([1, 10, 2048, 4096, -5, 0]),
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes": rng.choice([1, 10, 2048, 4096, -1, 0]),
         "loadBalancerNamespaceMaximumBundles": rng.choice([3, 5, 128]),
         "loadBalancerMaxNumberOfBundlesToSplitPerCycle": rng.choice([0, 1, 2, 10]),
         "defaultNamespaceBundleSplitAlgorithm": rng.choice(
