@@ -5,7 +5,7 @@ import numpy as np
 from planner.model.snapshot import Snapshot
 from planner.splitting.protocol import SplitRequest
 
-__all__ = ["namespace_boundaries", "split_request"]
+__all__ = ["namespace_boundaries", "split_request", "topics_listed"]
 
 
 def split_request(
@@ -13,8 +13,8 @@ def split_request(
 ) -> SplitRequest:
     """Return the request for a bundle, with the topics that the snapshot lists in it.
 
-    A snapshot without any topic does not list them; then the request has none either (`topic_hashes` is None), which is
-    not the same as a bundle without topics.
+    When the snapshot does not list topics, neither does the request (`topic_hashes` is None); that is not the same as a
+    bundle without topics.
 
     Args:
         snapshot: The cluster.
@@ -27,13 +27,18 @@ def split_request(
     return SplitRequest(
         low=int(snapshot.bundles.low[bundle]),
         high=int(snapshot.bundles.high[bundle]),
-        topic_hashes=table.hash[rows].astype(np.int64) if len(table) else None,
+        topic_hashes=table.hash[rows].astype(np.int64) if topics_listed(snapshot) else None,
         has_stats=table.has_stats[rows],
         msg_rate_per_s=table.msg_rate_in_per_s[rows] + table.msg_rate_out_per_s[rows],
         throughput_bytes_per_s=table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows],
         positions=positions,
         force=force,
     )
+
+
+def topics_listed(snapshot: Snapshot) -> bool:
+    """Say whether a snapshot lists topics, or has none to list."""
+    return len(snapshot.topics) > 0 or not snapshot.bundles.topics.any()
 
 
 def namespace_boundaries(snapshot: Snapshot, namespace: int) -> tuple[int, ...]:
