@@ -60,14 +60,15 @@ def make_raster(table: BundleTable, namespaces: Int64Array, value: FloatArray) -
     return Raster(namespaces, values, np.bincount(row[shown], minlength=len(namespaces)))
 
 
-def raster_map(raster: Raster, names: Sequence[str], title: str, selected: str = "") -> go.Figure:
+def raster_map(raster: Raster, names: Sequence[str], title: str) -> go.Figure:
     """Draw the raster; invisible markers over it make rows clickable (custom data: the namespace).
+
+    The figure depends on the cells alone: Streamlit forgets a click when the next run draws another figure.
 
     Args:
         raster: The cells.
         names: Name of each row's namespace.
         title: What the colour shows, with its unit.
-        selected: Namespace that is marked.
     """
     step = HASH_SPACE / COLUMNS
     rows = len(names)
@@ -112,11 +113,10 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, selected: str =
         range=[0, HASH_SPACE],
         showgrid=False,
     )
-    labels = [f"<b>{n}</b>" if n == selected else n for n in names]
     every = max(1, rows // 40)
     figure.update_yaxes(
         tickvals=list(range(0, rows, every)),
-        ticktext=labels[::every],
+        ticktext=list(names[::every]),
         range=[rows - 0.5, -0.5],
         showgrid=False,
     )

@@ -25,7 +25,7 @@ MEASURES = {
     "throughput": ("Throughput", "MB/s"),
     "rate": ("Message rate", "msg/s"),
     "topics": ("Topics", "topics"),
-    "owner": ("Owner by load (1 = busiest broker)", "rank"),
+    "owner": ("Owner rank", "1 = busiest broker"),
 }
 """What the colour can show: name and unit."""
 
@@ -120,7 +120,7 @@ def _map(snapshot: Snapshot) -> str | None:
         f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Click a row to open it."
     )
     event = chart(
-        raster_map(raster, names, f"{title} ({unit})", state.param("namespace")),
+        raster_map(raster, names, f"{title} ({unit})"),
         summary,
         f"raster-{name}-{page}-{text}",
         on_select="rerun",

@@ -153,7 +153,7 @@ def chart(figure: Any, summary: str, name: str, **options: Any) -> Any:
     """
     st.markdown(summary)
     return st.plotly_chart(
-        figure, key=f"chart-{name}", config={"displaylogo": False, "displayModeBar": False}, **options
+        figure, key=f"chart-{name}", alt=summary, config={"displaylogo": False, "displayModeBar": False}, **options
     )
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def test_first_start(fresh_server: Server, visitor: Window) -> None:
     window = visitor()
     page = window.open(fresh_server.url, "The next cycle")
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(page.get_by_text("Real cluster, modular load manager").first).to_be_visible()
+    expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("Real cluster, modular"))
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     window.shot("first-start")
     assert window.foreign == []
@@ -59,7 +60,10 @@ def test_deep_link_on_a_fresh_server(fresh_server: Server, visitor: Window, path
     sample = next(s for s in samples() if s.title.startswith("OverloadShedder"))
     window = visitor()
     page = window.open(f"{fresh_server.url}/{path}?snapshot={sample.digest[:12]}", text)
-    expect(page.get_by_text(sample.title).first).to_be_visible()
+    if path == "snapshots":
+        expect(page.get_by_label("Name")).to_have_value(sample.title)
+    else:
+        expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile(re.escape(sample.title)))
     assert page.locator('[data-testid="stException"]').count() == 0
     assert window.foreign == []
 
@@ -101,7 +105,9 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
     }
     window = visitor()
     page = window.open(f"{server.url}/snapshots", "In this workspace")
-    before = page.locator('[data-testid="stDataFrame"]').count()
+    tables = page.locator('[data-testid="stDataFrame"]')
+    tables.first.wait_for()
+    before = tables.count()
     for name, (data, said) in bad.items():
         page.locator('input[type="file"]').set_input_files(
             {"name": name, "mimeType": "application/octet-stream", "buffer": data}
@@ -110,9 +116,9 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
         alert.wait_for(timeout=30_000)
         expect(page.get_by_text("Nothing was changed").first).to_be_visible()
         assert "Traceback" not in page.inner_text("body")
-        page.locator('[data-testid="stFileUploaderDeleteBtn"] button').first.click()
+        page.locator('[data-testid="stFileChipDeleteBtn"] button').first.click()
         page.get_by_text("Nothing was changed").first.wait_for(state="hidden", timeout=30_000)
-    assert page.locator('[data-testid="stDataFrame"]').count() == before
+    expect(tables).to_have_count(before)
     window.shot("upload-bad")
 
 
