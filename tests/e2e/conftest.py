@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parent.parent.parent
 SHOTS = ROOT / "artifacts" / "screenshots"
@@ -107,6 +107,10 @@ class Visitor:
     def shot(self, name: str) -> None:
         """Keep a screenshot for people."""
         SHOTS.mkdir(parents=True, exist_ok=True)
+        skeletons = self.page.locator(
+            '[data-testid="stSkeleton"], [data-testid="stElementContainer"][data-stale="true"]'
+        )
+        expect(skeletons).to_have_count(0, timeout=20_000)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
 

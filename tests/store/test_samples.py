@@ -33,7 +33,7 @@ def test_large_sample_is_small_on_disk() -> None:
 
 MIB = 1024 * 1024
 # file: [(source, destination or None, MiB/s)] in the strategy's order
-MOVES = {
+MOVES: dict[str, list[tuple[str, str | None, int]]] = {
     "threshold-shedder.json": [("broker-1:8080", None, 50)],
     "threshold-shedder-80.json": [("broker-1:8080", None, 5_120)],
     "overload-shedder.json": [("broker-1:8080", None, 30)],
