@@ -22,13 +22,15 @@ from planner.model.namespace_policies import policy_gate
 from planner.model.ranges import bundle_name
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
+from planner.placement.extensible_filters import ExtensibleFilters
 
 __all__ = ["SHEDDER", "UNLOAD_REASONS", "PlacementFilters", "TransferShedder", "TransferState"]
 
-PlacementFilters: TypeAlias = Callable[[Snapshot, str, Settings], frozenset[str]]
-"""Answers which registered brokers pass all placement filters for a bundle of a namespace (`tenant/namespace`).
+PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
+"""Prepares the placement filters of one moment.
 
-Raises `PlannerError` where a filter of Pulsar fails.
+What it returns answers which registered brokers may take a bundle of a namespace (`tenant/namespace`), and raises
+`PlannerError` where a filter of Pulsar fails.
 """
 
 _MIB = 1024 * 1024
@@ -355,11 +357,10 @@ class _Cycle:
     """One cycle, from the moment on at which shedding is called for."""
 
     snapshot: Snapshot
-    config: Settings
     rules: _Rules
     loads: _Loads
     statistics: _Statistics
-    filters: PlacementFilters
+    filters: Callable[[str], frozenset[str]]
     recent: Mapping[str, int]
     log: _Log
     moves: list[Move] = field(default_factory=list)
@@ -529,7 +530,7 @@ class _Cycle:
             return _GATED
         if bundle.namespace not in self.allowed:
             try:
-                self.allowed[bundle.namespace] = self.filters(self.snapshot, bundle.namespace, self.config)
+                self.allowed[bundle.namespace] = self.filters(bundle.namespace)
             except PlannerError:
                 self.allowed[bundle.namespace] = None
         allowed = self.allowed[bundle.namespace]
@@ -589,10 +590,8 @@ def _called_for(low: int, high: int, loads: _Loads, statistics: _Statistics, rul
     return None
 
 
-def _registered(snapshot: Snapshot, namespace: str, config: Settings) -> frozenset[str]:
-    del namespace, config
-    brokers = snapshot.brokers
-    return frozenset(name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here)
+def _pulsar_filters(snapshot: Snapshot, config: Settings) -> Callable[[str], frozenset[str]]:
+    return ExtensibleFilters(snapshot, config).allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -695,7 +694,7 @@ class TransferShedder:
         filters: The placement filters that a destination must pass.
     """
 
-    filters: PlacementFilters = _registered
+    filters: PlacementFilters = _pulsar_filters
     name: str = field(default="TransferShedder", init=False)
     java_class: str = field(
         default="org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder", init=False
@@ -719,6 +718,9 @@ class TransferShedder:
             "loadBalancerSheddingGracePeriodMinutes",
             "loadBalancerSheddingExcludedNamespaces",
             "loadBalancerSheddingBundlesWithPoliciesEnabled",
+            "loadBalancerBrokerMaxTopics",
+            "preferLaterVersions",
+            "failureDomainsEnabled",
             "loadBalancerHistoryResourcePercentage",
             "loadBalancerCPUResourceWeight",
             "loadBalancerMemoryResourceWeight",
@@ -759,7 +761,15 @@ class TransferShedder:
         if hits <= rules.hit_threshold:
             _hold(loads, rules, statistics, hits, log)
             return memory.with_state(state), _decision(snapshot, loads, rules, log, before, state, {"Skip/HitCount": 1})
-        cycle = _Cycle(snapshot, config, rules, loads, statistics, self.filters, memory.recently_unloaded_bundles, log)
+        cycle = _Cycle(
+            snapshot,
+            rules,
+            loads,
+            statistics,
+            self.filters(snapshot, config),
+            memory.recently_unloaded_bundles,
+            log,
+        )
         cycle.shed()
         if cycle.moves:
             state = replace(state, hit_count=0)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,13 +64,17 @@ def test_sheds_under_policies_as_recorded(vector: Json, monkeypatch: pytest.Monk
         anti_affinity_group=dict.fromkeys(given.get("antiAffinity", ()), "group"),
     )
 
-    def filters(snapshot: Snapshot, namespace: str, config: Settings) -> frozenset[str]:
+    def filters(snapshot: Snapshot, config: Settings) -> Callable[[str], frozenset[str]]:
         del config
-        if namespace in fails:
-            raise PulsarError("BrokerFilterException", "The filter failed.")
-        brokers = snapshot.brokers
-        registered = {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
-        return frozenset(registered & set(keeps.get(namespace, registered)))
+
+        def allowed(namespace: str) -> frozenset[str]:
+            if namespace in fails:
+                raise PulsarError("BrokerFilterException", "The filter failed.")
+            brokers = snapshot.brokers
+            registered = {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
+            return frozenset(registered & set(keeps.get(namespace, registered)))
+
+        return allowed
 
     plain = extensible._transfer_snapshot
 

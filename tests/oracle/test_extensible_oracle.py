@@ -187,13 +187,17 @@ def test_transfer_shedder(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> No
         )
         return replace(plain(*args), policies=policies)
 
-    def filters(snapshot: Snapshot, namespace: str, config: Settings) -> frozenset[str]:
+    def filters(snapshot: Snapshot, config: Settings) -> Callable[[str], frozenset[str]]:
         del config
-        if namespace in asked["input"].get("filterFails", ()):
-            raise PulsarError("BrokerFilterException", "The filter failed.")
-        brokers = snapshot.brokers
-        registered = {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
-        return frozenset(registered & set(asked["input"].get("filterKeeps", {}).get(namespace, registered)))
+
+        def allowed(namespace: str) -> frozenset[str]:
+            if namespace in asked["input"].get("filterFails", ()):
+                raise PulsarError("BrokerFilterException", "The filter failed.")
+            brokers = snapshot.brokers
+            registered = {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
+            return frozenset(registered & set(asked["input"].get("filterKeeps", {}).get(namespace, registered)))
+
+        return allowed
 
     def answer(vector: Json) -> Json:
         asked["input"] = vector["input"]

@@ -258,7 +258,7 @@ def test_policies_hold_bundles_back_unless_allowed(policies: Policies) -> None:
     assert decision.moves == ()
     assert set(bundle_codes(snapshot, decision)) == {"transfer.bundle_policy"}
     allowed = EAGER.changed(loadBalancerSheddingBundlesWithPoliciesEnabled=True)
-    _, decision = decide(snapshot, allowed, TransferShedder(lambda *_: frozenset({"b1:8080", "b2:8080"})))
+    _, decision = decide(snapshot, allowed, TransferShedder(lambda *_: lambda _: frozenset({"b1:8080", "b2:8080"})))
     assert moved(decision) == [("b2", "b1", 10)]
 
 
@@ -267,9 +267,23 @@ def test_placement_filters_must_leave_the_paired_broker(transfer: bool) -> None:
     """Also without transfers, where the broker is not even the destination: measured with the official class."""
     snapshot = cluster([(0.1, (5, 5)), (0.11, (5, 5)), (0.9, (10, 70))])
     config = EAGER.changed(loadBalancerTransferEnabled=transfer)
-    _, decision = decide(snapshot, config, TransferShedder(lambda *_: frozenset({"b2:8080", "b3:8080"})))
+    _, decision = decide(snapshot, config, TransferShedder(lambda *_: lambda _: frozenset({"b2:8080", "b3:8080"})))
     assert decision.moves == ()
     assert "transfer.bundle_filtered" in bundle_codes(snapshot, decision)
+
+
+def test_pulsar_s_own_filters_are_asked() -> None:
+    snapshot = cluster([(0.1, (5, 5)), (0.9, (10, 70))], topics=[7, 3])
+    full = EAGER.changed(loadBalancerBrokerMaxTopics=7)
+    _, decision = decide(snapshot, full)
+    assert decision.moves == ()
+    assert set(bundle_codes(snapshot, decision)) == {"transfer.bundle_filtered"}
+    _, decision = decide(snapshot, full.changed(preferLaterVersions=True))
+    assert set(bundle_codes(snapshot, decision)) == {"transfer.bundle_filter_failed"}
+    isolated = replace(snapshot, policies=Policies(isolation=(IsolationPolicy("p", ("t/n",), ("b1",), ("b2",)),)))
+    allowed = EAGER.changed(loadBalancerSheddingBundlesWithPoliciesEnabled=True)
+    _, decision = decide(isolated, allowed)
+    assert moved(decision) == [("b2", "b1", 10)]
 
 
 def test_unknown_averages_are_replaced_by_current_usage_and_said_so() -> None:

@@ -1,0 +1,186 @@
+"""The filters that a broker must pass before the extensible load manager places a bundle on it, or sheds one to it.
+
+Mirrors, in this order, `BrokerLoadManagerClassFilter`, `BrokerMaxTopicCountFilter`, `BrokerVersionFilter`,
+`AntiAffinityGroupPolicyFilter` and `BrokerIsolationPoliciesFilter` of Pulsar 4.2.4. It differs in that bundles count as
+persistent: whether a non-persistent topic was ever looked up is known to the broker process only.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from planner.model.errors import PulsarError
+from planner.model.namespace_policies import anti_affinity_group, isolation_policy
+from planner.model.settings import Settings
+from planner.model.snapshot import IsolationPolicy, Snapshot
+
+__all__ = ["FILTERS", "ExtensibleFilters", "FilterStep"]
+
+FILTERS = (
+    "broker_load_manager_class_filter",
+    "broker_max_topic_count_filter",
+    "broker_version_filter",
+    "broker_anti_affinity_group_filter",
+    "broker_isolation_policies_filter",
+)
+"""Pulsar's names of the filters, in the order in which they run."""
+
+_NO_DOMAIN = "default"
+"""Where Pulsar counts brokers that belong to no failure domain."""
+
+_NUMBER = r"(0|[1-9][0-9]*)"
+_IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_VERSION = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_VersionKey: TypeAlias = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStep:
+    """What one filter left.
+
+    Attributes:
+        name: Pulsar's name of the filter.
+        kept: Broker ids that are left, in the order of the snapshot.
+        failure: Why the filter failed and dropped nothing; empty when it did not fail.
+    """
+
+    name: str
+    kept: tuple[str, ...]
+    failure: str = ""
+
+
+class ExtensibleFilters:
+    """The filters over one snapshot; what no namespace changes is worked out once."""
+
+    def __init__(self, snapshot: Snapshot, config: Settings) -> None:
+        """Prepare the filters.
+
+        Args:
+            snapshot: The cluster; the registered brokers are the candidates.
+            config: Settings in force.
+        """
+        self._snapshot = snapshot
+        self._config = config
+        brokers = snapshot.brokers
+        self._position = brokers.position
+        self._last: dict[tuple[str | None, IsolationPolicy | None], tuple[FilterStep, FilterStep]] = {}
+        names = [name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here]
+        by_class = self._of_class(names)
+        below_limit = self._below_topic_limit(by_class)
+        try:
+            latest, failure = self._latest(below_limit), ""
+        except PulsarError as error:
+            latest, failure = below_limit, str(error)
+        steps = ((by_class, ""), (below_limit, ""), (latest, failure))
+        self._first = tuple(
+            FilterStep(name, tuple(kept), why) for name, (kept, why) in zip(FILTERS[:3], steps, strict=True)
+        )
+
+    def steps(self, namespace: str) -> tuple[FilterStep, ...]:
+        """Return what each filter leaves for a bundle of a namespace; one that fails leaves all, as when placing."""
+        policies = self._snapshot.policies
+        group, policy = anti_affinity_group(policies, namespace), isolation_policy(policies, namespace)
+        key = (None if group is None else group.lower(), policy)
+        if key not in self._last:
+            apart = self._apart(group, self._first[-1].kept)
+            isolated = self._isolated(policy, apart)
+            self._last[key] = (FilterStep(FILTERS[3], tuple(apart)), FilterStep(FILTERS[4], tuple(isolated)))
+        return (*self._first, *self._last[key])
+
+    def allowed(self, namespace: str) -> frozenset[str]:
+        """Return the brokers that pass every filter.
+
+        Raises:
+            PulsarError: A filter fails; shedding then leaves the bundle where it is.
+        """
+        steps = self.steps(namespace)
+        for step in steps:
+            if step.failure:
+                raise PulsarError("BrokerFilterException", step.failure, where=step.name)
+        return frozenset(steps[-1].kept)
+
+    def _of_class(self, names: Sequence[str]) -> list[str]:
+        classes = dict(zip(self._snapshot.brokers.name, self._snapshot.brokers.load_manager_class, strict=True))
+        wanted = classes.get(self._snapshot.info.leader) or self._config.text("loadManagerClassName")
+        if wanted not in classes.values():
+            return list(names)  # nobody says what the deciding broker runs
+        return [name for name in names if classes[name] in {wanted, ""}]
+
+    def _below_topic_limit(self, names: Iterable[str]) -> list[str]:
+        limit, brokers = self._config.integer("loadBalancerBrokerMaxTopics"), self._snapshot.brokers
+        topics = np.where(brokers.has_load_data, brokers.topics, 0).tolist()
+        return [name for name in names if topics[self._position[name]] < limit]
+
+    def _latest(self, names: list[str]) -> list[str]:
+        if not self._config.flag("preferLaterVersions") or not names:
+            return names
+        versions = {name: _version(self._snapshot.brokers.version[self._position[name]], name) for name in names}
+        latest = max(versions.values())
+        return [name for name in names if versions[name] == latest]
+
+    def _apart(self, group: str | None, names: Sequence[str]) -> Sequence[str]:
+        """Keep the brokers that own the fewest bundles of an anti-affinity group."""
+        policies, bundles = self._snapshot.policies, self._snapshot.bundles
+        if group is None or not names:
+            return names
+        groups = [anti_affinity_group(policies, name) for name in self._snapshot.namespaces]
+        member = np.array([g is not None and g.lower() == group.lower() for g in groups], dtype=np.bool_)
+        owners = bundles.owner[member[bundles.namespace] & (bundles.owner >= 0)]
+        counts = np.bincount(owners, minlength=len(self._position)).tolist()
+        count = {name: counts[self._position[name]] for name in names}
+        if self._config.flag("failureDomainsEnabled") and policies.failure_domains:
+            domain_of = {broker: domain for domain, brokers in policies.failure_domains.items() for broker in brokers}
+            sums: dict[str, int] = {}
+            for name, number in count.items():
+                domain = domain_of.get(name, _NO_DOMAIN)
+                sums[domain] = sums.get(domain, 0) + number
+            fewest = min(sums.values())
+            count = {n: c for n, c in count.items() if sums[domain_of.get(n, _NO_DOMAIN)] == fewest}
+        least = min(count.values())
+        return [name for name, number in count.items() if number == least]
+
+    def _isolated(self, policy: IsolationPolicy | None, names: Sequence[str]) -> list[str]:
+        """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
+        if policy is None:
+            persistent = self._snapshot.brokers.persistent_topics_enabled
+            taken = [expression for other in self._snapshot.policies.isolation for expression in other.primary]
+            return [name for name in names if persistent[self._position[name]] and not _matches(taken, _host(name))]
+        primary = [name for name in names if _matches(policy.primary, _host(name))]
+        if len(primary) >= policy.min_limit:
+            return primary
+        return [name for name in names if name in primary or _matches(policy.secondary, _host(name))]
+
+
+def _host(broker: str) -> str:
+    return broker.rpartition(":")[0]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def _matches(expressions: Iterable[str], host: str) -> bool:
+    return any(_compiled(expression).fullmatch(host) for expression in expressions)
+
+
+def _version(text: str, broker: str) -> _VersionKey:
+    """Return what orders versions; metadata of the build does not count, and a version comes after its previews."""
+    found = _VERSION.fullmatch(text)
+    if not found:
+        raise PulsarError(
+            "BrokerFilterBadVersionException",
+            f"'{text}' of {broker} is no semantic version, so brokers cannot be compared.",
+            remedy="Switch preferLaterVersions off, or give the broker's version, such as 4.2.4.",
+        )
+    preview = tuple(
+        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in (found[4].split(".") if found[4] else ())
+    )
+    return int(found[1]), int(found[2]), int(found[3]), not preview, preview
