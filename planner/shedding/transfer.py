@@ -402,6 +402,7 @@ class _Cycle:
         load, throughput = self.loads.load, self.loads.throughput
         share = (load[donor] - load[receiver]) / 2
         wanted = _divide(throughput[donor] * share, load[donor])
+        wanted = math.inf if math.isnan(wanted) else wanted  # Java's comparison with NaN never holds: no limit
         offers = self.top(donor)
         if len(offers) <= 1:
             self.empty |= not offers
