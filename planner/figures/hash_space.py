@@ -19,7 +19,9 @@ MAX_BARS = 2_000
 """The most bundles drawn one by one."""
 
 _SHIFT = 22  # 2^32 hashes over 1,024 columns
-_PICK_COLUMNS = 64
+_PICK_COLUMNS = 16
+_DECADES = 4
+_PLAIN = 2  # from 100 on without decimals
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,21 @@ def make_raster(table: BundleTable, namespaces: Int64Array, value: FloatArray) -
     return Raster(namespaces, values, np.bincount(row[shown], minlength=len(namespaces)))
 
 
-def raster_map(raster: Raster, names: Sequence[str], title: str) -> go.Figure:
+def _decades(values: FloatArray) -> tuple[FloatArray, list[float] | None, list[str] | None]:
+    """Return logarithms of values, at most four decades below the largest, and ticks with what they stand for."""
+    known = values[np.isfinite(values)]
+    peak = float(known.max()) if len(known) else 0.0
+    if peak <= 0:
+        return values, None, None
+    top = np.log10(peak)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs: FloatArray = np.where(np.isnan(values), np.nan, np.maximum(np.log10(values), top - _DECADES))
+    ticks = [top - _DECADES + i for i in range(_DECADES + 1)]
+    texts = [f"{10**t:,.3g}" if t < _PLAIN else f"{10**t:,.0f}" for t in ticks]
+    return logs, ticks, [f"≤ {texts[0]}", *texts[1:]]
+
+
+def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic: bool = True) -> go.Figure:
     """Draw the raster; invisible markers over it make rows clickable (custom data: the namespace).
 
     The figure depends on the cells alone: Streamlit forgets a click when the next run draws another figure.
@@ -69,17 +85,25 @@ def raster_map(raster: Raster, names: Sequence[str], title: str) -> go.Figure:
         raster: The cells.
         names: Name of each row's namespace.
         title: What the colour shows, with its unit.
+        logarithmic: Spread the colours over the decades below the largest value, as traffic is skewed.
     """
     step = HASH_SPACE / COLUMNS
     rows = len(names)
+    colours, ticks, texts = _decades(raster.values) if logarithmic else (raster.values, None, None)
     figure = go.Figure(
         go.Heatmap(
-            z=raster.values,
+            z=colours,
             x0=step / 2,
             dx=step,
             y=list(range(rows)),
             colorscale=SEQUENTIAL,
-            colorbar={"title": {"text": title, "side": "right"}, "thickness": 12, "len": 0.9},
+            colorbar={
+                "title": {"text": title, "side": "right"},
+                "thickness": 12,
+                "len": 0.9,
+                "tickvals": ticks,
+                "ticktext": texts,
+            },
             hoverinfo="skip",
         )
     )
@@ -93,7 +117,7 @@ def raster_map(raster: Raster, names: Sequence[str], title: str) -> go.Figure:
             x=np.tile(where, rows),
             y=np.repeat(np.arange(rows), _PICK_COLUMNS),
             mode="markers",
-            marker={"size": 14, "opacity": 0, "symbol": "square"},
+            marker={"size": 36, "opacity": 0, "symbol": "square"},
             selected={"marker": {"opacity": 0}},
             unselected={"marker": {"opacity": 0}},
             customdata=[

@@ -245,8 +245,10 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
     demand = spec.cpu_percent_per_mb_per_s * (bytes_in + bytes_out) / 1e6
     demand = demand + spec.cpu_percent_per_1000_msg_per_s * messages / 1e3 + 5.0
     typical = max(float(np.mean(demand)), 1.0)
-    cores = np.maximum(1, np.round(typical / 55.0 * factor)).astype(np.int64)
+    cores = np.maximum(1, np.round(typical / 45.0 * factor)).astype(np.int64)
     nic_kbit_per_s = np.maximum(1.0, np.ceil(np.mean(bytes_in + bytes_out) * _KBIT_PER_BYTE / 5e5)) * 1e6 * factor
+    busiest = np.maximum(bytes_in, bytes_out) * _KBIT_PER_BYTE
+    nic_kbit_per_s = np.maximum(nic_kbit_per_s, np.ceil(busiest / 0.9 / 1e6) * 1e6)  # nothing runs beyond its NIC
     columns |= {
         "cpu_usage_percent": np.round(np.minimum(demand * rng.normal(1.0, 0.04, size).clip(0.8, 1.2), cores * 99.0), 2),
         "cpu_limit_percent": cores * 100.0,

@@ -29,7 +29,7 @@ MEASURES = {
 }
 """What the colour can show: name and unit."""
 
-_ROWS = 60
+_ROWS = 40
 _TOPIC_ROWS = 2_000
 
 
@@ -120,7 +120,7 @@ def _map(snapshot: Snapshot) -> str | None:
         f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Click a row to open it."
     )
     event = chart(
-        raster_map(raster, names, f"{title} ({unit})"),
+        raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner"),
         summary,
         f"raster-{name}-{page}-{text}",
         on_select="rerun",

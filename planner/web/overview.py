@@ -91,7 +91,7 @@ def _key_figures(snapshot: Snapshot) -> None:
     loaded = int((snapshot.bundles.owner >= 0).sum())
     figures: list[tuple[str, str, str]] = [
         ("Brokers", f"{len(snapshot.brokers):,}", "Brokers that answered or are registered."),
-        ("Bundles loaded", f"{loaded:,} of {len(snapshot.bundles):,}", "Bundles that a broker owns, of all there are."),
+        ("Bundles loaded", f"{loaded:,}", f"Bundles that a broker owns, of {len(snapshot.bundles):,} there are."),
         ("Messages in + out", msg_per_s(rate), "Sum over the brokers."),
         ("Throughput in + out", bytes_per_s(throughput), "Sum over the brokers."),
         ("Average usage", percent(spread.average), "Mean over the brokers of the largest weighted resource usage."),
