@@ -52,7 +52,7 @@ def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_B
     if not magic:
         raise FormatError("The file is empty.", where=name, remedy=_REMEDY)
     if magic in _ZIP_MAGIC:
-        return _snapshot_of_files(read_zip(data, name, _MARKS), name)
+        return _snapshot_of_files(read_zip(data, name, _MARKS), name, trusted=False)
     if magic == _PARQUET_MAGIC:
         raise FormatError(
             "This is one Parquet file of a snapshot.",
@@ -65,13 +65,15 @@ def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_B
 def read_snapshot(path: Path) -> Snapshot:
     """Read and validate a snapshot folder, a raw capture folder, a zip of either, or a JSON document.
 
+    A folder is taken for the person's own (see `snapshot_of_parts`); a zip may come from anywhere.
+
     Raises:
         FormatError: It cannot be read, or is of no known format.
         SnapshotError: The content is not a cluster.
     """
     try:
         if path.is_dir():
-            return _snapshot_of_files(_Folder(path), path.name)
+            return _snapshot_of_files(_Folder(path), path.name, trusted=True)
         if path.is_file():
             with path.open("rb") as data:
                 return read_upload(path.name, data, max_bytes=MAX_UNPACKED_BYTES)
@@ -82,9 +84,9 @@ def read_snapshot(path: Path) -> Snapshot:
     raise FormatError("There is no such file or folder.", where=str(path), remedy="Check the name.")
 
 
-def _snapshot_of_files(files: Mapping[str, bytes], where: str) -> Snapshot:
+def _snapshot_of_files(files: Mapping[str, bytes], where: str, *, trusted: bool) -> Snapshot:
     if MANIFEST in files:
-        return snapshot_of_parts(files)
+        return snapshot_of_parts(files, trusted=trusted)
     if INDEX in files:
         return snapshot_of_capture(files)
     names = list(files)

@@ -137,21 +137,20 @@ def _cast(column: pa.ChunkedArray, info: ColumnInfo, part: str, file: str) -> pa
             f"The column '{info.name}' has type {column.type}, not {kind}.",
             f"Write {_ARROW[kind]}{f' ({info.unit})' if info.unit else ''}.",
         )
-    if info.name != "owner" and column.null_count:
-        row = int(pc.index(pc.is_null(column), value=True).as_py()) + 1
-        raise _refuse(file, f"'{info.name}' is empty.", "Give a value, or drop the column.", row)
-    if pa.types.is_dictionary(column.type) and not named:
-        _check_size(column, info.name, file)
     try:
+        column.validate(full=True)
+        if info.name != "owner" and column.null_count:
+            row = int(pc.index(pc.is_null(column), value=True).as_py()) + 1
+            raise _refuse(file, f"'{info.name}' is empty.", "Give a value, or drop the column.", row)
+        if pa.types.is_dictionary(column.type) and not named:
+            _check_size(column, info.name, file)
         if named and not pa.types.is_dictionary(column.type):
             column = column.cast(pa.large_string()).dictionary_encode()
         column = column.cast(_DICTIONARY if named else _ARROW[info.kind])
-        array = _one(column.unify_dictionaries() if named else column)
-        array.validate(full=True)
+        return _one(column.unify_dictionaries() if named else column)
     except pa.ArrowException as error:
-        reason = str(error).splitlines()[0][:200]
+        reason = str(error).splitlines()[0][:200].rstrip(".")
         raise _refuse(file, f"The column '{info.name}' cannot be read: {reason}.", "Write it again.") from error
-    return array
 
 
 def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
