@@ -1,0 +1,124 @@
+"""Reads files of conformance vectors: one JSON object a line, plain or compressed with gzip."""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.conform.load_data import Json
+from planner.model.errors import VectorError
+
+__all__ = ["Vector", "read_vectors"]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One recorded decision.
+
+    Attributes:
+        kind: What was decided, such as `shedder_threshold`.
+        id: Its name in messages.
+        config: Settings that differ from their default, by `broker.conf` name.
+        input: What Pulsar was asked.
+        expected: What Pulsar answered.
+        where: File and line it came from.
+    """
+
+    kind: str
+    id: str
+    config: Json
+    input: Json
+    expected: Json
+    where: str
+
+    def question(self) -> Json:
+        """Return the vector as recorded, without the answer."""
+        return {"kind": self.kind, "id": self.id, "config": self.config, "input": self.input}
+
+
+def read_vectors(path: Path) -> Iterator[Vector]:
+    """Yield the vectors of a file in its order; empty lines are passed over.
+
+    Args:
+        path: A `.jsonl` file, or a `.gz` one.
+
+    Raises:
+        VectorError: The file cannot be opened, is no gzip although it is named so, or has a line that is not UTF-8, not
+            JSON or no vector. It names the file and the line. Vectors before that line have been yielded.
+    """
+    number = 0
+    try:
+        with _open(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _vector(line, f"{path}, line {number}")
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise _bad_gzip(path, number, error) from error
+        remedy = "Give the path of a file of vectors that you may read."
+        raise VectorError(f"Cannot read the file: {error.strerror}.", where=str(path), remedy=remedy) from error
+    except (EOFError, zlib.error) as error:
+        raise _bad_gzip(path, number, error) from error
+
+
+def _bad_gzip(path: Path, lines_read: int, error: Exception) -> VectorError:
+    what = f"Not gzip, or damaged: {error}."
+    remedy = "Compress the file with gzip again, or drop .gz from its name if it is plain text."
+    return VectorError(what, where=f"{path}, after line {lines_read}", remedy=remedy)
+
+
+def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    file = path.open("rb")
+    if file.peek(2)[:2] == _GZIP_MAGIC:
+        file.close()
+        what = "Compressed with gzip, but not named so."
+        raise VectorError(what, where=f"{path}, line 1", remedy=f"Rename it to {path.name}.gz.")
+    return file
+
+
+def _vector(line: bytes, where: str) -> Vector:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        what = f"Not UTF-8: byte 0x{line[error.start]:02x} at column {error.start + 1}."
+        raise VectorError(what, where=where, remedy="Save the file as UTF-8.") from error
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"Not JSON: {error.msg} at column {error.colno}."
+        raise VectorError(what, where=where, remedy="Write one whole JSON object on each line.") from error
+    except (ValueError, RecursionError) as error:
+        what = "Not JSON that can be read: a number is too long or values are nested too deeply."
+        raise VectorError(what, where=where, remedy="Write vectors in the shape of the documentation.") from error
+    return _checked(data, where)
+
+
+def _checked(data: Any, where: str) -> Vector:
+    def wrong(what: str) -> VectorError:
+        remedy = 'A vector is {"kind": text, "id": text, "config": {...}, "input": {...}, "expected": {...}}.'
+        return VectorError(what, where=where, remedy=remedy)
+
+    if not isinstance(data, dict):
+        raise wrong(f"Not a vector: the line holds {_json_type(data)}, not an object.")
+    for key, kind in (("kind", str), ("id", str), ("input", dict), ("expected", dict)):
+        if key not in data:
+            raise wrong(f"Not a vector: '{key}' is missing.")
+        if not isinstance(data[key], kind):
+            raise wrong(f"Not a vector: '{key}' is {_json_type(data[key])}.")
+    config = data.get("config") or {}
+    if not isinstance(config, dict):
+        raise wrong(f"Not a vector: 'config' is {_json_type(config)}.")
+    return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where)
+
+
+def _json_type(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
