@@ -16,8 +16,9 @@ from planner.splitting.factory import apply_split
 from planner.splitting.registry import default_split_algorithm
 from planner.splitting.request import namespace_boundaries, split_request
 from planner.web import state
+from planner.web.documentation import SPLIT_DIFFERENCES
 from planner.web.text import bytes_per_s, count, msg_per_s
-from planner.web.widgets import chart, show_error, table
+from planner.web.widgets import chart, show_error, show_notes, table
 
 __all__ = ["MEASURES", "bundle_frame", "draw", "measure", "namespace_rows"]
 
@@ -215,13 +216,15 @@ def _bundle(view: state.Current, bundle: int) -> None:
             f"{bundles.topics[bundle]} · {bundles.producers[bundle]} · {bundles.consumers[bundle]}",
         ),
     )
-    for column, (label, value) in zip(st.columns([3, 2, 2, 3]), figures, strict=True):
+    for column, (label, value) in zip([*st.columns(2), *st.columns(2)], figures, strict=True):
         column.metric(label, value)
     try:
         cuts, split = _split_preview(snapshot, bundle)
     except PlannerError as error:
         cuts, split = (), ""
         show_error(error)
+    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    show_notes(SPLIT_DIFFERENCES.get(algorithm.name, ()), "Where the public documentation differs from the code")
     topics = state.workspace().topics_of_bundle(view.digest, bundle).to_pandas()
     if topics.empty:
         st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-__all__ = ["SHEDDING_DIFFERENCES"]
+__all__ = ["SHEDDING_DIFFERENCES", "SPLIT_DIFFERENCES"]
 
 SHEDDING_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "ThresholdShedder": (
@@ -44,3 +44,21 @@ SHEDDING_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """By strategy."""
+
+SPLIT_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
+    "flow_or_qps_equally_divide": (
+        (
+            "The Concepts page shows 0x19500000, 0x31500000, 0x48500000 and 0x67000000 for its first example, as four"
+            " splits one after the other; the code cuts at 0x1c800001, 0x2e800001, 0x48800001 and 0x67000001 in one pass."
+            " The page adds hexadecimal digits as if they were decimal and leaves out the + 1."
+        ),
+        "The page leaves out the tolerance of 10 % (flowOrQpsDifferenceThresholdPercentage) below which nothing splits.",
+    ),
+    "topic_count_equally_divide": (
+        "The Concepts page cuts its example at 0x50000000; the middle of 0x35000000 and 0x65000000 is 0x4d000000.",
+    ),
+    "range_equally_divide": (
+        "The Concepts page writes both ends of a range as open; the lower end belongs to the bundle.",
+    ),
+}
+"""By split algorithm."""

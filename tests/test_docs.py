@@ -1,0 +1,27 @@
+"""What the documents say is what the code does."""
+
+import re
+from pathlib import Path
+
+from tools.make_format_tables import PAGE, filled
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_tables_of_columns_are_those_of_the_model() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page) == page, "run tools/make_format_tables.py"
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_readme_has_both_commands() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for mark, last in (("run command", "streamlit run app.py"), ("test command", "pytest")):
+        block = readme.split(f"<!-- {mark} -->")[1].split("```")[1]
+        assert block.strip().endswith(last)
