@@ -49,8 +49,8 @@ SPLIT_DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "flow_or_qps_equally_divide": (
         (
             "The Concepts page shows 0x19500000, 0x31500000, 0x48500000 and 0x67000000 for its first example, as four"
-            " splits one after the other; the code cuts at 0x1c800001, 0x2e800001, 0x48800001 and 0x67000001 at once. The"
-            " page adds hexadecimal digits as if they were decimal and leaves out the + 1."
+            " splits one after the other; the code cuts at 0x1c800001, 0x2e800001, 0x48800001 and 0x67000001 at once."
+            " The page adds hexadecimal digits as if they were decimal and leaves out the + 1."
         ),
         "The page leaves out the tolerance of 10 % (flowOrQpsDifferenceThresholdPercentage): less splits nothing.",
     ),
