@@ -1,6 +1,8 @@
 """What a setting is: its real name, type, default, unit, bounds and history."""
 
 import math
+import re
+import reprlib
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,6 +16,8 @@ SettingKind: TypeAlias = Literal["boolean", "int", "long", "double", "optional d
 SettingValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """Value of a setting; None only for an `optional double` that is not set."""
 
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
 
 
@@ -104,12 +108,10 @@ class Setting:
                 return value
             case (("int" | "long"), float()) if value.is_integer():
                 return int(value)
-            case (("int" | "long"), str()) if value.lstrip("+-").isdecimal():
+            case (("int" | "long"), str()) if _INTEGER.fullmatch(value):
                 return int(value)
-            case (("double" | "optional double"), int() | float()) if not isinstance(value, bool) and math.isfinite(
-                value
-            ):
-                return float(value)
+            case (("double" | "optional double"), int() | float()) if not isinstance(value, bool):
+                return self._number(value, value)
             case "optional double", None | "" | "Optional.empty" | "null":
                 return None
             case (("double" | "optional double"), str()):
@@ -123,14 +125,16 @@ class Setting:
                 return tuple(value)
         raise self._refuse(value, f"Give a value of type {self.kind}.")
 
-    def _number(self, text: str, value: object) -> float:
+    def _number(self, given: str | float, value: object) -> float:
         try:
-            number = float(text)
-        except ValueError:
+            number = float(given)
+        except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
             raise self._refuse(value, "Give a finite number.")
         return number
 
     def _refuse(self, value: object, remedy: str) -> SettingError:
-        return SettingError(f"{value!r} is not a value of this setting.", where=self.name, remedy=remedy)
+        huge = isinstance(value, int) and value.bit_length() > _PRINTABLE_BITS
+        shown = "This number" if huge else reprlib.repr(value)
+        return SettingError(f"{shown} is not a value of this setting.", where=self.name, remedy=remedy)
