@@ -89,6 +89,11 @@ def _layout(part: str) -> Mapping[tuple[str, ...], ColumnInfo]:
     return MappingProxyType({_place(name, infos): info for name, info in infos.items()})
 
 
+@lru_cache(maxsize=3)
+def _groups(part: str) -> frozenset[str]:
+    return frozenset(place[0] for place in _layout(part) if len(place) > 1)
+
+
 def _place(name: str, names: Iterable[str]) -> tuple[str, ...]:
     for this, other in (("usage", "limit"), ("limit", "usage")):
         if f"_{this}_" in name and name.replace(f"_{this}_", f"_{other}_") in names:
@@ -213,7 +218,7 @@ class _Sheet:
             if not isinstance(value, str) and not (key == "owner" and value is None):
                 what = f"'{key}' is missing." if key not in row else f"'{key}' is {_shown(value)}."
                 self.refuse(number, what, "Give a text.")
-        groups = {place[0] for place in _layout(self.part) if len(place) > 1}
+        groups = _groups(self.part)
         for key, value in row.items():
             if key in self.names:
                 continue
@@ -246,7 +251,9 @@ class _Sheet:
         if not _fits(value, info):
             self.refuse(number, f"'{name}' is {_shown(value)}.", f"Give a {_KINDS[info.kind]}, or leave it out.")
             return
-        self.columns.setdefault(info.name, [info.default] * size)[number] = value
+        if info.name not in self.columns:
+            self.columns[info.name] = [info.default] * size
+        self.columns[info.name][number] = value
 
 
 def _fits(value: Any, info: ColumnInfo) -> bool:

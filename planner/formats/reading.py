@@ -1,6 +1,7 @@
 """Reads a snapshot from whatever a person has: a folder, a zip, a JSON document, a raw capture."""
 
 import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import BinaryIO
@@ -21,6 +22,7 @@ MAX_UPLOAD_BYTES = 250_000_000
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _PARQUET_MAGIC = b"PAR1"
 _MARKS = (MANIFEST, INDEX)
+_ANSWER = re.compile(r"\.b[0-9]+\.(?:json|txt)$")
 _REMEDY = "Give a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
 
 
@@ -90,6 +92,12 @@ def _snapshot_of_files(files: Mapping[str, bytes], where: str, *, trusted: bool)
     if INDEX in files:
         return snapshot_of_capture(files)
     names = list(files)
+    if any(_ANSWER.search(name) for name in names):
+        raise FormatError(
+            f"This looks like part of a raw capture, but {INDEX} is missing, which tells who was asked for what.",
+            where=where,
+            remedy="Give the whole capture folder.",
+        )
     if len(names) == 1 and names[0].endswith(".json"):
         return snapshot_of_document(files[names[0]], names[0])
     if set(FILES.values()) & set(names):

@@ -82,6 +82,11 @@ class TestPaths:
         with pytest.raises(FormatError, match=r"manifest\.json is missing"):
             read_snapshot(tmp_path)
 
+    def test_part_of_a_capture(self, tmp_path: Path) -> None:
+        (tmp_path / "load-report.b1.json").write_text("{}")
+        with pytest.raises(FormatError, match=r"part of a raw capture, but index\.json is missing"):
+            read_snapshot(tmp_path)
+
     def test_a_pipe_does_not_hang(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(FormatError, match="There is no such file"):
