@@ -5,6 +5,7 @@ PlannerError
 ├── SnapshotError    readable data that no Pulsar cluster could have answered
 ├── SettingError     an unknown setting, or a value outside its bounds
 ├── StoreError       the workspace database cannot do what was asked
+├── ReplayError      Spark or its Java cannot do what was asked
 ├── VectorError      a conformance vector that cannot be read
 └── PulsarError      what Pulsar itself would refuse, under Pulsar's own exception name
 
@@ -18,6 +19,7 @@ __all__ = [
     "FormatError",
     "PlannerError",
     "PulsarError",
+    "ReplayError",
     "SettingError",
     "SnapshotError",
     "StoreError",
@@ -93,6 +95,10 @@ class SettingError(PlannerError):
 
 class StoreError(PlannerError):
     """The workspace database cannot do what was asked."""
+
+
+class ReplayError(PlannerError):
+    """Spark or its Java cannot do what was asked."""
 
 
 class VectorError(PlannerError):

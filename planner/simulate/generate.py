@@ -30,6 +30,7 @@ from planner.model.snapshot import (
     make_bundles,
     make_topics,
 )
+from planner.model.top_bundles import with_top_ranks
 
 __all__ = ["ClusterSpec", "generate"]
 
@@ -308,7 +309,7 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
         )
         for i, name in enumerate(namespaces[: spec.isolated_namespaces])
     )
-    return Snapshot(
+    snapshot = Snapshot(
         info=SnapshotInfo(
             cluster=spec.cluster,
             load_manager=spec.load_manager,
@@ -327,3 +328,4 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
         topics=topics,
         policies=Policies(isolation=isolation),
     )
+    return with_top_ranks(snapshot, snapshot.settings) if spec.load_manager is LoadManager.EXTENSIBLE else snapshot

@@ -73,7 +73,7 @@ def test_link_to_a_bundle_survives_another_browser(server: Server, visitor: Wind
     link = f"{server.url}/bundle-map?snapshot={sample.digest[:12]}&namespace=example/split&bundle=0x00000000_0x80000000"
     for _ in range(2):
         page = visitor().open(link, "flow_or_qps_equally_divide would split it")
-        expect(page.get_by_text("0x1c800001").first).to_be_visible()
+        expect(page.get_by_text("0x00000000_0x1c800001").first).to_be_visible()
 
 
 def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) -> None:

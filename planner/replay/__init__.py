@@ -1,0 +1,1 @@
+"""Replay: Spark, and the Java it runs on."""
