@@ -255,6 +255,12 @@ class TestBundles:
         assert only_warning(snapshot).startswith("bundles.acme-audit: the boundaries do not ascend")
         assert sum(n.startswith("acme/audit/") for n in snapshot.bundle_names) == 4
 
+    def test_very_many_warnings_are_counted(self, files: Files) -> None:
+        files["namespaces.acme.json"] = json.dumps([f"acme/n{i}" for i in range(300)]).encode()
+        found = snapshot_of_capture(files).info.warnings
+        assert len(found) == 201
+        assert found[-1] == "… and 103 more like these."  # with the three of the whole capture
+
     def test_split_meanwhile(self, files: Files) -> None:
         edges = ["0x00000000", "0x20000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
         files["bundles.acme-audit.json"] = json.dumps({"boundaries": edges}).encode()

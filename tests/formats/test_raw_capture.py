@@ -11,6 +11,7 @@ import pytest
 
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot
+from planner.model.errors import SnapshotError
 from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.model.snapshot import DispatchRate, IsolationPolicy, LoadManager, Snapshot
 from planner.model.top_bundles import with_top_ranks
@@ -252,6 +253,12 @@ class TestExtensible:
         for name in [n for n in files if n.startswith(("system-topics", "runtime-config", "zookeeper"))]:
             del files[name]
         assert snapshot_of_capture(files).info.load_manager is LoadManager.EXTENSIBLE
+
+    def test_isolation_that_cannot_be_followed(self, files: dict[str, bytes]) -> None:
+        del files["system-topics.json"]
+        files["isolation-policies.json"] = json.dumps({"p": {"namespaces": ["acme/("], "primary": ["x"]}}).encode()
+        with pytest.raises(SnapshotError, match=r"capture: policies: 'acme/\(' of .* is no regular expression"):
+            snapshot_of_capture(files)
 
     def test_a_deleted_message_is_no_message(self, files: dict[str, bytes]) -> None:
         content = json.loads(files["system-topics.json"])

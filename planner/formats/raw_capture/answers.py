@@ -22,6 +22,7 @@ _LAST_MS = 1 << 53
 _FORBIDDEN = (401, 403)
 _TAG = re.compile(r"\.(b[0-9]+)\.(?:json|txt)$")
 _ENDINGS = (".json", ".+follow.json", ".txt")
+_MAX_WARNINGS = 200
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _KINDS = {dict: "an object", list: "a list", str: "a text", type(None): "empty"}
 
@@ -57,18 +58,24 @@ class Answers:
     Attributes:
         files: Content by file name, read on demand; other folders inside the capture are not looked at.
         index: Lines of the index by file name.
-        warnings: What is missing, odd or estimated, one sentence each; grows while the capture is read.
+        noted: What is missing, odd or estimated, one sentence each; grows while the capture is read.
     """
 
     files: Mapping[str, bytes]
     index: Mapping[str, Entry]
-    warnings: list[str] = field(default_factory=list)
+    noted: dict[str, None] = field(default_factory=dict)
     _read: dict[str, Any] = field(default_factory=dict)
 
     def warn(self, text: str) -> None:
         """Remember a warning once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.noted[text] = None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings in order; of very many the first ones, and how many there are."""
+        texts = tuple(self.noted)
+        if len(texts) <= _MAX_WARNINGS:
+            return texts
+        return (*texts[:_MAX_WARNINGS], f"… and {len(texts) - _MAX_WARNINGS:,} more like these.")
 
     @cached_property
     def tags(self) -> tuple[str, ...]:

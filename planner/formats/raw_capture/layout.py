@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -146,7 +146,7 @@ def _boundaries(value: Any, source: str, answers: Answers) -> tuple[int, ...] | 
 
 def read_owners(
     answers: Answers,
-    claims: Mapping[str, Iterable[str]],
+    claims: Mapping[str, Sequence[str]],
     boundaries: Mapping[str, tuple[int, ...]],
     topic_stats: Mapping[str, TopicStats],
 ) -> dict[str, str]:
@@ -160,18 +160,20 @@ def read_owners(
     }
     owners: dict[str, str] = {}
     for broker, names in claims.items():
+        strays = [name for name in names if name not in layout]
+        if strays:
+            more = f" and {len(strays) - 1:,} more" if len(strays) > 1 else ""
+            answers.warn(
+                f"{strays[0]}{more}, owned by {broker}, is none of the bundles captured for its namespace, which was"
+                " split meanwhile. It was left out; capture again."
+            )
         for name in names:
-            if name not in layout:
-                answers.warn(
-                    f"{name}, owned by {broker}, is none of the bundles captured for its namespace, which was split"
-                    " meanwhile. It was left out; capture again."
-                )
-            elif name in owners:
+            if name in layout and name in owners:
                 answers.warn(
                     f"{name} is claimed by {owners[name]} and by {broker}: it moved during the capture. It is shown on"
                     " the first."
                 )
-            else:
+            elif name in layout:
                 owners[name] = broker
     for stats in topic_stats.values():
         if stats.bundle in layout:

@@ -94,12 +94,11 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
         topics=make_topic_table(answers, topic_stats, bundles, tuple(boundaries)),
         policies=read_capture_policies(answers, store, cluster),
     )
+    validate(snapshot, {part: f"capture: {part}" for part in ("info", "policies", *TABLES)})
     if manager is LoadManager.EXTENSIBLE and ranks is None:
         answers.warn("The top bundles that brokers reported were not captured; they are computed from current values.")
         snapshot = with_top_ranks(snapshot, config)
-    snapshot = replace(snapshot, info=replace(snapshot.info, warnings=tuple(answers.warnings)))
-    validate(snapshot, {part: f"capture: {part}" for part in ("info", "policies", *TABLES)})
-    return snapshot
+    return replace(snapshot, info=replace(snapshot.info, warnings=answers.warnings()))
 
 
 def _moment(answers: Answers) -> int:
