@@ -268,7 +268,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "real-extensible.json",
             "Real cluster, extensible load manager",
             documentation,
-            "The same cluster under the extensible load manager: usages come from metrics, averages are estimated.",
+            "The same cluster under the extensible load manager: its averages are estimated.",
             real,
             read_snapshot(captures / "extensible.zip"),
         ),

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.figures.scores import broker_scores
+from planner.model.decisions import SplitDecision
 from planner.model.errors import PlannerError
 from planner.model.snapshot import Snapshot
 from planner.model.usage import deciding_resource, weighted_usage
@@ -17,7 +18,7 @@ from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.text import bytes_per_s, count, msg_per_s, percent
 from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
 
-__all__ = ["draw", "hottest_bundles", "moves_frame", "score_frame"]
+__all__ = ["draw", "hottest_bundles", "moves_frame", "score_frame", "splits_frame"]
 
 _HOTTEST = 20
 
@@ -116,7 +117,8 @@ def _verdict(decision: CycleDecision) -> str:
     )
 
 
-def _next_cycle(snapshot: Snapshot, decision: CycleDecision) -> None:
+def _next_cycle(view: state.Current, decision: CycleDecision) -> None:
+    snapshot = view.snapshot
     st.subheader("The next cycle")
     st.markdown(_verdict(decision))
     st.caption(
@@ -126,6 +128,7 @@ def _next_cycle(snapshot: Snapshot, decision: CycleDecision) -> None:
     show_notes(decision.notes, "Notes on this decision")
     if decision.shedding.moves:
         table(moves_frame(decision), "next-moves", column_config=_columns())
+    _splits(view)
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
@@ -133,6 +136,36 @@ def _next_cycle(snapshot: Snapshot, decision: CycleDecision) -> None:
     show_notes(
         SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
     )
+
+
+def splits_frame(decision: SplitDecision) -> pd.DataFrame:
+    """Return one row for each bundle that is split by itself."""
+    return pd.DataFrame(
+        [
+            {
+                "bundle": s.bundle,
+                "broker": s.broker,
+                "into": ", ".join(c.rsplit("/", 1)[-1] for c in s.children) or "decided by its broker",
+                "why": s.reason.text,
+            }
+            for s in decision.splits
+        ],
+        columns=["bundle", "broker", "into", "why"],
+    )
+
+
+def _splits(view: state.Current) -> None:
+    settings = view.snapshot.settings
+    if not settings.flag("loadBalancerAutoBundleSplitEnabled"):
+        st.markdown("**No bundle is split by itself:** loadBalancerAutoBundleSplitEnabled is off.")
+        return
+    decision = state.splits(view)
+    algorithm = settings.text("defaultNamespaceBundleSplitAlgorithm")
+    if not decision.splits:
+        st.markdown(f"**No bundle is split by itself** ({algorithm}): none exceeds a limit for long enough.")
+        return
+    st.markdown(f"**{count(len(decision.splits), 'bundle')} split by {algorithm}:**")
+    table(splits_frame(decision), "next-splits", column_config=_columns())
 
 
 def _columns() -> dict[str, Any]:
@@ -177,7 +210,7 @@ def draw(view: state.Current) -> None:
             "why": st.column_config.TextColumn(width="large"),
         },
     )
-    _next_cycle(snapshot, decision)
+    _next_cycle(view, decision)
     st.subheader("Hottest bundles")
     hottest = hottest_bundles(snapshot)
     if hottest.empty:

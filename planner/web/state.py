@@ -10,10 +10,12 @@ from typing import Any
 
 import streamlit as st
 
+from planner.model.decisions import SplitDecision
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
 from planner.simulate.cycle import CycleDecision, next_cycle
+from planner.simulate.splits import next_splits
 from planner.store.samples import Sample, load_sample, sample_by_digest, samples
 from planner.store.workspace import SavedSnapshot, Workspace, open_workspace
 
@@ -28,6 +30,7 @@ __all__ = [
     "param",
     "select",
     "set_params",
+    "splits",
     "workspace",
 ]
 
@@ -78,6 +81,16 @@ def _cycle(digest: str, settings: Settings, seed: int) -> CycleDecision:
 def cycle(view: Current, settings: Settings | None = None) -> CycleDecision:
     """Return what the next load-balancer cycle does, with the snapshot's settings or others."""
     return _cycle(view.digest, settings if settings is not None else view.snapshot.settings, _SEED)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
+def _splits(digest: str, settings: Settings) -> SplitDecision:
+    return next_splits(_load(digest), settings)
+
+
+def splits(view: Current, settings: Settings | None = None) -> SplitDecision:
+    """Return which bundles are split at the next check, with the snapshot's settings or others."""
+    return _splits(view.digest, settings if settings is not None else view.snapshot.settings)
 
 
 def add_sample(sample: Sample) -> SavedSnapshot:
