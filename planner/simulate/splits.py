@@ -1,0 +1,22 @@
+"""Which bundles the load manager of a cluster splits by itself at its next check."""
+
+from planner.model.decisions import SplitDecision
+from planner.model.settings import Settings
+from planner.model.snapshot import LoadManager, Snapshot
+from planner.splitting import automatic_extensible, automatic_modular
+
+__all__ = ["next_splits"]
+
+
+def next_splits(snapshot: Snapshot, config: Settings) -> SplitDecision:
+    """Decide the next automatic splits as a leader (modular) or brokers (extensible) that have no counters yet.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+    """
+    if snapshot.info.load_manager is LoadManager.MODULAR:
+        return automatic_modular.decide_cycle(snapshot, config)
+    if not config.flag("loadBalancerEnabled") or not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        return SplitDecision((), ())
+    return automatic_extensible.decide_all(snapshot, {}, config)[1]
