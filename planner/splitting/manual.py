@@ -23,7 +23,7 @@ from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.splitting.factory import apply_split
 from planner.splitting.protocol import SplitAlgorithm, SplitAnswer
-from planner.splitting.registry import default_split_algorithm
+from planner.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 from planner.splitting.request import namespace_boundaries, split_request, topics_listed
 
 __all__ = ["HOT", "LARGEST", "REASONS", "SETTINGS", "SplitCommand", "SplitOutcome", "Verdict", "answer"]
@@ -283,7 +283,8 @@ class _Request:
     def split(self, named: str, position: int, ends: tuple[int, int]) -> SplitOutcome:
         """Ask the algorithm, then apply what it answers."""
         default = self.config.text("defaultNamespaceBundleSplitAlgorithm")
-        algorithm = default_split_algorithm(named or default)
+        known = any(algorithm.name == named for algorithm in SPLIT_ALGORITHMS)
+        algorithm = default_split_algorithm(named if known else default)
         self.found["algorithm"] = algorithm.name
         if algorithm.name != (named or default):
             self.notes.append(f"Pulsar knows no algorithm '{named or default}' and takes {algorithm.name}.")

@@ -150,6 +150,16 @@ def test_unload_is_heeded_by_the_modular_manager_only() -> None:
     assert "ignores the wish to unload" in extensible.notes[0]
 
 
+def test_supported_but_unknown_name_means_the_default() -> None:
+    config = {
+        "supportedNamespaceBundleSplitAlgorithms": ["mine"],
+        "defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide",
+    }
+    _, outcome = ask({**BASE, "config": config, "request": request(algorithm="mine")})
+    assert outcome.algorithm == "topic_count_equally_divide"
+    assert "mine" in outcome.notes[0]
+
+
 def test_ignored_positions_and_replaced_algorithms_are_noted() -> None:
     _, ignored = ask({**BASE, "request": request(positions=[5])})
     assert ignored.boundaries == (0x40000000,)
