@@ -4,23 +4,35 @@ Mirrors `SimpleResourceAllocationPolicies.areIsolationPoliciesPresent` and
 `AntiAffinityGroupPolicyHelper.hasAntiAffinityGroupPolicy` of Pulsar 4.2.4.
 """
 
-import re
-from functools import lru_cache
-
+from planner.model.java_regex import java_pattern
 from planner.model.snapshot import IsolationPolicy, Policies
 
-__all__ = ["anti_affinity_group", "isolation_policy", "policy_gate"]
+__all__ = ["anti_affinity_group", "expression_notes", "isolation_policy", "policy_gate"]
+
+_SHOWN = 80
 
 
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
+def expression_notes(policies: Policies) -> tuple[str, ...]:
+    """Return one sentence about each expression of an isolation policy that cannot be used; it matches nothing."""
+    notes = []
+    for policy in policies.isolation:
+        parts = (("namespaces", policy.namespaces), ("primary", policy.primary), ("secondary", policy.secondary))
+        for part, expressions in parts:
+            for expression in expressions:
+                problem = java_pattern(expression).problem
+                if problem:
+                    shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
+                    notes.append(
+                        f"Isolation policy {policy.name}: the expression '{shown}' of {part} matches nothing here,"
+                        f" because {problem}."
+                    )
+    return tuple(notes)
 
 
 def isolation_policy(policies: Policies, namespace: str) -> IsolationPolicy | None:
     """Return the isolation policy of a namespace: the first with an expression that matches its whole name."""
     for policy in policies.isolation:
-        if any(_compiled(expression).fullmatch(namespace) for expression in policy.namespaces):
+        if any(java_pattern(expression).matches(namespace) for expression in policy.namespaces):
             return policy
     return None
 
