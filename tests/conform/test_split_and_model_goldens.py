@@ -18,6 +18,7 @@ FILES = (
     "bundle_split/edges",
     "auto_split_modular/vectors",
     "auto_split_modular/edges",
+    "auto_split_modular/captured",
     "averages/bundles",
     "averages/brokers",
     "resource_usage/vectors",
@@ -42,7 +43,7 @@ def test_computes_as_recorded(vector: Json) -> None:
     assert not list(differences(vector["expected"], answer(vector)))
 
 
-@pytest.mark.parametrize("vector", recorded("auto_split_modular/edges"))
+@pytest.mark.parametrize("vector", recorded("auto_split_modular/edges", "auto_split_modular/captured"))
 def test_splits_in_pulsars_order(vector: Json) -> None:
     assert list(answer(vector)["bundlesToSplit"]) == vector["order"]
 
