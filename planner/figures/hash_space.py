@@ -98,9 +98,11 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
             y=list(range(rows)),
             colorscale=SEQUENTIAL,
             colorbar={
-                "title": {"text": title, "side": "right"},
-                "thickness": 12,
-                "len": 0.9,
+                "title": {"text": title, "side": "top"},
+                "orientation": "h",
+                "thickness": 10,
+                "y": 1.0,
+                "yanchor": "bottom",
                 "tickvals": ticks,
                 "ticktext": texts,
             },
@@ -130,7 +132,8 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
             ),
         )
     )
-    figure = finish(figure, height=max(220, min(760, 90 + 22 * rows)))
+    figure = finish(figure, height=max(260, min(800, 150 + 22 * rows)))
+    figure.update_layout(margin_t=84)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
         ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
