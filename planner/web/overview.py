@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.figures.scores import broker_scores
-from planner.model.decisions import SplitDecision
+from planner.model.decisions import SheddingDecision, SplitDecision
 from planner.model.errors import PlannerError
 from planner.model.snapshot import Snapshot
 from planner.model.usage import deciding_resource, weighted_usage
@@ -49,7 +49,7 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
     ).sort_values(unit, ascending=False, kind="stable")
 
 
-def moves_frame(decision: CycleDecision) -> pd.DataFrame:
+def moves_frame(decision: SheddingDecision) -> pd.DataFrame:
     """Return one row for each bundle that is unloaded."""
     return pd.DataFrame(
         [
@@ -61,7 +61,7 @@ def moves_frame(decision: CycleDecision) -> pd.DataFrame:
                 "MB/s": m.throughput_bytes_per_s / 1e6,
                 "why": m.reason.text,
             }
-            for m in decision.shedding.moves
+            for m in decision.moves
         ],
         columns=["bundle", "from", "to", "msg/s", "MB/s", "why"],
     )
@@ -127,7 +127,7 @@ def _next_cycle(view: state.Current, decision: CycleDecision) -> None:
     )
     show_notes(decision.notes, "Notes on this decision")
     if decision.shedding.moves:
-        table(moves_frame(decision), "next-moves", column_config=_columns())
+        table(moves_frame(decision.shedding), "next-moves", column_config=_columns())
     _splits(view)
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:

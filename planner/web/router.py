@@ -16,6 +16,9 @@ st.navigation(
             st.Page(PAGES / "bundle_map.py", title="Bundle map", icon=":material/grid_on:", url_path="bundle-map"),
             st.Page(PAGES / "brokers.py", title="Brokers", icon=":material/dns:", url_path="brokers"),
         ],
+        "Decisions": [
+            st.Page(PAGES / "shedding.py", title="Shedding", icon=":material/low_priority:", url_path="shedding"),
+        ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
         ],

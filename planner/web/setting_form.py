@@ -1,0 +1,63 @@
+"""A form for settings, made from the catalogue; what is changed goes into the address."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from planner.model.errors import PlannerError
+from planner.model.setting import Setting, SettingValue
+from planner.model.settings import Settings
+from planner.model.settings_catalog import SETTINGS_BY_NAME
+from planner.web import state
+from planner.web.widgets import show_error
+
+__all__ = ["setting_form"]
+
+_COLUMNS = 3
+
+
+def _widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
+    """Draw the widget of one setting and return its value."""
+    unit = f" ({setting.unit})" if setting.unit else ""
+    default = f"Default {setting.default}."
+    help_ = " ".join(part for part in (setting.meaning, setting.note, default) if part)
+    label = f"{setting.name}{unit}"
+    if setting.kind == "boolean":
+        return st.toggle(label, bool(value), key=key, help=help_)
+    if setting.kind in {"int", "long"} and isinstance(value, int):
+        return int(st.number_input(label, value=value, step=1, key=key, help=help_))
+    if setting.kind == "double" and isinstance(value, int | float):
+        return float(st.number_input(label, value=float(value), key=key, help=help_, format="%g"))
+    return st.text_input(label, str(value), key=key, help=help_, max_chars=500)
+
+
+def setting_form(names: Sequence[str], base: Settings, prefix: str) -> Settings:
+    """Draw a form for some settings and return the settings in force with its changes.
+
+    Values start with those of the address, else with those of `base`. A value out of bounds is said and not used.
+
+    Args:
+        names: Real names of the settings, in the order of the form.
+        base: Settings in force.
+        prefix: Keeps the widgets of several forms apart.
+    """
+    chosen = base
+    for at in range(0, len(names), _COLUMNS):
+        row = names[at : at + _COLUMNS]
+        for column, name in zip(st.columns(_COLUMNS), row, strict=False):
+            setting = SETTINGS_BY_NAME[name]
+            asked = state.param(name)
+            try:
+                start = setting.parse(asked) if asked else base[name]
+            except PlannerError as error:
+                show_error(error)
+                start = base[name]
+            with column:
+                value = _widget(setting, start, f"{prefix}-{name}")
+            try:
+                chosen = chosen.changed(**{name: value})
+            except PlannerError as error:
+                show_error(error)
+                continue
+            state.set_params(**{name: "" if chosen[name] == base[name] else str(value)})
+    return chosen
