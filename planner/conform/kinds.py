@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from planner.conform import extensible, model_kinds, modular_shedders, splits
+from planner.conform import extensible, model_kinds, modular_shedders, splits, throttling
 from planner.conform.load_data import Json
 from planner.conform.reader import Vector
 from planner.model.errors import VectorError
@@ -33,6 +33,7 @@ _ANSWERS: Mapping[str, Callable[[Json], Json]] = {
     **extensible.ANSWERS,
     **splits.ANSWERS,
     **model_kinds.ANSWERS,
+    **throttling.ANSWERS,
     "placement": extensible.placement_answer,
 }
 
@@ -60,6 +61,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "placement": Kind(_ANSWERS["placement"], {"strategy": str, **_STEPS}, sets=("candidates",)),
         "auto_split_modular": Kind(_ANSWERS["auto_split_modular"], {"loadData": dict, "namespaceBundleCounts": dict}),
         "auto_split_extensible": Kind(_ANSWERS["auto_split_extensible"], _STEPS, sets=("decisions",)),
+        "dispatch_throttle": Kind(_ANSWERS["dispatch_throttle"], {"limiter": str, "ops": list}),
     }
 )
 """What the planner can decide, by kind."""

@@ -52,11 +52,12 @@ def read_vectors(path: Path) -> Iterator[Vector]:
         VectorError: The file cannot be opened, is no gzip although it is named so, or has a line that is not UTF-8, not
             JSON or no vector. It names the file and the line. Vectors before that line have been yielded.
     """
-    number = 0
+    number, found = 0, False
     try:
         with _open(path) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
+                    found = True
                     yield _vector(line, f"{path}, line {number}")
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
@@ -65,12 +66,14 @@ def read_vectors(path: Path) -> Iterator[Vector]:
         raise VectorError(f"Cannot read the file: {error.strerror}.", where=str(path), remedy=remedy) from error
     except (EOFError, zlib.error) as error:
         raise _bad_gzip(path, number, error) from error
+    if not found:
+        raise VectorError("Holds no vector.", where=f"{path}, line 1", remedy="Write one vector on each line.")
 
 
 def _bad_gzip(path: Path, lines_read: int, error: Exception) -> VectorError:
     what = f"Not gzip, or damaged: {error}."
     remedy = "Compress the file with gzip again, or drop .gz from its name if it is plain text."
-    return VectorError(what, where=f"{path}, after line {lines_read}", remedy=remedy)
+    return VectorError(what, where=f"{path}, line {lines_read + 1}", remedy=remedy)
 
 
 def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:

@@ -1,0 +1,1 @@
+"""Dispatch throttling: how many messages and bytes a dispatcher may read."""
