@@ -13,6 +13,7 @@ from planner.model.namespace_policies import isolation_policy
 from planner.model.snapshot import IsolationPolicy, Policies
 
 __all__ = [
+    "NO_DOMAIN",
     "Isolation",
     "LeastOfGroup",
     "Version",
