@@ -1,0 +1,72 @@
+"""Answers vectors about placement strategies."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from planner.conform.extensible import placement_answer
+from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.model.errors import SettingError, VectorError
+from planner.model.settings import Settings
+from planner.model.snapshot import LoadManager, Snapshot
+from planner.placement.least_long_term_message_rate import Preallocated
+from planner.placement.least_resource_usage import UsageAverages
+from planner.placement.registry import PLACEMENTS, placement_by_name
+
+__all__ = ["ANSWERS", "placement"]
+
+_EXTENSIBLE = ("extensions.LeastResourceUsageWithWeight", "RoundRobinBrokerSelectionStrategy")
+
+
+def placement(vector: Json) -> Json:
+    """Answer a vector of kind `placement`: one strategy object lives through its steps.
+
+    Args:
+        vector: The vector; its `expected` is not read.
+
+    Raises:
+        VectorError: The strategy is unknown.
+    """
+    name: str = vector["input"]["strategy"]
+    if name in _EXTENSIBLE:
+        return placement_answer(vector)
+    try:
+        strategy = placement_by_name(name, LoadManager.MODULAR)
+    except SettingError as error:
+        known = [p.name for p in PLACEMENTS if p.load_manager is LoadManager.MODULAR]
+        remedy = f"Give one of {', '.join((*known, *_EXTENSIBLE))}."
+        raise VectorError(f"Unknown strategy '{name}'.", where=str(vector.get("id", "")), remedy=remedy) from error
+    config, state = Settings(vector.get("config")), strategy.initial()
+    steps: list[Json] = []
+    for step in vector["input"]["steps"]:
+        data: Json = step.get("loadData", {})
+        if isinstance(state, UsageAverages) and "activeBrokers" in step:
+            state = state.of_active(step["activeBrokers"])
+        if isinstance(state, Preallocated):
+            state = Preallocated({b: tuple(d.get("preallocatedBundles", ())) for b, d in data["brokers"].items()})
+        snapshot = _known_averages(snapshot_of_load_data(data, config))
+        state, decision = strategy.select(step.get("bundle", ""), step["candidates"], snapshot, state, config, 0)
+        answer: dict[str, Any] = {}
+        if strategy.name == "RoundRobinBrokerSelector" or not decision.acceptable:
+            answer["selected"] = decision.selected
+        else:
+            answer["candidates"] = sorted(decision.acceptable)
+        if isinstance(state, UsageAverages):
+            answer["brokerAvgResourceUsageWithWeight"] = dict(state.usage)
+        steps.append(answer)
+    return {"steps": steps}
+
+
+def _known_averages(snapshot: Snapshot) -> Snapshot:
+    """Return a vector's snapshot with the averages of brokers that it leaves out: they are 0, not unknown."""
+    known = {
+        column: np.nan_to_num(getattr(snapshot.brokers, column))
+        for column in ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
+    }
+    return replace(snapshot, brokers=replace(snapshot.brokers, **known))
+
+
+ANSWERS: Mapping[str, Callable[[Json], Json]] = {"placement": placement}
+"""What the planner answers to a vector, by kind."""
