@@ -158,12 +158,14 @@ def block(
     """
     if len(values) != len(code.fields):
         raise ValueError(f"{code.code} compares {code.fields}, got {len(values)} columns")
-    columns: list[FloatArray] = [np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in values]
-    ids: list[IntArray] = [np.atleast_1d(np.asarray(i, dtype=np.int32)) for i in (brokers, bundles, others)]
-    sizes = [c.size for c in columns] + [i.size for i in ids]
-    rows = 0 if 0 in sizes else max(sizes)
-    spread = [np.broadcast_to(i, rows) for i in ids]
-    table = np.stack([np.broadcast_to(c, rows) for c in columns], axis=1) if columns else np.zeros((rows, 0))
+    columns: list[FloatArray] = [np.asarray(v, dtype=np.float64) for v in values]
+    ids: list[IntArray] = [np.asarray(i, dtype=np.int32) for i in (brokers, bundles, others)]
+    sizes = [c.size for c in columns if c.ndim] + [i.size for i in ids if i.ndim]
+    rows = (0 if 0 in sizes else max(sizes)) if sizes else 1
+    spread = [i if i.ndim and i.size == rows else np.full(rows, i, dtype=np.int32) for i in ids]
+    table = np.empty((rows, len(columns)))
+    for at, column in enumerate(columns):
+        table[:, at] = column
     return ReasonBlock(code, spread[0], spread[1], table, spread[2])
 
 

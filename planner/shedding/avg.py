@@ -20,12 +20,12 @@ from planner.placement.avg import BundleKey, bundle_key
 from planner.shedding.selection import (
     MIB,
     SHARED_REASONS,
+    Donors,
     active_brokers,
     broker_msg_rate,
     broker_throughput,
     bundle_msg_rate,
     bundle_throughput,
-    held_bundles,
     move,
     rank_donors,
 )
@@ -197,9 +197,8 @@ class AvgShedder:
         if not apart:
             counters = _Counters(AvgState(), set())
         bindings = dict(memory.state.broker)
-        moves: list[Move] = []
-        for pair in apart:
-            moves += _even_out(snapshot, memory, config, pair, (points, counters, bindings), reasons)
+        hit = [pair for pair in apart if _hit_often_enough(snapshot, config, pair, (points, counters), reasons)]
+        moves = _even_out(snapshot, memory, config, hit, (points, bindings), reasons)
         scores = np.full(len(names), np.nan)
         scores[active] = points[active] / 100
         average = float(np.mean(scores[active])) if len(active) else float("nan")
@@ -218,55 +217,77 @@ def _explain(
     reasons.append(block(code, both, values=(points[both], *numbers), others=both[::-1]))
 
 
+def _hit_often_enough(
+    snapshot: Snapshot,
+    config: Settings,
+    pair: Pair,
+    work: tuple[FloatArray, _Counters],
+    reasons: list[ReasonBlock],
+) -> bool:
+    """Say whether one broker of a pair was hit often enough; the counters of both are cleared then."""
+    points, counters = work
+    both = (snapshot.brokers.name[pair.low], snapshot.brokers.name[pair.high])
+    needed_low = config.integer("loadBalancerAvgShedderHitCountLowThreshold")
+    needed_high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
+    if any(counters.high.get(b, 0) >= needed_high or counters.low.get(b, 0) >= needed_low for b in both):
+        counters.clear(*both)
+        return True
+    low = config.integer("loadBalancerAvgShedderLowThreshold")
+    hits_low = [float(counters.low.get(b, 0)) for b in both]
+    hits_high = [float(counters.high.get(b, 0)) for b in both]
+    numbers = (points[[pair.low, pair.high]], pair.difference, low, hits_low, needed_low, hits_high, needed_high)
+    reasons.append(block(_COUNTING, [pair.low, pair.high], values=numbers, others=[pair.high, pair.low]))
+    return False
+
+
 def _even_out(
     snapshot: Snapshot,
     memory: SheddingMemory[Any],
     config: Settings,
-    pair: Pair,
-    work: tuple[FloatArray, _Counters, dict[BundleKey, str]],
+    pairs: Sequence[Pair],
+    work: tuple[FloatArray, dict[BundleKey, str]],
     reasons: list[ReasonBlock],
 ) -> list[Move]:
-    """Move bundles inside a pair when one of its brokers was hit often enough; its counters are cleared anyway."""
-    points, counters, bindings = work
-    both = (snapshot.brokers.name[pair.low], snapshot.brokers.name[pair.high])
-    needed_low = config.integer("loadBalancerAvgShedderHitCountLowThreshold")
-    needed_high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
-    if not any(counters.high.get(b, 0) >= needed_high or counters.low.get(b, 0) >= needed_low for b in both):
-        hits = [(float(counters.low.get(b, 0)), float(counters.high.get(b, 0))) for b in both]
-        low = config.integer("loadBalancerAvgShedderLowThreshold")
-        for broker, other, (hits_low, hits_high) in ((pair.low, pair.high, hits[0]), (pair.high, pair.low, hits[1])):
-            numbers = (points[broker], pair.difference, low, hits_low, needed_low, hits_high, needed_high)
-            reasons.append(block(_COUNTING, broker, values=numbers, others=other))
-        return []
-    counters.clear(*both)
-    return _move_share(snapshot, memory, config, pair, (points, bindings), reasons)
+    """Move bundles inside each pair that fit into a share of its difference: by message rate, else by throughput."""
+    points = work[0]
+    share = config.number("maxUnloadPercentage")
+    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+    min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
+    by_rate: dict[Pair, float] = {}
+    by_throughput: dict[Pair, float] = {}
+    for pair in pairs:
+        rate_quota = float(rate[pair.high] - rate[pair.low]) * share
+        throughput_quota = float(throughput[pair.high] - throughput[pair.low]) * share
+        if rate_quota > min_rate:
+            by_rate[pair] = rate_quota
+        elif throughput_quota > min_throughput:
+            by_throughput[pair] = throughput_quota
+        else:
+            numbers = (rate_quota, min_rate, throughput_quota / MIB, min_throughput / MIB)
+            _explain(reasons, _TOO_LITTLE, pair, points, numbers)
+    recent = memory.recently_unloaded_bundles
+    rate_donors = rank_donors(snapshot, [p.high for p in by_rate], bundle_msg_rate(snapshot), recent)
+    throughput_donors = rank_donors(snapshot, [p.high for p in by_throughput], bundle_throughput(snapshot), recent)
+    reasons.extend((*rate_donors.reasons, *throughput_donors.reasons))
+    moves: list[Move] = []
+    for pair in pairs:
+        if pair in by_rate:
+            moves += _move_share(snapshot, pair, by_rate[pair], rate_donors, work, reasons)
+        elif pair in by_throughput:
+            moves += _move_share(snapshot, pair, by_throughput[pair], throughput_donors, work, reasons)
+    return moves
 
 
 def _move_share(
     snapshot: Snapshot,
-    memory: SheddingMemory[Any],
-    config: Settings,
     pair: Pair,
+    quota: float,
+    donors: Donors,
     work: tuple[FloatArray, dict[BundleKey, str]],
     reasons: list[ReasonBlock],
 ) -> list[Move]:
-    """Move bundles that fit into the share of the pair's difference, largest first."""
+    """Move the bundles of a pair that fit into what is left of the quota, largest first."""
     points, bindings = work
-    share = config.number("maxUnloadPercentage")
-    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
-    rate_quota = float(rate[pair.high] - rate[pair.low]) * share
-    throughput_quota = float(throughput[pair.high] - throughput[pair.low]) * share
-    min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
-    if rate_quota > min_rate:
-        quota, value = rate_quota, bundle_msg_rate(snapshot)
-    elif throughput_quota > min_throughput:
-        quota, value = throughput_quota, bundle_throughput(snapshot)
-    else:
-        numbers = (rate_quota, min_rate, throughput_quota / MIB, min_throughput / MIB)
-        _explain(reasons, _TOO_LITTLE, pair, points, numbers)
-        return []
-    donors = rank_donors(snapshot, [pair.high], value, memory.recently_unloaded_bundles)
-    reasons.extend(donors.reasons)
     source, destination = snapshot.brokers.name[pair.high], snapshot.brokers.name[pair.low]
     moves: list[Move] = []
     held: dict[ReasonCode, list[tuple[int, float, float]]] = {_TAKEN: [], _TOO_BIG: [], _EMPTY: []}
@@ -286,8 +307,8 @@ def _move_share(
     for kind, rows in held.items():
         if rows:
             columns = list(zip(*rows, strict=True))
-            numbers_of = columns[1 : 1 + len(kind.fields)]
-            reasons.append(held_bundles(kind, pair.high, columns[0], *numbers_of))
+            values = columns[1 : 1 + len(kind.fields)]
+            reasons.append(block(kind, pair.high, columns[0], values, pair.low))
     if moves:
         reasons.append(block(_DONOR, pair.high, values=(points[pair.high], pair.difference, quota), others=pair.low))
         reasons.append(block(_RECEIVER, pair.low, values=(points[pair.low], pair.difference), others=pair.high))
