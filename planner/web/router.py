@@ -18,6 +18,7 @@ st.navigation(
         ],
         "Decisions": [
             st.Page(PAGES / "shedding.py", title="Shedding", icon=":material/low_priority:", url_path="shedding"),
+            st.Page(PAGES / "split_lab.py", title="Split lab", icon=":material/content_cut:", url_path="split-lab"),
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
