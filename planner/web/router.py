@@ -19,6 +19,12 @@ st.navigation(
         "Decisions": [
             st.Page(PAGES / "shedding.py", title="Shedding", icon=":material/low_priority:", url_path="shedding"),
             st.Page(PAGES / "split_lab.py", title="Split lab", icon=":material/content_cut:", url_path="split-lab"),
+            st.Page(
+                PAGES / "hit_counters.py",
+                title="Hit counters",
+                icon=":material/exposure_plus_1:",
+                url_path="hit-counters",
+            ),
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),

@@ -30,6 +30,7 @@ __all__ = [
     "param",
     "select",
     "set_params",
+    "snapshot_of",
     "splits",
     "workspace",
 ]
@@ -76,6 +77,11 @@ def _load(digest: str) -> Snapshot:
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
 def _cycle(digest: str, settings: Settings, seed: int) -> CycleDecision:
     return next_cycle(_load(digest), None, settings, seed)[1]
+
+
+def snapshot_of(digest: str) -> Snapshot:
+    """Return the content of a saved snapshot."""
+    return _load(digest)
 
 
 def cycle(view: Current, settings: Settings | None = None) -> CycleDecision:
