@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from planner.conform import extensible, model_kinds, modular_shedders, splits, throttling
+from planner.conform import extensible, model_kinds, modular_shedders, placements, splits, throttling
 from planner.conform.load_data import Json
 from planner.conform.reader import Vector
 from planner.model.errors import VectorError
@@ -34,7 +34,7 @@ _ANSWERS: Mapping[str, Callable[[Json], Json]] = {
     **splits.ANSWERS,
     **model_kinds.ANSWERS,
     **throttling.ANSWERS,
-    "placement": extensible.placement_answer,
+    **placements.ANSWERS,
 }
 
 _STEPS: Mapping[str, type] = {"steps": list}

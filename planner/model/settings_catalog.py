@@ -457,7 +457,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "UniformLoadShedder",
         "Max/min message rate difference that triggers.",
-        minimum=0.0,
+        note="0 or less switches it off.",
         history=(
             Change("2.7.5", None, None, True),
             Change("2.10.5", 50.0, True, False),
@@ -472,7 +472,7 @@ SETTINGS: tuple[Setting, ...] = (
         "load balancer",
         "UniformLoadShedder",
         "Max/min throughput ratio that triggers.",
-        minimum=0.0,
+        note="0 or less switches it off.",
         history=(
             Change("2.7.5", None, None, True),
             Change("2.10.5", 4.0, True, False),

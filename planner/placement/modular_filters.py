@@ -22,8 +22,9 @@ from planner.model.namespace_policies import anti_affinity_group, isolation_poli
 from planner.model.settings import Settings
 from planner.model.snapshot import IsolationPolicy, Snapshot
 from planner.placement.filters import NO_DOMAIN, Isolation, broker_domains, isolate, latest, least_of_group
+from planner.placement.selection import FilterStep
 
-__all__ = ["REASONS", "SETTINGS", "FilterStep", "GroupVerdict", "ModularFilters"]
+__all__ = ["REASONS", "SETTINGS", "GroupVerdict", "ModularFilters"]
 
 SETTINGS = (
     "loadBalancerBrokerMaxTopics",
@@ -78,24 +79,6 @@ REASONS = (
     _RESTORED,
 )
 """Every kind of reason given here."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class FilterStep:
-    """What one filter left.
-
-    Attributes:
-        name: `isolation`, `topics`, `anti-affinity`, `even distribution`, `load manager class`, `version` or
-            `restored`.
-        kept: Positions of the brokers that are left, in the order in which Pulsar's set visits them.
-        reasons: Why each broker that the step dropped, or took back, is out or in.
-        failure: Why the filter failed; empty when it did not.
-    """
-
-    name: str
-    kept: Int64Array
-    reasons: tuple[ReasonBlock, ...] = ()
-    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ holds their hash, bundle rates are sums over topics and broker rates sums over b
 traffic. How usage follows is an assumption, stated in `ClusterSpec`.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,9 @@ _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", 
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")
 _MAX_HEAVY_SHARE = 0.2
 _KBIT_PER_BYTE = 8 / 1000
+_GROUP_SIZE = 4
+_CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_LAST_MS = 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,9 @@ class ClusterSpec:
         heterogeneity: Share of the brokers that have half or twice the cores and NIC speed.
         partitioned: Share of the topics that are partitions of a partitioned topic.
         idle: Share of the topics without traffic.
+        idle_namespaces: How many namespaces, the last ones, have topics without any traffic.
         isolated_namespaces: How many namespaces have an isolation policy.
+        anti_affinity_namespaces: How many namespaces are in an anti-affinity group, four to a group.
         cpu_percent_per_mb_per_s: Percent of one core that one MB/s in or out costs.
         cpu_percent_per_1000_msg_per_s: Percent of one core that 1,000 msg/s in or out cost.
         captured_at_ms: The moment.
@@ -78,7 +84,9 @@ class ClusterSpec:
     heterogeneity: float = 0.2
     partitioned: float = 0.6
     idle: float = 0.1
+    idle_namespaces: int = 0
     isolated_namespaces: int = 0
+    anti_affinity_namespaces: int = 0
     cpu_percent_per_mb_per_s: float = 1.0
     cpu_percent_per_1000_msg_per_s: float = 1.5
     captured_at_ms: int = 1_800_000_000_000
@@ -95,7 +103,9 @@ class ClusterSpec:
             "bundles": (1, 5_000_000),
             "topics": (0, 20_000_000),
             "namespaces": (0, self.bundles),
+            "idle_namespaces": (0, self.namespaces or self.bundles),
             "isolated_namespaces": (0, self.namespaces or self.bundles),
+            "anti_affinity_namespaces": (0, self.namespaces or self.bundles),
             "msg_rate_per_s": (0, 1e12),
             "message_bytes": (1, 1e9),
             "fan_out": (0, 1_000),
@@ -104,11 +114,17 @@ class ClusterSpec:
             "heterogeneity": (0, 1),
             "partitioned": (0, 1),
             "idle": (0, 1),
+            "cpu_percent_per_mb_per_s": (0, 1e6),
+            "cpu_percent_per_1000_msg_per_s": (0, 1e6),
+            "captured_at_ms": (0, _LAST_MS),
         }
         for name, (low, high) in bounds.items():
             value = getattr(self, name)
             if not low <= value <= high:
                 raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
+        if not _CLUSTER.fullmatch(self.cluster):
+            remedy = "Give 1 to 100 letters, digits, dots, hyphens and underscores."
+            raise SettingError(f"{self.cluster[:100]!r} is no name for a cluster.", where="cluster", remedy=remedy)
 
 
 def _namespaces(spec: ClusterSpec) -> tuple[str, ...]:
@@ -171,6 +187,7 @@ def _topics(
     bundle = np.searchsorted(starts, (space.astype(np.int64) << 32) | hashes.astype(np.int64), side="right") - 1
     weight = 1.0 / rng.permutation(np.arange(1, spec.topics + 1)) ** spec.topic_skew
     weight[rng.random(spec.topics) < spec.idle] = 0.0
+    weight[space >= len(namespaces) - spec.idle_namespaces] = 0.0
     share = np.minimum(weight / max(weight.sum(), 1e-300), _MAX_HEAVY_SHARE)
     rate_in = np.round(spec.msg_rate_per_s * share, 3)
     size = np.round(spec.message_bytes * rng.lognormal(-0.3, 0.8, spec.topics))
@@ -246,7 +263,7 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
     demand = spec.cpu_percent_per_mb_per_s * (bytes_in + bytes_out) / 1e6
     demand = demand + spec.cpu_percent_per_1000_msg_per_s * messages / 1e3 + 5.0
     typical = max(float(np.mean(demand)), 1.0)
-    cores = np.maximum(1, np.round(typical / 45.0 * factor)).astype(np.int64)
+    cores = np.maximum(1.0, np.round(typical / 45.0 * factor))
     nic_kbit_per_s = np.maximum(1.0, np.ceil(np.mean(bytes_in + bytes_out) * _KBIT_PER_BYTE / 5e5)) * 1e6 * factor
     busiest = np.maximum(bytes_in, bytes_out) * _KBIT_PER_BYTE
     nic_kbit_per_s = np.maximum(nic_kbit_per_s, np.ceil(busiest / 0.9 / 1e6) * 1e6)  # nothing runs beyond its NIC
@@ -265,8 +282,8 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "producers": _sum_by(bundles.owner, bundles.producers, size).astype(np.int64),
         "consumers": _sum_by(bundles.owner, bundles.consumers, size).astype(np.int64),
         "reported_bundles": np.bincount(bundles.owner[bundles.owner >= 0], minlength=size).astype(np.int64),
-        "updated_at_ms": spec.captured_at_ms - rng.integers(0, 5_000, size),
-        "started_at_ms": spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size),
+        "updated_at_ms": np.maximum(spec.captured_at_ms - rng.integers(0, 5_000, size), 0),
+        "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
         "version": ("4.2.4",) * size,
     }
     return columns
@@ -276,9 +293,11 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
     """Generate a cluster; the same specification and seed give the same one.
 
     Raises:
-        SettingError: The specification is out of bounds.
+        SettingError: The specification is out of bounds, or the seed is negative.
     """
     spec.check()
+    if seed < 0:
+        raise SettingError(f"{seed} cannot be used.", where="seed", remedy="Give a whole number from 0 on.")
     rng = np.random.default_rng(seed)
     namespaces = _namespaces(spec)
     ranges = _bundle_ranges(spec, len(namespaces), rng)
@@ -326,6 +345,11 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
         namespaces=namespaces,
         bundles=bundles,
         topics=topics,
-        policies=Policies(isolation=isolation),
+        policies=Policies(
+            isolation=isolation,
+            anti_affinity_group={
+                name: f"group-{i // _GROUP_SIZE}" for i, name in enumerate(namespaces[: spec.anti_affinity_namespaces])
+            },
+        ),
     )
     return with_top_ranks(snapshot, snapshot.settings) if spec.load_manager is LoadManager.EXTENSIBLE else snapshot

@@ -35,10 +35,13 @@ class TestCatalog:
 
     @pytest.mark.parametrize("setting", NUMBERS, ids=by_name)
     def test_bounds_hold(self, setting: Setting) -> None:
-        assert setting.minimum is not None
-        assert setting.parse(setting.minimum) == setting.minimum
-        with pytest.raises(SettingError):
-            setting.parse(setting.minimum - 1)
+        if setting.minimum is None:
+            assert "0 or less switches it off" in setting.note
+            assert setting.parse(-1.0) == -1.0
+        else:
+            assert setting.parse(setting.minimum) == setting.minimum
+            with pytest.raises(SettingError):
+                setting.parse(setting.minimum - 1)
         if setting.kind in INTEGER_LIMITS:
             assert setting.maximum is not None
             assert setting.maximum <= INTEGER_LIMITS[setting.kind]
