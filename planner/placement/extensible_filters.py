@@ -5,11 +5,8 @@ Mirrors, in this order, `BrokerLoadManagerClassFilter`, `BrokerMaxTopicCountFilt
 persistent: whether a non-persistent topic was ever looked up is known to the broker process only.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +14,7 @@ from planner.model.errors import PulsarError
 from planner.model.namespace_policies import anti_affinity_group, isolation_policy
 from planner.model.settings import Settings
 from planner.model.snapshot import IsolationPolicy, Snapshot
+from planner.placement.filters import broker_domains, isolate, latest, least_of_group
 
 __all__ = ["FILTERS", "ExtensibleFilters", "FilterStep"]
 
@@ -28,16 +26,6 @@ FILTERS = (
     "broker_isolation_policies_filter",
 )
 """Pulsar's names of the filters, in the order in which they run."""
-
-_NO_DOMAIN = "default"
-"""Where Pulsar counts brokers that belong to no failure domain."""
-
-_NUMBER = r"(0|[1-9][0-9]*)"
-_IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-_VERSION = re.compile(
-    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
-)
-_VersionKey: TypeAlias = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +62,10 @@ class ExtensibleFilters:
         by_class = self._of_class(names)
         below_limit = self._below_topic_limit(by_class)
         try:
-            latest, failure = self._latest(below_limit), ""
+            newest, failure = self._latest(below_limit), ""
         except PulsarError as error:
-            latest, failure = below_limit, str(error)
-        steps = ((by_class, ""), (below_limit, ""), (latest, failure))
+            newest, failure = below_limit, str(error)
+        steps = ((by_class, ""), (below_limit, ""), (newest, failure))
         self._first = tuple(
             FilterStep(name, tuple(kept), why) for name, (kept, why) in zip(FILTERS[:3], steps, strict=True)
         )
@@ -89,7 +77,7 @@ class ExtensibleFilters:
         key = (None if group is None else group.lower(), policy)
         if key not in self._last:
             apart = self._apart(group, self._first[-1].kept)
-            isolated = self._isolated(policy, apart)
+            isolated = self._isolated(namespace, apart)
             self._last[key] = (FilterStep(FILTERS[3], tuple(apart)), FilterStep(FILTERS[4], tuple(isolated)))
         return (*self._first, *self._last[key])
 
@@ -120,9 +108,7 @@ class ExtensibleFilters:
     def _latest(self, names: list[str]) -> list[str]:
         if not self._config.flag("preferLaterVersions") or not names:
             return names
-        versions = {name: _version(self._snapshot.brokers.version[self._position[name]], name) for name in names}
-        latest = max(versions.values())
-        return [name for name in names if versions[name] == latest]
+        return list(latest({name: self._snapshot.brokers.version[self._position[name]] for name in names}))
 
     def _apart(self, group: str | None, names: Sequence[str]) -> Sequence[str]:
         """Keep the brokers that own the fewest bundles of an anti-affinity group."""
@@ -134,53 +120,14 @@ class ExtensibleFilters:
         owners = bundles.owner[member[bundles.namespace] & (bundles.owner >= 0)]
         counts = np.bincount(owners, minlength=len(self._position)).tolist()
         count = {name: counts[self._position[name]] for name in names}
-        if self._config.flag("failureDomainsEnabled") and policies.failure_domains:
-            domain_of = {broker: domain for domain, brokers in policies.failure_domains.items() for broker in brokers}
-            sums: dict[str, int] = {}
-            for name, number in count.items():
-                domain = domain_of.get(name, _NO_DOMAIN)
-                sums[domain] = sums.get(domain, 0) + number
-            fewest = min(sums.values())
-            count = {n: c for n, c in count.items() if sums[domain_of.get(n, _NO_DOMAIN)] == fewest}
-        least = min(count.values())
-        return [name for name, number in count.items() if number == least]
+        domains = broker_domains(policies) if self._config.flag("failureDomainsEnabled") else {}
+        return least_of_group(count, domains).kept
 
-    def _isolated(self, policy: IsolationPolicy | None, names: Sequence[str]) -> list[str]:
+    def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:
         """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
-        if policy is None:
-            persistent = self._snapshot.brokers.persistent_topics_enabled
-            taken = [expression for other in self._snapshot.policies.isolation for expression in other.primary]
-            return [name for name in names if persistent[self._position[name]] and not _matches(taken, _host(name))]
-        primary = [name for name in names if _matches(policy.primary, _host(name))]
-        if len(primary) >= policy.min_limit:
-            return primary
-        return [name for name in names if name in primary or _matches(policy.secondary, _host(name))]
-
-
-def _host(broker: str) -> str:
-    return broker.rpartition(":")[0]
-
-
-@lru_cache(maxsize=4096)
-def _compiled(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
-
-
-def _matches(expressions: Iterable[str], host: str) -> bool:
-    return any(_compiled(expression).fullmatch(host) for expression in expressions)
-
-
-def _version(text: str, broker: str) -> _VersionKey:
-    """Return what orders versions; metadata of the build does not count, and a version comes after its previews."""
-    found = _VERSION.fullmatch(text)
-    if not found:
-        raise PulsarError(
-            "BrokerFilterBadVersionException",
-            f"'{text}' of {broker} is no semantic version, so brokers cannot be compared.",
-            remedy="Switch preferLaterVersions off, or give the broker's version, such as 4.2.4.",
+        persistent = self._snapshot.brokers.persistent_topics_enabled
+        found = isolate(
+            self._snapshot.policies, namespace, names, lambda name: bool(persistent[self._position[name]])
         )
-    preview = tuple(
-        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in (found[4].split(".") if found[4] else ())
-    )
-    return int(found[1]), int(found[2]), int(found[3]), not preview, preview
+        candidates = frozenset(found.candidates)
+        return [name for name in names if name in candidates]
