@@ -34,6 +34,8 @@ HOMES = {
     "httpx": {"capture"},
     "requests": {"capture"},
     "urllib3": {"capture"},
+    "kazoo": {"capture"},
+    "oauthlib": {"capture"},
 }
 
 
