@@ -5,6 +5,7 @@ PlannerError
 ├── SnapshotError    readable data that no Pulsar cluster could have answered
 ├── SettingError     an unknown setting, or a value outside its bounds
 ├── StoreError       the workspace database cannot do what was asked
+├── CaptureError     a live cluster, or what it answered, cannot be captured
 ├── ReplayError      Spark or its Java cannot do what was asked
 ├── VectorError      a conformance vector that cannot be read
 └── PulsarError      what Pulsar itself would refuse, under Pulsar's own exception name
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "CaptureError",
     "FormatError",
     "PlannerError",
     "PulsarError",
@@ -95,6 +97,10 @@ class SettingError(PlannerError):
 
 class StoreError(PlannerError):
     """The workspace database cannot do what was asked."""
+
+
+class CaptureError(PlannerError):
+    """A live cluster, or what it answered, cannot be captured."""
 
 
 class ReplayError(PlannerError):
