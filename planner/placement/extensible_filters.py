@@ -126,8 +126,6 @@ class ExtensibleFilters:
     def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:
         """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
         persistent = self._snapshot.brokers.persistent_topics_enabled
-        found = isolate(
-            self._snapshot.policies, namespace, names, lambda name: bool(persistent[self._position[name]])
-        )
+        found = isolate(self._snapshot.policies, namespace, names, lambda name: bool(persistent[self._position[name]]))
         candidates = frozenset(found.candidates)
         return [name for name in names if name in candidates]
