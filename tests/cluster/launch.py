@@ -1,0 +1,305 @@
+"""Starts a real Pulsar cluster on loopback addresses: one ZooKeeper with one bookie, and brokers, a process each.
+
+Everything comes from Maven Central. Every process ends with the test run: brokers are killed by the kernel when their
+parent dies, and the store ends with its standard input.
+"""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from planner.replay.java import find_java
+from tests.cluster.admin import Admin, AdminError
+
+__all__ = ["CLUSTER", "Broker", "Cluster", "classpath", "free_port", "start_cluster", "wait_for"]
+
+HERE = Path(__file__).parent
+CLUSTER = "planner"
+READY_S = 180.0
+
+_BROKER_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m")
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
+_OPENED = tuple(
+    f"--add-opens={package}=ALL-UNNAMED"
+    for package in (
+        "java.base/java.io",
+        "java.base/java.lang",
+        "java.base/java.nio",
+        "java.base/java.util.zip",
+        "java.base/jdk.internal.misc",
+        "java.base/jdk.internal.platform",
+        "java.base/sun.net",
+        "java.base/sun.nio.ch",
+        "java.management/sun.management",
+        "jdk.management/com.sun.management.internal",
+    )
+)
+
+BASE_SETTINGS: Mapping[str, object] = {
+    # One bookie.
+    "managedLedgerDefaultEnsembleSize": 1,
+    "managedLedgerDefaultWriteQuorum": 1,
+    "managedLedgerDefaultAckQuorum": 1,
+    # Small.
+    "numIOThreads": 2,
+    "numExecutorThreadPoolSize": 2,
+    "numHttpServerThreads": 16,
+    "managedLedgerCacheSizeMB": 32,
+    "functionsWorkerEnabled": "false",
+    "transactionCoordinatorEnabled": "false",
+    # Soon: statistics and reports every few seconds, cycles every minute, which is the least there is.
+    "statsUpdateFrequencyInSecs": 5,
+    "statsUpdateInitialDelayInSecs": 5,
+    "loadBalancerReportUpdateMinIntervalMillis": 5000,
+    "loadBalancerReportUpdateMaxIntervalMinutes": 1,
+    "loadBalancerHostUsageCheckIntervalMinutes": 1,
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": 1,
+    "loadBalancerSheddingIntervalMinutes": 1,
+    "loadBalancerSplitIntervalMinutes": 1,
+    # Nothing moves or splits before a test says so.
+    "loadBalancerEnabled": "true",
+    "loadBalancerSheddingEnabled": "false",
+    "loadBalancerAutoBundleSplitEnabled": "false",
+    "loadBalancerAutoUnloadSplitBundlesEnabled": "false",
+    # The loopback interface has no speed of its own, and is no NIC unless named.
+    "loadBalancerOverrideBrokerNics": "lo",
+    "loadBalancerOverrideBrokerNicSpeedGbps": 10,
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "allowAutoTopicCreation": "true",
+}
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(what: str, condition: Any, *, seconds: float, every: float = 0.5) -> Any:
+    """Return the first true value of a function.
+
+    Raises:
+        AssertionError: There is none in time.
+    """
+    last: Exception | None = None
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if value := condition():
+                return value
+            last = None
+        except (OSError, httpx.HTTPError, AdminError) as error:
+            last = error
+        time.sleep(every)
+    raise AssertionError(f"{what}: not within {seconds:g} s" + (f" ({last})" if last else ""))
+
+
+def classpath(folder: Path) -> str:
+    """Return the class path of a broker, downloaded by Maven where it is not there yet."""
+    if not shutil.which("mvn"):
+        pytest.fail("Maven is needed for the tests of a real cluster: install `maven`, or leave `-m cluster` out.")
+    listed = folder / "classpath.txt"
+    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
+    subprocess.run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal], check=True, timeout=900)
+    return listed.read_text().strip()
+
+
+def _tied(command: list[str]) -> list[str]:
+    """Let a command die with its parent, where the system can."""
+    tie = shutil.which("setpriv")
+    return [tie, "--pdeathsig", "KILL", *command] if tie else command
+
+
+@dataclass
+class Broker:
+    """One broker process.
+
+    Attributes:
+        id: Broker id, host:port.
+        url: Address of its web service.
+        service_url: Address of its binary service.
+        folder: Where its configuration and its log are.
+        process: The process.
+    """
+
+    id: str
+    url: str
+    service_url: str
+    folder: Path
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log.txt").read_text(errors="replace")
+
+    def stop(self) -> None:
+        """End the process at once, as a crash would."""
+        self.process.kill()
+        self.process.wait(timeout=30)
+
+
+@dataclass
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        name: Its name.
+        brokers: Its brokers.
+        store: The process with ZooKeeper and the bookie.
+        store_url: URL of the metadata store.
+        token: Token of a super user; empty without authentication.
+        tls: File of the certificate authority; None without TLS.
+    """
+
+    name: str
+    brokers: list[Broker]
+    store: "subprocess.Popen[str]"
+    store_url: str
+    token: str = ""
+    tls: Path | None = None
+
+    def admin(self, broker: int = 0, *, token: str | None = None) -> Admin:
+        return Admin(self.brokers[broker].url, self.token if token is None else token)
+
+    def broker(self, identity: str) -> Broker:
+        return next(broker for broker in self.brokers if broker.id == identity)
+
+    @property
+    def alive(self) -> list[Broker]:
+        return [broker for broker in self.brokers if broker.process.poll() is None]
+
+    def owners(self) -> dict[str, str]:
+        """Return the owner of each bundle, by each broker's own word."""
+        owners: dict[str, str] = {}
+        for broker in self.alive:
+            owners |= dict.fromkeys(Admin(broker.url, self.token).owned(self.name, broker.id), broker.id)
+        return owners
+
+    def metadata(self, *paths: str) -> list[dict[str, Any]]:
+        """Return the nodes at and below some paths of the metadata store, as a raw capture holds them."""
+        client = KazooClient(self.store_url.removeprefix("zk:"), read_only=True)
+        client.start(timeout=15)
+        try:
+            return [node for path in paths for node in _nodes(client, path)]
+        finally:
+            client.stop()
+            client.close()
+
+
+def _nodes(client: KazooClient, path: str) -> Iterator[dict[str, Any]]:
+    try:
+        data, stat = client.get(path)
+        children = sorted(client.get_children(path))
+    except NoNodeError:  # never there, or removed meanwhile
+        return
+    if data:
+        yield {"path": path, "mtime": stat.mtime, "data": data.decode()}
+    for child in children:
+        yield from _nodes(client, f"{path}/{child}")
+
+
+def _start_store(java: str, paths: str, folder: Path, ports: tuple[int, int], web: str, service: str) -> Any:
+    command = [
+        *(java, "-Xmx256m", *_QUICK_START, *_OPENED, f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"),
+        *("-cp", paths, str(HERE / "LocalStore.java"), *map(str, ports), str(folder), CLUSTER, web, service),
+    ]
+    with (folder / "log.txt").open("wb") as log:
+        return subprocess.Popen(
+            _tied(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
+        )
+
+
+def _await_store(store: Any, folder: Path) -> None:
+    for line in store.stdout:
+        if line.strip() == "ready":
+            return
+    raise AssertionError(f"The store did not start: {(folder / 'log.txt').read_text()[-3000:]}")
+
+
+def _start_broker(java: str, paths: str, folder: Path, host: str, settings: Mapping[str, object]) -> Broker:
+    folder.mkdir()
+    web, service = free_port(host), free_port(host)
+    own = {
+        "clusterName": CLUSTER,
+        "advertisedAddress": host,
+        "bindAddress": host,
+        "webServicePort": web,
+        "brokerServicePort": service,
+        **settings,
+    }
+    conf = folder / "broker.conf"
+    conf.write_text("".join(f"{name}={value}\n" for name, value in own.items()))
+    command = [
+        *(java, *_BROKER_MEMORY, *_QUICK_START, *_OPENED, "-Dio.netty.tryReflectionSetAccessible=true"),
+        *("-Dpulsar.allocator.exit_on_oom=true", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"),
+        *("-cp", paths, "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)),
+    ]
+    with (folder / "log.txt").open("wb") as log:
+        process = subprocess.Popen(_tied(command), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    return Broker(f"{host}:{web}", f"http://{host}:{web}", f"pulsar://{host}:{service}", folder, process)
+
+
+@contextlib.contextmanager
+def start_cluster(
+    paths: str,
+    folder: Path,
+    settings: Mapping[str, object],
+    *,
+    brokers: int = 3,
+    of_broker: Mapping[int, Mapping[str, object]] | None = None,
+) -> Iterator[Cluster]:
+    """Start a cluster, wait until every broker answers, and stop it in the end, whatever happens.
+
+    Args:
+        paths: Class path.
+        folder: An empty folder for configuration, data and logs.
+        settings: What differs from `BASE_SETTINGS`, under the names of `broker.conf`.
+        brokers: How many.
+        of_broker: What differs for single brokers, by number from 0 on.
+    """
+    java = str(find_java().home / "bin" / "java")
+    ports = free_port(), free_port()
+    store_url = f"zk:127.0.0.1:{ports[0]}"
+    common = {**BASE_SETTINGS, "metadataStoreUrl": store_url, "configurationMetadataStoreUrl": store_url, **settings}
+    store_folder = folder / "store"
+    store_folder.mkdir(parents=True)
+    store = _start_store(java, paths, store_folder, ports, "http://127.0.0.1:8080", "pulsar://127.0.0.1:6650")
+    started: list[Broker] = []
+    try:
+        _await_store(store, store_folder)
+        for number in range(brokers):
+            own = {**common, **(of_broker or {}).get(number, {})}
+            started.append(_start_broker(java, paths, folder / f"b{number + 1}", f"127.0.0.{number + 1}", own))
+        cluster = Cluster(CLUSTER, started, store, store_url)
+        _await_brokers(cluster)
+        yield cluster
+    finally:
+        for process in [*(broker.process for broker in started), store]:
+            process.kill()
+        for process in [*(broker.process for broker in started), store]:
+            process.wait(timeout=30)
+
+
+def _await_brokers(cluster: Cluster) -> None:
+    wanted = sorted(broker.id for broker in cluster.brokers)
+
+    def ready() -> bool:
+        dead = next((broker for broker in cluster.brokers if broker.process.poll() is not None), None)
+        if dead is not None:
+            pytest.fail(f"Broker {dead.id} ended at start:\n{dead.log[-4000:]}")
+        admins = [cluster.admin(number) for number in range(len(wanted))]
+        return all(sorted(admin.brokers()) == wanted and admin.leader() for admin in admins)
+
+    wait_for(f"{len(wanted)} brokers are ready", ready, seconds=READY_S)
