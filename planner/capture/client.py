@@ -1,0 +1,254 @@
+"""The one HTTP client: GET alone, bounded in size and time, redirected to brokers of the cluster alone."""
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from planner import __version__
+from planner.capture.credentials import ClientKey, read_client_key, read_token, tls_context
+from planner.capture.oauth2 import TokenSource
+from planner.capture.options import CaptureOptions
+from planner.capture.pace import Pace
+from planner.model.errors import CaptureError
+
+__all__ = ["AdminClient", "Answer", "AnswerError", "Endpoint", "endpoint_of"]
+
+Endpoint = tuple[str, str, int]
+"""Scheme, host and port of an address."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_PASSING = frozenset({429, 500, 502, 503, 504})
+_OK = 200
+_MAX_HOPS = 3
+_MAX_ERROR_BYTES = 64 << 10
+_LONGEST_PAUSE_S = 30.0
+_PORTS = {"http": 80, "https": 443}
+_SHOWN = 120
+
+
+class AnswerError(CaptureError):
+    """One answer that is not used: it broke a bound, led elsewhere, or never came.
+
+    Attributes:
+        hostile: Whether the other side did what no broker does, rather than being out of reach or busy.
+    """
+
+    def __init__(self, what: str, *, where: str = "", remedy: str = "", hostile: bool = True) -> None:
+        self.hostile = hostile
+        super().__init__(what, where=where, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: HTTP status.
+        asked: Address that was asked.
+        answered: Address that answered in the end.
+        content_type: As the answer says.
+        size_bytes: Length of the body, which is in the file.
+        time_ms: When the request was sent, ms since 1970.
+        took_ms: How long it took, all attempts counted.
+        attempts: How often it was sent.
+    """
+
+    status: int
+    asked: str
+    answered: str
+    content_type: str
+    size_bytes: int
+    time_ms: int
+    took_ms: int
+    attempts: int
+
+
+def endpoint_of(url: str) -> Endpoint:
+    """Return scheme, host and port of an address; the usual port where none is given."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
+
+
+class AdminClient:
+    """Asks brokers, as `CaptureOptions` allow.
+
+    Use as an asynchronous context manager. Proxies and logins of the environment are not used.
+
+    Attributes:
+        pace: How many requests were sent, and at once.
+        received_bytes: What all answers together had.
+    """
+
+    def __init__(self, options: CaptureOptions) -> None:
+        self.pace = Pace(options.limits)
+        self.received_bytes = 0
+        self._limits = options.limits
+        self._friends = {endpoint_of(options.admin_url)}
+        self._token = read_token(options.credentials)
+        self._key: ClientKey | None = None
+        if options.credentials.oauth2_file is not None:
+            self._key = read_client_key(options.credentials.oauth2_file)
+        self._secrets = [s.encode() for s in (self._token, self._key.client_secret if self._key else "") if s]
+        self._http = httpx.AsyncClient(
+            verify=tls_context(options.credentials),
+            follow_redirects=False,
+            trust_env=False,
+            headers={"Accept-Encoding": "identity", "User-Agent": f"pulsar-bundle-planner/{__version__}"},
+            timeout=httpx.Timeout(self._limits.request_s, connect=self._limits.connect_s),
+            limits=httpx.Limits(max_connections=self._limits.in_flight),
+        )
+        self._source = TokenSource(self._http, self._key, options) if self._key is not None else None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    def trust(self, base: str) -> None:
+        """Let requests be sent, and redirected, to the address of a broker."""
+        self._friends.add(endpoint_of(base))
+
+    async def get(self, base: str, path: str, target: Path, *, max_bytes: int, accept: str) -> Answer:
+        """Ask for one thing, and put what is answered into a file.
+
+        An answer that is an error is put there as well, its first 64 KiB; passing failures are tried again.
+
+        Args:
+            base: Address of the broker, which must be trusted.
+            path: Path, already escaped.
+            target: The file.
+            max_bytes: What the answer may have.
+            accept: Media type to ask for.
+
+        Raises:
+            AnswerError: There is no answer, or it broke a bound.
+        """
+        began, sent_ms = time.monotonic(), _now_ms()
+        for attempt in range(1, self._limits.attempts + 1):
+            last = attempt == self._limits.attempts
+            pause_s = self._limits.back_off_s * 2 ** (attempt - 1)
+            pause_s *= 1 + random.random() / 2  # noqa: S311 - spreads attempts, no secret
+            sent_ms = _now_ms()
+            try:
+                async with self.pace.turn(base):
+                    answer = await self._once(base, path, target, max_bytes, accept)
+            except httpx.TransportError as error:
+                if last:
+                    raise AnswerError(
+                        f"It cannot be reached: {_reason(error)}.", where=base + path, hostile=False
+                    ) from error
+            else:
+                status, answered, headers, size = answer
+                if status not in _PASSING or last:
+                    took_ms = round((time.monotonic() - began) * 1000)
+                    kind = headers.get("content-type", "")[:_SHOWN]
+                    return Answer(status, base, answered, kind, size, sent_ms, took_ms, attempt)
+                pause_s = max(pause_s, _asked_pause_s(headers))
+            await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
+        raise AssertionError("unreachable")  # pragma: no cover - the last attempt returns or raises
+
+    async def _once(
+        self, base: str, path: str, target: Path, max_bytes: int, accept: str
+    ) -> tuple[int, str, Mapping[str, str], int]:
+        url = base + path
+        try:
+            async with asyncio.timeout(self._limits.request_s):
+                for _ in range(_MAX_HOPS + 1):
+                    async with self._http.stream("GET", url, headers=await self._headers(accept)) as response:
+                        if response.status_code not in _REDIRECTS:
+                            size = await self._save(response, target, max_bytes)
+                            answered = "{}://{}:{}".format(*endpoint_of(url))
+                            return response.status_code, answered, response.headers, size
+                        url = self._next(url, path, response.headers.get("location", ""))
+        except TimeoutError as error:
+            raise AnswerError(
+                f"The answer was not complete after {self._limits.request_s:g} s.",
+                where=base + path,
+                remedy="Ask again when the broker is less busy, or raise --request-timeout.",
+            ) from error
+        except httpx.TooManyRedirects as error:  # pragma: no cover - redirects are followed above
+            raise AnswerError("It redirects without end.", where=base + path) from error
+        except httpx.InvalidURL as error:
+            raise AnswerError("It redirects to what is no address.", where=base + path) from error
+        raise AnswerError(f"It redirects more than {_MAX_HOPS} times.", where=base + path)
+
+    async def _headers(self, accept: str) -> dict[str, str]:
+        token = self._token if self._source is None else await self._source.token()
+        if token and token.encode() not in self._secrets:
+            self._secrets.append(token.encode())
+        return {"Accept": accept, **({"Authorization": f"Bearer {token}"} if token else {})}
+
+    def _next(self, url: str, path: str, location: str) -> str:
+        """Return where a redirect leads, when that is the same question to a broker of the cluster."""
+        try:
+            target = urljoin(url, location)
+            there, led = endpoint_of(target), urlsplit(target).path
+        except ValueError as error:
+            raise AnswerError("It redirects to what is no address.", where=url) from error
+        shown = "{}://{}:{}".format(*there)[:_SHOWN]
+        if not location or there not in self._friends:
+            raise AnswerError(
+                f"It redirects to {shown}, which is no broker of the cluster." if location else "It redirects nowhere.",
+                where=url,
+                remedy="Ask the broker's admin address itself; a proxy or another cluster answered.",
+            )
+        if led.rstrip("/") != path.rstrip("/"):
+            raise AnswerError(f"It redirects to another path ({led[:_SHOWN]}).", where=url)
+        return target
+
+    async def _save(self, response: httpx.Response, target: Path, max_bytes: int) -> int:
+        """Write a body piece by piece; an error is cut off, an answer that is too long is refused."""
+        where = str(response.request.url.copy_with(query=None))
+        if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
+            raise AnswerError("It answers compressed, though that was not asked for.", where=where)
+        good = response.status_code == _OK
+        size, tail = 0, b""
+        overlap = max((len(secret) for secret in self._secrets), default=1) - 1
+        with target.open("wb") as file:
+            async for piece in response.aiter_raw():
+                if any(secret in tail + piece for secret in self._secrets):
+                    raise AnswerError("The answer repeats a secret that was sent; it was not kept.", where=where)
+                tail = (tail + piece)[-overlap:] if overlap else b""
+                size += len(piece)
+                self.received_bytes += len(piece)
+                if not good and size > _MAX_ERROR_BYTES:
+                    return size
+                if size > min(max_bytes, self._limits.answer_bytes):
+                    raise AnswerError(
+                        f"The answer is longer than {min(max_bytes, self._limits.answer_bytes) >> 20:,} MiB.",
+                        where=where,
+                        remedy="Pulsar answers less; capture fewer namespaces, or without topics.",
+                    )
+                if self.received_bytes > self._limits.total_bytes:
+                    raise CaptureError(
+                        f"All answers together are longer than {self._limits.total_bytes >> 20} MiB.",
+                        where=where,
+                        remedy="Capture fewer namespaces, or without topics.",
+                    )
+                file.write(piece)
+        return size
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _reason(error: httpx.TransportError) -> str:
+    text = str(error).split("\n", 1)[0].rstrip(".")[:_SHOWN]
+    return text or type(error).__name__
+
+
+def _asked_pause_s(headers: Mapping[str, str]) -> float:
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdecimal() and len(text) < 4 else 0.0  # noqa: PLR2004 - below 1,000 s

@@ -1,0 +1,108 @@
+"""Tokens of OAuth2 client credentials: asked of the issuer, kept in memory until they expire."""
+
+import asyncio
+import time
+import warnings
+
+import httpx
+from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
+
+from planner.capture.credentials import ClientKey, read_issuer_answer
+from planner.capture.options import CaptureOptions, check_url
+from planner.model.errors import CaptureError
+
+__all__ = ["TokenSource"]
+
+_MAX_BYTES = 256 << 10
+_EARLY_S = 60.0
+_OK = 200
+
+
+class TokenSource:
+    """Gives the token of the moment.
+
+    Args:
+        http: What asks the issuer.
+        key: Client credentials.
+        options: Audience, scope and bounds.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, key: ClientKey, options: CaptureOptions) -> None:
+        self._http = http
+        self._key = key
+        self._options = options
+        self._token = ""
+        self._expires_s = 0.0
+        self._lock = asyncio.Lock()
+
+    async def token(self) -> str:
+        """Return a token that is valid for the next minute, unless the issuer gives shorter ones.
+
+        Raises:
+            CaptureError: The issuer cannot be reached, or refuses.
+        """
+        async with self._lock:
+            if not self._token or time.monotonic() > self._expires_s:
+                self._token, lifetime_s = await self._fetch()
+                self._expires_s = time.monotonic() + max(lifetime_s - _EARLY_S, lifetime_s / 2)
+            return self._token
+
+    async def _fetch(self) -> tuple[str, float]:
+        discovery = self._key.discovery_url
+        found = read_issuer_answer(await self._ask("GET", discovery), discovery)
+        endpoint = found.get("token_endpoint")
+        if not isinstance(endpoint, str):
+            raise CaptureError("It names no token_endpoint.", where=discovery, remedy="Check issuer_url.")
+        scheme, _, rest = endpoint.partition("://")
+        check_url(f"{scheme}://{rest.partition('/')[0]}", "token_endpoint")
+        if scheme != "https" and discovery.startswith("https"):
+            raise CaptureError("The token endpoint is not https.", where=discovery, remedy="Check issuer_url.")
+        credentials = self._options.credentials
+        client = BackendApplicationClient(self._key.client_id, scope=credentials.oauth2_scope or None)
+        wanted = {"audience": credentials.oauth2_audience} if credentials.oauth2_audience else {}
+        form = client.prepare_request_body(
+            include_client_id=True, client_secret=self._key.client_secret, scope=credentials.oauth2_scope, **wanted
+        )
+        answer = await self._ask("POST", endpoint, form)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a scope other than the one asked for is the issuer's choice
+                token = client.parse_request_body_response(answer.decode("utf-8", "replace"))
+        except (OAuth2Error, ValueError, TypeError) as error:
+            raise CaptureError(
+                f"The issuer gives no token ({type(error).__name__}).",
+                where=endpoint,
+                remedy="Check client, secret, audience and scope.",
+            ) from None
+        text, lifetime = token.get("access_token"), token.get("expires_in")
+        if not isinstance(text, str) or not text.isascii() or not text.isprintable():
+            raise CaptureError("The issuer gives no token.", where=endpoint, remedy="Check the issuer.")
+        return text, float(lifetime) if isinstance(lifetime, int | float) and lifetime > 0 else 0.0
+
+    async def _ask(self, method: str, url: str, form: str | None = None) -> bytes:
+        headers = {"Accept": "application/json"}
+        if form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        seconds = self._options.limits.request_s
+        body = b""
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._http.stream(method, url, headers=headers, content=form) as response,
+            ):
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > _MAX_BYTES:
+                        break
+                status = response.status_code
+        except TimeoutError:
+            raise CaptureError(f"The issuer gave no answer in {seconds:g} s.", where=url, remedy="Try later.") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise CaptureError(
+                f"The issuer cannot be reached ({type(error).__name__}).", where=url, remedy="Check issuer_url."
+            ) from None
+        if len(body) > _MAX_BYTES or (form is None and status != _OK):
+            raise CaptureError(
+                f"The issuer answers HTTP {status}, or too much.", where=url, remedy="Check issuer_url."
+            ) from None
+        return body

@@ -1,0 +1,175 @@
+"""What a capture is asked to do, and its bounds."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from planner.model.errors import CaptureError
+
+__all__ = ["CaptureOptions", "Credentials", "Limits", "check_url"]
+
+_FILTER = re.compile(r"[-=:.\w*]+/[-=:.\w*]+")
+_CLUSTER = re.compile(r"[-=:.\w]{1,200}")
+_METRICS = ("auto", "off", "admin", "prometheus")
+_TEMPLATE = re.compile(r"https?://[^/?#@]*\{host\}[^/?#@]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where secrets are; never a secret itself, so that options can be shown, logged and compared.
+
+    Attributes:
+        token_file: File with a token (JWT).
+        token_env: Name of an environment variable with a token; used when there is no file and it is set.
+        ca_file: Certificates of the authorities to trust, PEM; those of the system when absent.
+        cert_file: Client certificate, PEM.
+        key_file: Its private key, PEM; in `cert_file` when absent.
+        oauth2_file: Key file of OAuth2 client credentials: JSON with `client_id`, `client_secret`, `issuer_url`.
+        oauth2_audience: Audience to ask for; empty for none.
+        oauth2_scope: Scope to ask for; empty for none.
+        store_auth_file: File with `user:password` for ZooKeeper's digest scheme.
+    """
+
+    token_file: Path | None = None
+    token_env: str = "PLANNER_PULSAR_TOKEN"  # noqa: S105 - the name of a variable
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    oauth2_file: Path | None = None
+    oauth2_audience: str = ""
+    oauth2_scope: str = ""
+    store_auth_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a capture may take, of the cluster and of this machine.
+
+    Attributes:
+        in_flight: Requests under way at once.
+        in_flight_per_broker: The same of one broker.
+        per_second: Requests started in a second.
+        connect_s: Longest wait for a connection.
+        request_s: Longest time of one request, from the first to the last byte.
+        total_s: Longest time of a capture.
+        attempts: How often a request is tried when the answer is a passing failure.
+        back_off_s: Pause before the second attempt; doubled each time, and up to half of it added by chance.
+        answer_bytes: What one answer may have, where the catalogue does not say less.
+        total_bytes: What all answers together may have.
+        namespaces: How many namespaces may be asked about.
+        brokers: How many brokers may be asked.
+        store_nodes: How many nodes of the metadata store may be read.
+        store_per_second: Nodes of the metadata store asked for in a second.
+    """
+
+    in_flight: int = 16
+    in_flight_per_broker: int = 4
+    per_second: float = 100.0
+    connect_s: float = 5.0
+    request_s: float = 60.0
+    total_s: float = 900.0
+    attempts: int = 3
+    back_off_s: float = 0.5
+    answer_bytes: int = 128 << 20
+    total_bytes: int = 4 << 30
+    namespaces: int = 20_000
+    brokers: int = 2_000
+    store_nodes: int = 1_000_000
+    store_per_second: float = 5_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """What a capture is asked to do.
+
+    Attributes:
+        admin_url: Address of the admin API of any broker, such as `http://broker-1:8080`.
+        out: Folder for the capture: `raw/` and `snapshot/` inside it.
+        metadata_store: `zk:host:port,host:port/chroot`; empty when it may not be asked.
+        metrics: `auto`, `off`, `admin`, `prometheus`, or an address with `{host}` such as `http://{host}:9090/metrics`.
+        namespaces: Names `tenant/namespace`, with `*` for any text; empty for all.
+        with_topics: Whether topics are captured.
+        cluster: Name of the cluster; empty to ask.
+        broker_url: Address of a broker with `{host}`, where it is not its id under the scheme of `admin_url`.
+        credentials: Where secrets are.
+        limits: Bounds.
+    """
+
+    admin_url: str
+    out: Path
+    metadata_store: str = ""
+    metrics: str = "auto"
+    namespaces: tuple[str, ...] = ()
+    with_topics: bool = True
+    cluster: str = ""
+    broker_url: str = ""
+    credentials: Credentials = field(default_factory=Credentials)
+    limits: Limits = field(default_factory=Limits)
+
+    def check(self) -> None:
+        """Refuse options that cannot be carried out.
+
+        Raises:
+            CaptureError: Naming the option.
+        """
+        check_url(self.admin_url, "--admin-url")
+        for name in self.namespaces:
+            if not _FILTER.fullmatch(name):
+                raise CaptureError(
+                    f"{name[:80]!r} is no tenant/namespace.",
+                    where="--namespaces",
+                    remedy="Write acme/orders or acme/*.",
+                )
+        if self.cluster and not _CLUSTER.fullmatch(self.cluster):
+            raise CaptureError("This is no name of a cluster.", where="--cluster", remedy="Give its configured name.")
+        if self.metrics not in _METRICS and not _TEMPLATE.match(self.metrics):
+            raise CaptureError(
+                f"{self.metrics[:80]!r} is neither {', '.join(_METRICS)} nor an address with {{host}}.",
+                where="--metrics",
+                remedy="Write http://{host}:8080/metrics/ with the port of your brokers.",
+            )
+        if self.broker_url and not _TEMPLATE.fullmatch(self.broker_url.rstrip("/")):
+            raise CaptureError(
+                "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
+            )
+        if self.metadata_store and not self.metadata_store.startswith("zk:"):
+            raise CaptureError(
+                "Only ZooKeeper can be asked.",
+                where="--metadata-store",
+                remedy="Write zk:host:2181, or leave it out; averages are then estimated.",
+            )
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        limits = self.limits
+        for name in Limits.__slots__:
+            value = getattr(limits, name)
+            if not 0 < value < float("inf"):
+                raise CaptureError(
+                    f"{value} is not above 0.", where=f"limit {name}", remedy="Give a positive number, or leave it out."
+                )
+
+
+def check_url(url: str, where: str) -> None:
+    """Refuse what is no plain http or https address; one with a password is refused without being shown.
+
+    Raises:
+        CaptureError: Naming the option.
+    """
+    remedy = "Write http://broker-1:8080 or https://broker-1:8443."
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise CaptureError("This is no address.", where=where, remedy=remedy) from error
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise CaptureError(
+            "An address holds no user, password or parameters.",
+            where=where,
+            remedy="Give secrets in a file or in the environment.",
+        )
+    if parts.scheme not in {"http", "https"} or not host:
+        raise CaptureError("This is no http or https address.", where=where, remedy=remedy)
+    if parts.path.strip("/"):
+        raise CaptureError(f"The address has a path ({parts.path[:80]}).", where=where, remedy=remedy)

@@ -1,0 +1,238 @@
+"""The folder of raw answers: each part written whole or not at all, and a journal from which a capture goes on."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from planner.formats.encoding import parse_json
+from planner.formats.raw_capture.answers import INDEX
+from planner.model.errors import CaptureError, FormatError
+
+__all__ = ["JOURNAL", "Part", "Parts", "stem_of"]
+
+JOURNAL = "journal.jsonl"
+"""Name of the file with one line for each part that arrived, in that order; the first line says what was asked for."""
+
+_OK = 200
+_LONGEST_NAME = 80
+_JOURNAL_BYTES = 512 << 20
+_NAME = re.compile(r"[-\w%~.+=]{1,200}\.(?:json|txt)")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One answer, as a line of `index.json`.
+
+    Attributes:
+        file: File name in the folder.
+        path: What was asked for.
+        asked: Address that was asked; `zookeeper` for the metadata store.
+        answered: Address that answered.
+        status: HTTP status; None where there was no answer.
+        time_ms: When it was asked, ms since 1970.
+        took_ms: How long it took.
+        bytes: Length of the file.
+        note: Why there is none, or what was left out of it.
+        method: Always GET; ZK for the metadata store.
+        attempts: How often it was asked.
+        content_type: As the answer says.
+    """
+
+    file: str
+    path: str
+    asked: str
+    answered: str = ""
+    status: int | None = None
+    time_ms: int = 0
+    took_ms: int = 0
+    bytes: int = 0
+    note: str = ""
+    method: str = "GET"
+    attempts: int = 1
+    content_type: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it is an answer that can be used."""
+        return self.status == _OK
+
+
+def stem_of(name: str, *about: str) -> str:
+    """Return the file name, without ending, of an answer about something.
+
+    Args:
+        name: Name of the request.
+        about: What it is about: a broker's tag, or tenant and namespace. Dots are escaped, since `.b1` names a broker.
+    """
+    if not about:
+        return name
+    text = "~".join(quote(part, safe="").replace(".", "%2E") for part in about)
+    if len(text) > _LONGEST_NAME:
+        text = f"{text[:40]}~{sha256(text.encode()).hexdigest()[:24]}"
+    return f"{name}.{text}"
+
+
+class Parts:
+    """Parts of one capture.
+
+    Args:
+        folder: Where they are; made when it does not exist.
+        purpose: What is asked for; a folder begun for something else is refused.
+
+    Raises:
+        CaptureError: The folder holds something else, or cannot be written.
+    """
+
+    def __init__(self, folder: Path, purpose: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._parts: dict[str, Part] = {}
+        self.kept = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._go_on(dict(purpose))
+            self._journal: IO[str] = (folder / JOURNAL).open("a", encoding="utf-8")
+            if not (folder / JOURNAL).stat().st_size:
+                self._write({"purpose": dict(purpose)})
+            for leftover in folder.glob("*.part"):
+                leftover.unlink()
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+
+    def _go_on(self, purpose: Mapping[str, Any]) -> None:
+        """Take over the parts of a capture that was cut short; the last line may be cut short as well."""
+        path = self.folder / JOURNAL
+        if not path.exists():
+            if any(self.folder.iterdir()):
+                raise CaptureError(
+                    "The folder holds something that is no capture.",
+                    where=str(self.folder),
+                    remedy="Choose an empty folder.",
+                )
+            return
+        if path.stat().st_size > _JOURNAL_BYTES:
+            raise CaptureError("The journal is too long.", where=str(path), remedy="Choose an empty folder.")
+        lines = list(_lines(path))
+        if lines and lines[0].get("purpose") != purpose:
+            raise CaptureError(
+                "The folder holds a capture of something else.",
+                where=str(self.folder),
+                remedy="Choose an empty folder, or the options it was begun with.",
+            )
+        for line in lines[1:]:
+            part = _part(line)
+            if part is not None and part.good and self._is_whole(part):
+                self._parts[part.file] = part
+        self.kept = len(self._parts)
+        if path.read_bytes()[-1:] not in {b"\n", b""}:
+            with path.open("a", encoding="utf-8") as journal:
+                journal.write("\n")
+
+    def _is_whole(self, part: Part) -> bool:
+        path = self.folder / part.file
+        return path.is_file() and path.stat().st_size == part.bytes
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts.values())
+
+    def find(self, stem: str) -> Part | None:
+        """Return a part by its name without ending."""
+        return self._parts.get(f"{stem}.json") or self._parts.get(f"{stem}.txt")
+
+    def unfinished(self, stem: str) -> Path:
+        """Return where a part is written until it is whole."""
+        return self.folder / f"{stem}.part"
+
+    def add(self, stem: str, part: Part) -> Part:
+        """Keep a part: give its file its name, and enter it in the journal.
+
+        Args:
+            stem: Its name without ending.
+            part: What is known about it; `file` says the ending.
+
+        Raises:
+            CaptureError: The folder cannot be written.
+        """
+        try:
+            unfinished = self.unfinished(stem)
+            if part.status is None:
+                unfinished.unlink(missing_ok=True)
+            else:
+                unfinished.replace(self.folder / part.file)
+            self._write(asdict(part))
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
+        for name in (f"{stem}.json", f"{stem}.txt"):
+            self._parts.pop(name, None)
+        self._parts[part.file] = part
+        return part
+
+    def read(self, part: Part) -> bytes:
+        """Return the content of a part."""
+        return (self.folder / part.file).read_bytes()
+
+    def json(self, part: Part, kind: type) -> Any:
+        """Return a part as JSON.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        value = parse_json(self.read(part), part.file)
+        if not isinstance(value, kind):
+            raise FormatError(
+                f"The answer is no {'list' if kind is list else 'object'}.",
+                where=f"{part.asked}{part.path}",
+                remedy="Give the admin address of a broker.",
+            )
+        return value
+
+    def finish(self) -> None:
+        """Write the index.
+
+        Raises:
+            CaptureError: The folder cannot be written.
+        """
+        text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in self)
+        try:
+            unfinished = self.folder / f"{INDEX}.part"
+            unfinished.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+            unfinished.replace(self.folder / INDEX)
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._journal.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._journal.flush()
+        os.fdatasync(self._journal.fileno()) if hasattr(os, "fdatasync") else None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8", errors="replace") as journal:
+        for text in journal:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(line, dict):
+                yield line
+
+
+def _part(line: Mapping[str, Any]) -> Part | None:
+    try:
+        part = Part(**line)
+    except TypeError:
+        return None
+    return part if isinstance(part.file, str) and _NAME.fullmatch(part.file) else None
+
+
+def _cannot_write(folder: Path, error: OSError) -> CaptureError:
+    return CaptureError(f"Cannot write: {error.strerror}.", where=str(folder), remedy="Choose another folder.")
