@@ -1,7 +1,6 @@
 """The folder of raw answers: each part written whole or not at all, and a journal from which a capture goes on."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -212,7 +211,6 @@ class Parts:
     def _write(self, line: Mapping[str, Any]) -> None:
         self._journal.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._journal.flush()
-        os.fdatasync(self._journal.fileno()) if hasattr(os, "fdatasync") else None
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
