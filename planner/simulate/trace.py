@@ -1,0 +1,145 @@
+"""What a simulation found: every event, and how the cluster looked at each shedding cycle."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.model.settings import Settings
+from planner.model.snapshot import Snapshot
+from planner.simulate.cycle import CycleDecision, Unload, next_cycle
+from planner.simulate.leader import LeaderMemory
+from planner.simulate.scenario import Scenario
+
+__all__ = ["BrokerState", "Cycle", "Event", "EventKind", "Trace"]
+
+EventKind: TypeAlias = Literal[
+    "shed", "placed", "moved", "split", "split_refused", "broker_added", "broker_removed", "broker_lost", "unserved"
+]
+"""What happened: a bundle was shed; a bundle without owner was placed; an operator moved one; a bundle was split, or
+Pulsar refused to; a broker joined, left in order, or was noticed to be dead; no broker may take a bundle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened.
+
+    Attributes:
+        at_ms: When, ms since 1970.
+        kind: What.
+        bundle: The bundle it is about; empty when it is about a broker.
+        source: The broker that had the bundle, or that the event is about.
+        destination: The broker that gets the bundle; empty where there is none.
+        acceptable: Brokers that Pulsar might have chosen instead; one when the choice is determined.
+        children: Full names of the bundles that a split made.
+        why: One sentence.
+        topics: Topics that are disconnected.
+        producers: Producers that have to reconnect.
+        consumers: Consumers that have to reconnect.
+        msg_rate_per_s: Message rate in + out of the bundle.
+        throughput_bytes_per_s: Its throughput in + out.
+    """
+
+    at_ms: int
+    kind: EventKind
+    bundle: str = ""
+    source: str = ""
+    destination: str = ""
+    acceptable: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    why: str = ""
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    msg_rate_per_s: float = 0.0
+    throughput_bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BrokerState:
+    """How the brokers really are at one moment. Shape of every column: (brokers,), in the order of the view's brokers.
+
+    Attributes:
+        usage: Weighted usage that the load manager's rule makes of the machine's state (1.0 = 100 %), 0 for a broker
+            that is not there.
+        cpu_demand_percent: CPU that the traffic asks for, percent of one core; more than the limit when saturated.
+        msg_rate_per_s: Message rate in + out.
+        throughput_bytes_per_s: Throughput in + out.
+        bundles: Bundles served.
+        present: Whether the broker is up and part of the cluster.
+    """
+
+    usage: FloatArray
+    cpu_demand_percent: FloatArray
+    msg_rate_per_s: FloatArray
+    throughput_bytes_per_s: FloatArray
+    bundles: Int64Array
+    present: BoolArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cycle:
+    """One shedding cycle.
+
+    Attributes:
+        index: 0 for the first.
+        at_ms: When.
+        view: The cluster as the leader knew it; `view.bundles.owner` is the last reported one.
+        memory: What the leader remembered before it decided.
+        unloads: What it chose and what became of it (without the steps of placement; `Trace.decision` has them).
+        scores: Score of each broker that the strategy compared, NaN where none.
+        owner: Who really served each bundle of the view after the cycle, broker positions, -1 for nobody.
+        state: How the brokers really were when the cycle began.
+        events: What happened from this cycle on, up to the next one; its own unloads come first.
+    """
+
+    index: int
+    at_ms: int
+    view: Snapshot
+    memory: LeaderMemory
+    unloads: tuple[Unload, ...]
+    scores: FloatArray
+    owner: IntArray
+    state: BrokerState
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a simulation found.
+
+    Attributes:
+        scenario: What was changed.
+        settings: Settings in force.
+        start: The cluster at the start, with the edits of the first moment not yet made.
+        cycles: The cycles in order.
+        end: Who served what at the end, as a snapshot with current values; its averages are the leader's.
+        notes: What the user should know: settings without effect, edits that could not be made.
+        complete: False when it was cancelled before the last cycle.
+    """
+
+    scenario: Scenario
+    settings: Settings
+    start: Snapshot
+    cycles: tuple[Cycle, ...]
+    end: Snapshot
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that happened, in order."""
+        return tuple(event for cycle in self.cycles for event in cycle.events)
+
+    def decision(self, index: int) -> CycleDecision:
+        """Return the full decision of a cycle, every rule examined; it is decided again from what the leader knew."""
+        cycle = self.cycles[index]
+        return next_cycle(cycle.view, cycle.memory, self.settings, self.scenario.seed)[1]
+
+    def digest(self) -> str:
+        """Return a SHA-256 over everything that happened; equal plans have equal digests on every machine."""
+        lines = [[e.at_ms, e.kind, e.bundle, e.source, e.destination, list(e.children)] for e in self.events]
+        content: Mapping[str, Any] = {"cycles": len(self.cycles), "events": lines}
+        return hashlib.sha256(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
