@@ -15,6 +15,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "conform": "planner.conform.run",
     "generate": "planner.formats.generate_command",
+    "history": "planner.replay.history.command",
 }
 
 _FAILED = 2
