@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -141,5 +140,5 @@ class Trace:
     def digest(self) -> str:
         """Return a SHA-256 over everything that happened; equal plans have equal digests on every machine."""
         lines = [[e.at_ms, e.kind, e.bundle, e.source, e.destination, list(e.children)] for e in self.events]
-        content: Mapping[str, Any] = {"cycles": len(self.cycles), "events": lines}
+        content: dict[str, Any] = {"cycles": len(self.cycles), "events": lines}
         return hashlib.sha256(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
