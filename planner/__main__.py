@@ -13,6 +13,7 @@ __all__ = ["main"]
 
 # Each module has add_parser(subparsers) and run(args) -> exit status. Only the command that is asked for is imported.
 _COMMANDS = {
+    "capture": "planner.capture.command",
     "conform": "planner.conform.run",
     "generate": "planner.formats.generate_command",
     "history": "planner.replay.history.command",

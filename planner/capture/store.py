@@ -110,7 +110,7 @@ class ZooKeeperStore:
         ending.join(self._limits.connect_s)
 
     def dump(
-        self, cluster: str, wanted: NamespaceFilter, *, folders: tuple[StoreFolder, ...] = STORE_FOLDERS
+        self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS
     ) -> StoreDump:
         """Read the nodes of the load balancer and of the policies.
 

@@ -1,0 +1,459 @@
+"""Asks a cluster for everything that the catalogue lists, in an order that keeps what changes fast close together."""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
+from planner.capture.client import AdminClient, Answer, AnswerError
+from planner.capture.keep import NamespaceFilter, only_namespaces, only_settings
+from planner.capture.options import CaptureOptions
+from planner.capture.parts import Part, Parts, stem_of
+from planner.capture.store import ZooKeeperStore
+from planner.formats.encoding import parse_json
+from planner.formats.raw_capture.answers import host_and_port
+from planner.model.errors import CaptureError, FormatError
+
+__all__ = ["MOMENT", "Collector", "Progress", "ProgressSink"]
+
+MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
+"""What each broker says about the moment; the closer together, the better it fits."""
+
+_BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
+_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+")
+_TENANT = re.compile(r"[-=:.\w]+")
+_CUT = frozenset({"owned", "load-report", "topics", "metrics", "prometheus"})
+_DUMP = "zookeeper"
+_JSON = "application/json, text/plain;q=0.5"
+_TEXT = "text/plain, */*;q=0.1"
+_OK = 200
+_FORBIDDEN = (401, 403)
+_START = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a capture is.
+
+    Attributes:
+        stage: What is being asked for.
+        done: Parts there are.
+        total: Parts known to be wanted; grows as namespaces are found.
+        failed: Parts that nobody gave.
+        in_flight: Requests under way.
+    """
+
+    stage: str
+    done: int
+    total: int
+    failed: int
+    in_flight: int
+
+
+ProgressSink = Callable[[Progress], None]
+"""Called for each part, in the thread that captures; it must return at once."""
+
+_Job = Callable[[], Any]
+
+
+class Collector:
+    """Fills a folder of parts.
+
+    Args:
+        options: What is asked for.
+        client: Who asks.
+        parts: Where answers go.
+        progress: Who is told.
+    """
+
+    def __init__(self, options: CaptureOptions, client: AdminClient, parts: Parts, progress: ProgressSink) -> None:
+        self.options = options
+        self.notes: dict[str, None] = {}
+        self._client = client
+        self._parts = parts
+        self._progress = progress
+        self._wanted = NamespaceFilter(options.namespaces)
+        self._stage = "brokers"
+        self._done = self._total = self._failed = 0
+        self._first = options.admin_url.rstrip("/")
+
+    async def run(self) -> None:
+        """Ask for everything.
+
+        Raises:
+            CaptureError: What no capture can do without is missing, or a bound was broken.
+        """
+        async with _store(self.options) as store:
+            brokers = await self._brokers()
+            bases = await self._bases(brokers, store)
+            tags = {broker: f"b{i}" for i, broker in enumerate(brokers, 1)}
+            await self._of_brokers(("runtime-config",), bases, tags, {})
+            cluster = await self._cluster(tags)
+            names = {"cluster": cluster}
+            self._tell("cluster")
+            once = ("leader", "version", "dynamic-config-values", "isolation-policies", "failure-domains")
+            await self._each(partial(self._ask, request_named(n), self._first, (), names) for n in once)
+            namespaces = await self._namespaces()
+            self._tell("namespaces")
+            slow = ["policies", "anti-affinity"]
+            if self.options.with_topics:
+                slow += ["persistent-topics", "partitioned-topics"]
+            await self._of_namespaces(slow, namespaces)
+            self._tell("load, owners and bundles")
+            await self._moment(cluster, namespaces, bases, tags, store)
+            await self._who_left(brokers)
+
+    # What there is.
+
+    async def _brokers(self) -> list[str]:
+        part = await self._ask(request_named("brokers-all"), self._first, (), {})
+        names = list(dict.fromkeys(self._parts.json(part, list)))
+        wrong = [name for name in names if not isinstance(name, str) or not _BROKER_ID.fullmatch(name)]
+        if wrong or not names:
+            raise CaptureError(
+                f"{str(wrong[0])[:80]!r} is no broker id, host:port." if wrong else "The cluster lists no broker.",
+                where=self._first + part.path,
+                remedy="Give the admin address of a Pulsar broker.",
+            )
+        if len(names) > self.options.limits.brokers:
+            raise CaptureError(
+                f"The cluster lists {len(names):,} brokers; at most {self.options.limits.brokers:,} are asked.",
+                where=self._first + part.path,
+                remedy="Check the address.",
+            )
+        return names
+
+    async def _bases(self, brokers: Sequence[str], store: ZooKeeperStore | None) -> dict[str, str]:
+        """Return the address of each broker: as configured, as the metadata store says for TLS, else of its id."""
+        scheme = urlsplit(self._first).scheme
+        bases = {broker: f"{scheme}://{broker}" for broker in brokers}
+        if self.options.broker_url:
+            template = self.options.broker_url.rstrip("/")
+            bases = {broker: template.replace("{host}", broker.rpartition(":")[0]) for broker in brokers}
+        elif scheme == "https" and store is not None:
+            folders = tuple(f for f in STORE_FOLDERS if f.path == "/loadbalance/brokers")
+            dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), folders))
+            bases |= _tls_addresses(dump.nodes, bases)
+        for base in bases.values():
+            self._client.trust(base)
+        return bases
+
+    async def _cluster(self, tags: Mapping[str, str]) -> str:
+        if self.options.cluster:
+            return self.options.cluster
+        said: dict[str, None] = {}
+        for tag in tags.values():
+            part = self._parts.find(stem_of("runtime-config", tag))
+            if part is not None and part.good:
+                name = self._parts.json(part, dict).get("clusterName")
+                if isinstance(name, str) and name:
+                    said[name] = None
+        if not said:
+            part = await self._ask(request_named("clusters"), self._first, (), {})
+            listed = self._parts.json(part, list) if part.good else []
+            said = dict.fromkeys(n for n in listed if isinstance(n, str) and n != "global")
+        if len(said) != 1:
+            raise CaptureError(
+                f"Which cluster this is remains open ({', '.join(said)[:200] or 'nobody says'}).",
+                where=self._first,
+                remedy="Name it with --cluster.",
+            )
+        return next(iter(said))
+
+    async def _namespaces(self) -> list[str]:
+        """Return the namespaces that are wanted, as far as one may list them."""
+        self._tell("tenants")
+        tenants = self._wanted.tenants
+        if tenants is None:
+            part = await self._ask(request_named("tenants"), self._first, (), {})
+            tenants = tuple(self._texts(part, _TENANT)) if part.good else ()
+            if not part.good:
+                self._note(f"The tenants cannot be listed ({_trouble(part)}): only namespaces that brokers own bundles")
+        listed = [t for t in dict.fromkeys(tenants) if not self._wanted.names_all(t)]
+        request = request_named("namespaces")
+        await self._each(partial(self._ask, request, self._first, (tenant,), {"tenant": tenant}) for tenant in listed)
+        found = dict.fromkeys(self._wanted.named())
+        for tenant in listed:
+            answer = self._parts.find(stem_of("namespaces", tenant))
+            if answer is not None and answer.good:
+                found |= dict.fromkeys(n for n in self._texts(answer, _NAMESPACE) if self._wanted.wants(n))
+        if len(found) > self.options.limits.namespaces:
+            raise CaptureError(
+                f"There are {len(found):,} namespaces; at most {self.options.limits.namespaces:,} are asked about.",
+                where=self._first,
+                remedy="Name some with --namespaces, or raise --max-namespaces.",
+            )
+        return list(found)
+
+    def _texts(self, part: Part, shape: re.Pattern[str]) -> Iterator[str]:
+        for name in self._parts.json(part, list):
+            if isinstance(name, str) and shape.fullmatch(name):
+                yield name
+
+    # The moment.
+
+    async def _moment(
+        self,
+        cluster: str,
+        namespaces: Sequence[str],
+        bases: Mapping[str, str],
+        tags: Mapping[str, str],
+        store: ZooKeeperStore | None,
+    ) -> None:
+        extensible = self._is_extensible(tags)
+        names = {"cluster": cluster}
+        await self._of_namespaces(("bundles",), namespaces)
+        fast = ["owned"] if extensible else ["owned", "load-report"]
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._of_brokers(fast, bases, tags, names))
+                if store is not None:
+                    group.create_task(asyncio.to_thread(self._dump, store, cluster))
+        except BaseExceptionGroup as errors:
+            raise _first_of(errors) from None
+        await self._of_namespaces(("policies", "anti-affinity", "bundles"), self._unlisted(tags, namespaces))
+        rest = ["topics"] if self.options.with_topics else []
+        metrics = self.options.metrics
+        if metrics == "admin" or (metrics == "auto" and extensible):
+            rest.append("metrics")
+        elif metrics == "off" and extensible:
+            self._note("Metrics were not asked for (--metrics off), and the extensible load manager has no load report")
+        await self._of_brokers(rest, bases, tags, names)
+        if metrics not in {"auto", "off", "admin"}:
+            await self._prometheus(bases, tags)
+
+    def _is_extensible(self, tags: Mapping[str, str]) -> bool:
+        for tag in tags.values():
+            part = self._parts.find(stem_of("runtime-config", tag))
+            if part is not None and part.good:
+                return "Extensible" in str(self._parts.json(part, dict).get("loadManagerClassName", ""))
+        return False
+
+    def _unlisted(self, tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
+        """Return namespaces that nobody listed and some broker owns bundles of; not those of one broker."""
+        found: dict[str, None] = {}
+        for tag in tags.values():
+            part = self._parts.find(stem_of("owned", tag))
+            if part is not None and part.good:
+                with contextlib.suppress(FormatError):
+                    for name in self._parts.json(part, dict):
+                        namespace = name.rpartition("/")[0]
+                        if _NAMESPACE.fullmatch(namespace) and ":" not in namespace and self._wanted.wants(namespace):
+                            found[namespace] = None
+        unlisted = [name for name in found if name not in set(known)]
+        return unlisted[: max(0, self.options.limits.namespaces - len(known))]
+
+    async def _prometheus(self, bases: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        request = request_named("prometheus")
+        jobs = []
+        for broker, base in bases.items():
+            where, path = base, request.path
+            if self.options.metrics != "prometheus":
+                parts = urlsplit(self.options.metrics.replace("{host}", broker.rpartition(":")[0]))
+                where, path = f"{parts.scheme}://{parts.netloc}", parts.path or request.path
+                self._client.trust(where)
+            jobs.append(partial(self._ask, request, where, (tags[broker],), {}, path))
+        await self._each(jobs)
+
+    async def _who_left(self, brokers: Sequence[str]) -> None:
+        """Ask again which brokers there are."""
+        self._tell("brokers, again")
+        with contextlib.suppress(CaptureError, FormatError):
+            request = request_named("brokers-all")
+            part = await self._ask(request, self._first, (), {}, stem="brokers-after", again=True)
+            after = {name for name in self._parts.json(part, list) if isinstance(name, str)} if part.good else None
+            if after is not None:
+                for name in (n for n in brokers if n not in after):
+                    self._note(
+                        f"Broker {name} left during the capture: its bundles moved to other brokers, or are about to"
+                    )
+                for name in sorted(after - set(brokers)):
+                    self._note(f"Broker {name[:80]} joined during the capture and was not asked")
+
+    def _dump(self, store: ZooKeeperStore, cluster: str) -> None:
+        """Read the metadata store, in a thread of its own."""
+        if self._parts.find(_DUMP) is not None:
+            return
+        time_ms = time.time_ns() // 1_000_000
+        dump = store.dump(cluster, self._wanted)
+        for note in dump.notes:
+            self._note(note.rstrip("."))
+        data = dump.to_json()
+        self._parts.unfinished(_DUMP).write_bytes(data)
+        path = " ".join(folder.path.format(cluster=cluster) for folder in STORE_FOLDERS)
+        part = Part(f"{_DUMP}.json", path, "zookeeper", status=_OK, time_ms=time_ms, bytes=len(data), method="ZK")
+        self._parts.add(_DUMP, part)
+
+    # Asking.
+
+    async def _of_namespaces(self, requests: Iterable[str], namespaces: Sequence[str]) -> None:
+        jobs = []
+        for name in requests:
+            for namespace in namespaces:
+                tenant, _, local = namespace.partition("/")
+                names = {"tenant": tenant, "namespace": local}
+                jobs.append(partial(self._ask, request_named(name), self._first, (tenant, local), names))
+        await self._each(jobs)
+
+    async def _of_brokers(
+        self, requests: Iterable[str], bases: Mapping[str, str], tags: Mapping[str, str], names: Mapping[str, str]
+    ) -> None:
+        await self._each(
+            partial(self._ask, request_named(name), base, (tags[broker],), {**names, "broker": broker})
+            for name in requests
+            for broker, base in bases.items()
+        )
+
+    async def _each(self, jobs: Iterable[_Job]) -> None:
+        """Do jobs side by side, as many as requests may be under way."""
+        waiting = list(jobs)
+        self._total += len(waiting)
+        queue = iter(waiting)
+
+        async def work() -> None:
+            for job in queue:
+                await job()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(len(waiting), 4 * self.options.limits.in_flight)):
+                    group.create_task(work())
+        except BaseExceptionGroup as errors:
+            raise _first_of(errors) from None
+
+    async def _ask(
+        self,
+        request: AdminRequest,
+        base: str,
+        about: tuple[str, ...],
+        names: Mapping[str, str],
+        path: str = "",
+        *,
+        stem: str = "",
+        again: bool = False,
+    ) -> Part:
+        """Return an answer: the one that is there, or a new one. A refused one is a part with a note.
+
+        Raises:
+            CaptureError: The request is required, and there is no answer.
+        """
+        stem = stem or stem_of(request.name, *about)
+        path = path or request.filled(names)
+        kept = self._parts.find(stem)
+        if kept is None or not kept.good or again:
+            kept = self._parts.add(stem, await self._fetch(request, base, path, stem))
+        self._done += 1
+        self._failed += not kept.good
+        self._tell(self._stage)
+        if request.required and not kept.good:
+            raise CaptureError(
+                f"No answer: {_trouble(kept)}.",
+                where=base + path,
+                remedy="Give a token that may ask." if kept.status in _FORBIDDEN else "Check --admin-url.",
+            )
+        return kept
+
+    async def _fetch(self, request: AdminRequest, base: str, path: str, stem: str) -> Part:
+        target = self._parts.unfinished(stem)
+        accept = _TEXT if request.name == "prometheus" else _JSON
+        try:
+            answer = await self._client.get(base, path, target, max_bytes=request.max_bytes, accept=accept)
+            good = answer.status == _OK
+            note = await asyncio.to_thread(self._keep, request, stem, answer.size_bytes) if good else ""
+        except (AnswerError, FormatError) as error:
+            if request.required:
+                raise
+            return Part(f"{stem}.txt", path, base, note=f"{error.what} {error.remedy}".strip())
+        ending = "json" if good and not request.text else "txt"
+        return _part(f"{stem}.{ending}", path, answer, target.stat().st_size, note)
+
+    def _keep(self, request: AdminRequest, stem: str, size: int) -> str:
+        """Look at an answer and cut it to what is kept; say so.
+
+        Raises:
+            FormatError: It is a web page, or what must be cut is no JSON.
+        """
+        target = self._parts.unfinished(stem)
+        if not request.text:
+            with target.open("rb") as file:
+                start = file.read(_START)
+            if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+                parse_json(start, request.name)
+        if request.only_settings and size:
+            target.write_bytes(only_settings(target.read_bytes(), request.name))
+            return "only settings of the load balancer were kept"
+        if self._wanted and request.name in _CUT and size:
+            target.write_bytes(only_namespaces(request.name, target.read_bytes(), self._wanted))
+            return "cut to --namespaces"
+        return ""
+
+    def _note(self, text: str) -> None:
+        self.notes[f"{text}."] = None
+
+    def _tell(self, stage: str) -> None:
+        self._stage = stage
+        self._progress(
+            Progress(stage, self._done, max(self._done, self._total), self._failed, self._client.pace.in_flight)
+        )
+
+
+def _part(file: str, path: str, answer: Answer, size: int, note: str) -> Part:
+    return Part(
+        file,
+        path,
+        answer.asked,
+        answered=answer.answered,
+        status=answer.status,
+        time_ms=answer.time_ms,
+        took_ms=answer.took_ms,
+        bytes=size,
+        note=note,
+        attempts=answer.attempts,
+        content_type=answer.content_type,
+    )
+
+
+def _trouble(part: Part) -> str:
+    if part.status in _FORBIDDEN:
+        return f"refused with HTTP {part.status}"
+    return part.note.rstrip(".") if part.status is None else f"HTTP {part.status}"
+
+
+def _first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the error that matters of those that happened side by side."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _tls_addresses(nodes: Iterable[Mapping[str, Any]], bases: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in nodes:
+        broker = str(node["path"]).rpartition("/")[2]
+        with contextlib.suppress(FormatError):
+            report = parse_json(str(node["data"]), broker)
+            url = report.get("webServiceUrlTls") if isinstance(report, dict) else None
+            place = host_and_port(url)
+            if broker in bases and place is not None and _BROKER_ID.fullmatch(place):
+                found[broker] = f"https://{place}"
+    return found
+
+
+@contextlib.asynccontextmanager
+async def _store(options: CaptureOptions) -> Any:
+    """Connect to the metadata store, when there is one to ask."""
+    if not options.metadata_store:
+        yield None
+        return
+    store = await asyncio.to_thread(ZooKeeperStore, options)
+    try:
+        yield store
+    finally:
+        await asyncio.to_thread(store.close)

@@ -1,0 +1,197 @@
+"""Captures a cluster: raw answers, and the snapshot that they show."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from planner.capture.client import AdminClient
+from planner.capture.collect import MOMENT, Collector, Progress, ProgressSink
+from planner.capture.options import CaptureOptions
+from planner.capture.parts import Part, Parts
+from planner.formats.folder import write_folder
+from planner.formats.reading import read_snapshot
+from planner.model.errors import CaptureError
+from planner.model.internal_namespaces import is_system_service_namespace
+from planner.model.snapshot import Snapshot
+
+__all__ = ["RAW", "SNAPSHOT", "CaptureResult", "capture_cluster"]
+
+RAW = "raw"
+"""Name of the folder of raw answers inside the folder of a capture."""
+
+SNAPSHOT = "snapshot"
+"""Name of the folder of the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What a capture brought.
+
+    Attributes:
+        snapshot: What the cluster looks like; its `info.warnings` say what is missing, odd or estimated.
+        folder: The folder of the capture.
+        parts: Every part, missing ones included.
+        kept: How many were there from an earlier attempt.
+        requests: How many requests were sent, repeated ones counted.
+        most_in_flight: How many were under way at once at most.
+        received_bytes: What all answers had.
+        took_s: How long it took.
+    """
+
+    snapshot: Snapshot
+    folder: Path
+    parts: tuple[Part, ...]
+    kept: int
+    requests: int
+    most_in_flight: int
+    received_bytes: int
+    took_s: float
+
+    @property
+    def missing(self) -> tuple[Part, ...]:
+        """Parts that nobody gave."""
+        return tuple(part for part in self.parts if not part.good)
+
+
+def _silent(_progress: Progress) -> None:
+    pass
+
+
+def capture_cluster(options: CaptureOptions, progress: ProgressSink = _silent) -> CaptureResult:
+    """Capture a running cluster with read-only requests.
+
+    Raw answers go to `raw/` in `options.out`, the snapshot to `snapshot/`. A capture that was cut short goes on where
+    it ended when it is asked for again with the same folder. Call it from a thread that runs no event loop.
+
+    Args:
+        options: What to capture, and how.
+        progress: Told for each part.
+
+    Raises:
+        CaptureError: The cluster cannot be captured, or a bound was broken; what arrived stays in the folder.
+        FormatError: An answer that no snapshot can do without cannot be read.
+        SnapshotError: What the cluster says is no cluster.
+    """
+    options.check()
+    began = time.monotonic()
+    parts = Parts(options.out / RAW, _purpose(options))
+    try:
+        client, notes = asyncio.run(_collect(options, parts, progress))
+        parts.finish()
+    finally:
+        parts.close()
+    _check_somebody_answered(options, tuple(parts))
+    progress(Progress("snapshot", len(tuple(parts)), len(tuple(parts)), 0, 0))
+    snapshot = read_snapshot(parts.folder)
+    warnings = (*notes, *_notes(options, snapshot, tuple(parts)), *snapshot.info.warnings)
+    source = f"{snapshot.info.source}, asked at {options.admin_url}"
+    info = replace(snapshot.info, warnings=tuple(dict.fromkeys(warnings)), source=source)
+    snapshot = replace(snapshot, info=info)
+    write_folder(snapshot, options.out / SNAPSHOT)
+    return CaptureResult(
+        snapshot,
+        options.out,
+        tuple(parts),
+        kept=parts.kept,
+        requests=client.pace.started,
+        most_in_flight=client.pace.most_in_flight,
+        received_bytes=client.received_bytes,
+        took_s=time.monotonic() - began,
+    )
+
+
+async def _collect(
+    options: CaptureOptions, parts: Parts, progress: ProgressSink
+) -> tuple[AdminClient, tuple[str, ...]]:
+    try:
+        async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
+            collector = Collector(options, client, parts, progress)
+            await collector.run()
+            return client, tuple(collector.notes)
+    except TimeoutError as error:
+        raise CaptureError(
+            f"The capture was not complete after {options.limits.total_s:,.0f} s.",
+            where=options.admin_url,
+            remedy="Ask again with the same --out to go on, or raise --total-timeout.",
+        ) from error
+
+
+def _purpose(options: CaptureOptions) -> dict[str, object]:
+    """Return what makes two captures the same; JSON, and no secret."""
+    return {
+        "admin_url": options.admin_url,
+        "metadata_store": options.metadata_store,
+        "metrics": options.metrics,
+        "namespaces": list(options.namespaces),
+        "topics": options.with_topics,
+        "cluster": options.cluster,
+        "broker_url": options.broker_url,
+    }
+
+
+def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> None:
+    """Refuse a capture in which no broker told anything about itself.
+
+    Raises:
+        CaptureError: With the first reason.
+    """
+    told = [part for part in parts if part.file.partition(".")[0] in MOMENT]
+    if told and not any(part.good for part in told) and not options.metadata_store:
+        first = told[0]
+        reason = first.note or f"HTTP {first.status}"
+        raise CaptureError(
+            f"No broker told its load or its bundles. The first one: {reason.rstrip('.')}.",
+            where=first.asked + first.path,
+            remedy="Each broker must be reachable under its id, or under --broker-url, with a token of a superuser.",
+        )
+
+
+def _notes(options: CaptureOptions, snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
+    """Return what a reader of the snapshot should know beside what the reader of raw captures says."""
+    return [*_of_time(snapshot, parts), *_of_refusals(parts), *_of_content(options, snapshot)]
+
+
+def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
+    times = [part.time_ms for part in parts if part.good and part.file.partition(".")[0] in MOMENT]
+    apart_ms = max(times, default=0) - min(times, default=0)
+    interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+    if apart_ms <= interval_ms:
+        return []
+    asked = f"Loads, owners and topics were asked for over {apart_ms / 1000:,.1f} s"
+    return [f"{asked}, longer than a report interval ({interval_ms / 1000:g} s): some may be one report apart."]
+
+
+def _of_refusals(parts: Sequence[Part]) -> list[str]:
+    """Say which requests were refused for want of rights, one sentence for each kind."""
+    refused: dict[tuple[str, int], int] = {}
+    for part in parts:
+        if part.status in {401, 403}:
+            key = (part.file.partition(".")[0], part.status)
+            refused[key] = refused.get(key, 0) + 1
+    return [
+        f"{name} was refused {count} times with HTTP {status}; capture again with a token that may read it."
+        for (name, status), count in refused.items()
+    ]
+
+
+def _of_content(options: CaptureOptions, snapshot: Snapshot) -> list[str]:
+    notes: list[str] = []
+    if options.namespaces:
+        notes.append(
+            f"Only namespaces like {', '.join(options.namespaces)} were captured; the load of brokers is that of all."
+        )
+    if not options.with_topics:
+        notes.append("Topics were not captured; splits that need them cannot be predicted.")
+    inside = [i for i, name in enumerate(snapshot.namespaces) if is_system_service_namespace(name)]
+    system = sum(int((snapshot.bundles.namespace == i).sum()) for i in inside)
+    if system:
+        notes.append(f"{system} bundles are Pulsar's own (pulsar/system, heartbeats); heartbeats never move.")
+    if len(snapshot.topics):
+        partitions = int(pc.sum(pc.match_substring_regex(snapshot.topics.name, "-partition-[0-9]+$")).as_py() or 0)
+        if partitions:
+            notes.append(f"{partitions:,} of the topics are partitions; each lies in the bundle of its own hash.")
+    return notes
