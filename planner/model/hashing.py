@@ -17,6 +17,7 @@ __all__ = [
     "full_topic_name",
     "grouped_map_order",
     "hash_map_order",
+    "hash_map_size",
     "java_string_hash",
     "java_string_hashes",
     "namespace_of_topic",
@@ -142,7 +143,7 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
     """
     size = table_size
     if size is None:
-        size = int(_table_sizes(np.array([len(hashes)]), concurrent=concurrent)[0])
+        size = hash_map_size(len(hashes), concurrent=concurrent)
     return np.argsort(_spread(hashes) & np.uint32(size - 1), kind="stable")
 
 
@@ -162,6 +163,11 @@ def grouped_map_order(
     """
     sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
     return np.lexsort((_spread(hashes) & (sizes - 1).astype(np.uint32)[groups], groups))
+
+
+def hash_map_size(keys: int, *, concurrent: bool = False) -> int:
+    """Return the size of the table that a map of that many keys has grown to; see `hash_map_order`."""
+    return int(_table_sizes(np.array([keys]), concurrent=concurrent)[0])
 
 
 def _table_sizes(counts: Int64Array, *, concurrent: bool) -> Int64Array:

@@ -171,12 +171,17 @@ class BrokerTable:
         return MappingProxyType({name: i for i, name in enumerate(self.name)})
 
     @cached_property
+    def name_hashes(self) -> IntArray:
+        """`String.hashCode` of each broker's id."""
+        return frozen(java_string_hashes(self.name))
+
+    @cached_property
     def map_order(self) -> Int64Array:
         """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`).
 
         It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
         """
-        return frozen(hash_map_order(java_string_hashes(self.name), concurrent=True))
+        return frozen(hash_map_order(self.name_hashes, concurrent=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

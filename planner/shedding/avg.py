@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import FloatArray
+from planner.model.arrays import FloatArray, Int64Array
 from planner.model.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.model.hashing import hash_map_order, hash_map_size
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
@@ -71,13 +72,17 @@ class AvgState:
 
     Attributes:
         hits_high: Cycles in a row, by broker, in which its pair was at least the high threshold apart.
-        hits_low: The same for the low threshold; high hits count here too.
+        hits_low: The same for the low threshold; high hits count here too. Brokers that left keep their counters, as in
+            Pulsar, until a cycle finds no pair apart.
         broker: Broker that a shed bundle is bound to, by the value of its averages.
+        most_brokers: Most brokers of any cycle so far. Pulsar's map of scores, whose order decides between equal ones,
+            keeps the size it grew to.
     """
 
     hits_high: Mapping[str, int] = field(default_factory=dict)
     hits_low: Mapping[str, int] = field(default_factory=dict)
     broker: Mapping[BundleKey, str] = field(default_factory=dict)
+    most_brokers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +115,9 @@ def pair_brokers(order: Sequence[int], scores: FloatArray) -> tuple[Pair, ...]:
 class _Counters:
     """The hit counters while a cycle runs."""
 
-    def __init__(self, state: AvgState, present: set[str]) -> None:
-        self.high = {b: n for b, n in state.hits_high.items() if b in present}
-        self.low = {b: n for b, n in state.hits_low.items() if b in present}
+    def __init__(self, state: AvgState) -> None:
+        self.high = dict(state.hits_high)
+        self.low = dict(state.hits_low)
 
     def clear(self, *brokers: str) -> None:
         for broker in brokers:
@@ -180,10 +185,11 @@ class AvgShedder:
         points = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
         low = config.integer("loadBalancerAvgShedderLowThreshold")
         high = config.integer("loadBalancerAvgShedderHighThreshold")
-        counters = _Counters(memory.state, {names[i] for i in active.tolist()})
+        counters = _Counters(memory.state)
         reasons: list[ReasonBlock] = list(unknown)
         apart: list[Pair] = []
-        for pair in pair_brokers(active.tolist(), points):
+        most_brokers = max(memory.state.most_brokers, len(active))
+        for pair in pair_brokers(_score_order(snapshot, active, most_brokers), points):
             if pair.low == pair.high and low > 0:
                 counters.clear(names[pair.low])
                 reasons.append(block(_MIDDLE, pair.low, values=(points[pair.low],)))
@@ -195,16 +201,23 @@ class AvgShedder:
                 counters.hit(both, high=pair.difference >= high)
                 apart.append(pair)
         if not apart:
-            counters = _Counters(AvgState(), set())
+            counters = _Counters(AvgState())
         bindings = dict(memory.state.broker)
         hit = [pair for pair in apart if _hit_often_enough(snapshot, config, pair, (points, counters), reasons)]
         moves = _even_out(snapshot, memory, config, hit, (points, bindings), reasons)
         scores = np.full(len(names), np.nan)
         scores[active] = points[active] / 100
         average = float(np.mean(scores[active])) if len(active) else float("nan")
-        state = AvgState(counters.high, counters.low, bindings)
+        state = AvgState(counters.high, counters.low, bindings, most_brokers)
         lines = (Line("average (not compared)", average),) if len(active) else ()
         return memory.with_state(state), SheddingDecision(tuple(moves), tuple(reasons), scores, lines)
+
+
+def _score_order(snapshot: Snapshot, active: Int64Array, most_brokers: int) -> list[int]:
+    """Return the brokers as the `HashMap` of their scores visits them, which gets them in the order of `active`."""
+    hashes = snapshot.brokers.name_hashes[active]
+    order: list[int] = active[hash_map_order(hashes, hash_map_size(most_brokers))].tolist()
+    return order
 
 
 def _explain(

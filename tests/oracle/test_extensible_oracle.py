@@ -3,93 +3,29 @@
 Needs Java 17 and Maven: `pytest -m oracle`. Another seed: `PLANNER_ORACLE_SEED=7 pytest -m oracle`.
 """
 
-import json
-import os
 import random
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.conform import extensible
-from planner.conform.compare import differences
 from planner.conform.extensible import ANSWERS, placement_answer
 from planner.conform.load_data import Json
 from planner.model.errors import PulsarError
-from planner.model.hashing import java_string_hash
 from planner.model.settings import Settings
 from planner.model.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.shedding.transfer import TransferShedder
+from tests.oracle.cases import seeded, share_a_bucket
+from tests.oracle.harness import Oracle, check
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 
-HERE = Path(__file__).parent / "extensible"
-SEED = int(os.environ.get("PLANNER_ORACLE_SEED", "1"))
 NOW = 1_700_000_000_000
 NAMESPACES = tuple(f"t/n{i}" for i in range(5))
-
-Oracle = Callable[[list[dict[str, Any]]], list[Json]]
-
-
-@pytest.fixture(scope="session")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
-    """Compile the oracle and return a function from vectors to what Pulsar answers."""
-    if not (shutil.which("mvn") and shutil.which("javac")):
-        pytest.skip("Java and Maven are needed")
-    place = tmp_path_factory.mktemp("oracle")
-    paths = place / "classpath.txt"
-    subprocess.run(
-        ["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:build-classpath", f"-Dmdep.outputFile={paths}"],
-        check=True,
-    )
-    classpath = f"{place}{os.pathsep}{paths.read_text().strip()}"
-    subprocess.run(
-        ["javac", "-nowarn", "-cp", classpath, "-d", place, HERE / "ExtensibleOracle.java"],
-        check=True,
-        capture_output=True,
-    )
-    quiet = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
-
-    def ask(vectors: list[dict[str, Any]]) -> list[Json]:
-        done = subprocess.run(
-            ["java", "-Xshare:off", quiet, "-cp", classpath, "ExtensibleOracle"],
-            input="".join(json.dumps(vector) + "\n" for vector in vectors),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return [json.loads(line)["expected"] for line in done.stdout.splitlines()]
-
-    return ask
-
-
-def seeded() -> random.Random:
-    return random.Random(SEED)  # noqa: S311 - random cases, no secret
-
-
-def share_a_bucket(names: list[str]) -> bool:
-    """Say whether two keys of a `ConcurrentHashMap` lie in one bucket, where their order depends on its history."""
-    size = 16
-    while len(names) + 1 > size * 3 // 4:
-        size *= 2
-    unsigned = [java_string_hash(name) & 0xFFFFFFFF for name in names]
-    return len({(value ^ (value >> 16)) & (size - 1) for value in unsigned}) < len(names)
-
-
-def check(oracle: Oracle, vectors: list[dict[str, Any]], answer: Callable[[Json], Json]) -> None:
-    wrong = {}
-    for vector, expected in zip(vectors, oracle(vectors), strict=True):
-        found = list(differences(expected, answer(vector)))
-        if found:
-            wrong[vector["id"]] = (vector["config"], found[:3])
-    assert not wrong
 
 
 def sometimes(rng: random.Random, chance: float, choices: dict[str, list[Any]]) -> dict[str, Any]:
@@ -172,9 +108,7 @@ def test_transfer_shedder(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> No
     rng = seeded()
     drawn = (random_transfer(rng, number) for number in range(900))
     vectors = [
-        vector
-        for vector in drawn
-        if not any(share_a_bucket(list(step["brokerLoad"])) for step in vector["input"]["steps"])
+        vector for vector in drawn if not any(share_a_bucket(step["brokerLoad"]) for step in vector["input"]["steps"])
     ]
     assert len(vectors) > 300
     plain, asked = extensible._transfer_snapshot, {"input": vectors[0]["input"]}

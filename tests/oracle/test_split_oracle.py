@@ -3,14 +3,8 @@
 Needs Java 17 and Maven: `pytest -m oracle`. Another seed: `PLANNER_ORACLE_SEED=7 pytest -m oracle`.
 """
 
-import json
-import os
 import random
-import shutil
-import subprocess
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -19,60 +13,23 @@ import pyarrow as pa
 import pytest
 
 from planner.conform import model_kinds, splits
-from planner.conform.compare import differences
 from planner.conform.load_data import Json
 from planner.model.hashing import topic_hash
 from planner.model.ranges import bundles_of_hashes, equal_boundaries, format_range
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 from planner.splitting.manual import SplitCommand, Verdict, answer
+from tests.oracle.cases import seeded
+from tests.oracle.harness import Oracle, check
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 
-HERE = Path(__file__).parent
-SEED = int(os.environ.get("PLANNER_ORACLE_SEED", "1"))
 ALGORITHMS = [
     "range_equally_divide",
     "topic_count_equally_divide",
     "specified_positions_divide",
     "flow_or_qps_equally_divide",
 ]
-
-Oracle = Callable[[list[dict[str, Any]]], list[Any]]
-
-
-@pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
-    """Compile the oracle and return a function from cases to what Pulsar answers."""
-    if not (shutil.which("mvn") and shutil.which("javac")):
-        pytest.skip("Java and Maven are needed")
-    place = tmp_path_factory.mktemp("oracle")
-    paths = place / "classpath.txt"
-    pom = HERE / "extensible" / "pom.xml"  # the broker and a library for stand-ins, as every oracle needs them
-    subprocess.run(
-        ["mvn", "-q", "-B", "-f", pom, "dependency:build-classpath", f"-Dmdep.outputFile={paths}"], check=True
-    )
-    classpath = f"{place}{os.pathsep}{paths.read_text().strip()}"
-    source = HERE / "splits" / "SplitOracle.java"
-    subprocess.run(["javac", "-nowarn", "-cp", classpath, "-d", place, source], check=True, capture_output=True)
-    quiet = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
-
-    def ask(cases: list[dict[str, Any]]) -> list[Any]:
-        done = subprocess.run(
-            ["java", "-Xshare:off", quiet, "-cp", classpath, "SplitOracle"],
-            input="".join(json.dumps(case) + "\n" for case in cases),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return [json.loads(line)["expected"] for line in done.stdout.splitlines()]
-
-    return ask
-
-
-def seeded() -> random.Random:
-    return random.Random(SEED)  # noqa: S311 - random cases, no secret
 
 
 def some_boundaries(rng: random.Random) -> tuple[int, ...]:
@@ -260,15 +217,6 @@ def manual(case: Json, rng: random.Random) -> Json:
     if given["loadManager"] == "modular":
         return {"accepted": outcome.bundle}
     return {"accepted": outcome.bundle, "children": sorted(child.rpartition("/")[2] for child in outcome.children)}
-
-
-def check(oracle: Oracle, cases: list[dict[str, Any]], decide: Callable[[Json], Json]) -> None:
-    wrong = {}
-    for case, expected in zip(cases, oracle(cases), strict=True):
-        found = list(differences(expected, decide(case)))
-        if found:
-            wrong[case["id"]] = (case["config"], found[:3])
-    assert not wrong
 
 
 def test_algorithms_and_factory(oracle: Oracle) -> None:

@@ -1,3 +1,5 @@
+package planner.oracle;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -57,6 +59,7 @@ import org.apache.pulsar.broker.resources.LocalPoliciesResources;
 import org.apache.pulsar.broker.resources.PulsarResources;
 import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.common.naming.BundleSplitOption;
+import org.apache.pulsar.common.naming.FlowOrQpsEquallyDivideBundleSplitOption;
 import org.apache.pulsar.common.naming.NamespaceBundle;
 import org.apache.pulsar.common.naming.NamespaceBundleFactory;
 import org.apache.pulsar.common.naming.NamespaceBundleSplitAlgorithm;
@@ -69,110 +72,15 @@ import org.mockito.MockedStatic;
 import org.mockito.Mockito;
 
 /**
- * Answers conformance vectors about the extensible load manager with Pulsar's own classes.
- *
- * <p>Reads one vector a line on standard input, writes {"id", "expected"} a line on standard output. What surrounds the
- * deciding class in a broker is a stand-in that gives the vector's data.
+ * The extensible load manager's shedder, splitter, report and placement strategies.
  */
-public final class ExtensibleOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
-    public static void main(String[] args) throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode vector = JSON.readTree(line);
-            ObjectNode answer = JSON.createObjectNode();
-            answer.set("id", vector.get("id"));
-            answer.set("expected", answer(vector));
-            out.println(JSON.writeValueAsString(answer));
-        }
-        out.flush();
-    }
-
-    private static JsonNode answer(JsonNode vector) throws Exception {
-        ServiceConfiguration conf = configuration(vector.get("config"));
-        JsonNode input = vector.get("input");
-        return switch (vector.get("kind").asText()) {
-            case "shedder_transfer" -> transfer(conf, input);
-            case "auto_split_extensible" -> split(conf, input);
-            case "top_k_bundles" -> topBundles(conf, input);
-            case "placement" -> placement(conf, input);
-            default -> throw new IllegalArgumentException(vector.get("kind").asText());
-        };
-    }
-
-    // Settings and reports
-
-    private static ServiceConfiguration configuration(JsonNode overrides) throws Exception {
-        ServiceConfiguration conf = new ServiceConfiguration();
-        for (Iterator<Map.Entry<String, JsonNode>> all = overrides.fields(); all.hasNext();) {
-            Map.Entry<String, JsonNode> one = all.next();
-            Field field = ServiceConfiguration.class.getDeclaredField(one.getKey());
-            Object value = Set.class.isAssignableFrom(field.getType())
-                    ? new LinkedHashSet<>(texts(one.getValue()))
-                    : JSON.convertValue(one.getValue(), field.getType());
-            field.setAccessible(true);
-            field.set(conf, value);
-        }
-        return conf;
-    }
-
-    private static List<String> texts(JsonNode array) {
-        List<String> texts = new ArrayList<>();
-        array.forEach(one -> texts.add(one.asText()));
-        return texts;
-    }
-
-    private static double number(JsonNode report, String name) {
-        return report.path(name).asDouble(0);
-    }
-
-    private static ResourceUsage usage(JsonNode report, String name) {
-        JsonNode resource = report.path(name);
-        return new ResourceUsage(number(resource, "usage"), number(resource, "limit"));
-    }
-
-    private static void update(BrokerLoadData load, JsonNode report, ServiceConfiguration conf) {
-        SystemResourceUsage system = new SystemResourceUsage();
-        system.setCpu(usage(report, "cpu"));
-        system.setMemory(usage(report, "memory"));
-        system.setDirectMemory(usage(report, "directMemory"));
-        system.setBandwidthIn(usage(report, "bandwidthIn"));
-        system.setBandwidthOut(usage(report, "bandwidthOut"));
-        load.update(system, number(report, "msgThroughputIn"), number(report, "msgThroughputOut"),
-                number(report, "msgRateIn"), number(report, "msgRateOut"), 1, 1, conf);
-    }
-
-    private static NamespaceBundleStats stats(JsonNode report) {
-        NamespaceBundleStats stats = new NamespaceBundleStats();
-        stats.msgRateIn = number(report, "msgRateIn");
-        stats.msgRateOut = number(report, "msgRateOut");
-        stats.msgThroughputIn = number(report, "msgThroughputIn");
-        stats.msgThroughputOut = number(report, "msgThroughputOut");
-        stats.topics = report.path("topics").asLong();
-        stats.producerCount = report.path("producerCount").asInt();
-        stats.consumerCount = report.path("consumerCount").asInt();
-        stats.cacheSize = report.path("cacheSize").asLong();
-        return stats;
-    }
+final class Extensible {
+    private Extensible() {}
 
     // The rest of the broker
 
     private static <T> T stub(Class<T> type) {
         return Mockito.mock(type, Mockito.withSettings().stubOnly());
-    }
-
-    private static void set(Object target, String name, Object value) throws Exception {
-        Field field = target.getClass().getDeclaredField(name);
-        field.setAccessible(true);
-        field.set(target, value);
-    }
-
-    private static Object get(Object target, String name) throws Exception {
-        Field field = target.getClass().getDeclaredField(name);
-        field.setAccessible(true);
-        return field.get(target);
     }
 
     private static NamespaceBundleFactory bundleFactory() {
@@ -266,16 +174,16 @@ public final class ExtensibleOracle {
                 return CompletableFuture.failedFuture(new IllegalStateException("as the vector asks"));
             }
             if (keeps.has(namespace)) {
-                brokers.keySet().retainAll(texts(keeps.get(namespace)));
+                brokers.keySet().retainAll(Config.texts(keeps.get(namespace)));
             }
             return CompletableFuture.completedFuture(brokers);
         }
     }
 
-    private static JsonNode transfer(ServiceConfiguration conf, JsonNode input) throws Exception {
+    static ObjectNode transfer(ServiceConfiguration conf, JsonNode input) throws Exception {
         PulsarService pulsar = pulsar(conf, stub(NamespaceService.class));
-        Set<String> isolated = new HashSet<>(texts(input.path("isolated")));
-        Set<String> grouped = new HashSet<>(texts(input.path("antiAffinity")));
+        Set<String> isolated = new HashSet<>(Config.texts(input.path("isolated")));
+        Set<String> grouped = new HashSet<>(Config.texts(input.path("antiAffinity")));
         IsolationPoliciesHelper isolation = stub(IsolationPoliciesHelper.class);
         Mockito.when(isolation.hasIsolationPolicy(Mockito.any())).thenAnswer(call ->
                 isolated.contains(call.getArgument(0).toString()));
@@ -288,23 +196,23 @@ public final class ExtensibleOracle {
                 call.getArgument(1).equals(owners.get(call.<String>getArgument(0))));
         UnloadCounter counter = new UnloadCounter();
         TransferShedder shedder = new TransferShedder(counter);
-        BrokerFilter filter = new VectorFilter(input.path("filterKeeps"), Set.copyOf(texts(input.path("filterFails"))));
-        set(shedder, "pulsar", pulsar);
-        set(shedder, "channel", channel);
-        set(shedder, "isolationPoliciesHelper", isolation);
-        set(shedder, "antiAffinityGroupPolicyHelper", groups);
-        set(shedder, "brokerFilterPipeline", List.of(filter));
+        BrokerFilter filter = new VectorFilter(input.path("filterKeeps"), Set.copyOf(Config.texts(input.path("filterFails"))));
+        Fields.set(shedder, "pulsar", pulsar);
+        Fields.set(shedder, "channel", channel);
+        Fields.set(shedder, "isolationPoliciesHelper", isolation);
+        Fields.set(shedder, "antiAffinityGroupPolicyHelper", groups);
+        Fields.set(shedder, "brokerFilterPipeline", List.of(filter));
 
         Map<String, BrokerLoadData> known = new HashMap<>();
-        ArrayNode steps = JSON.createArrayNode();
+        ArrayNode steps = Oracle.JSON.createArrayNode();
         for (JsonNode step : input.get("steps")) {
             long shift = System.currentTimeMillis() - input.get("nowMs").asLong();
             Map<String, BrokerLoadData> loads = new ConcurrentHashMap<>();
             for (Iterator<Map.Entry<String, JsonNode>> all = step.get("brokerLoad").fields(); all.hasNext();) {
                 Map.Entry<String, JsonNode> one = all.next();
                 BrokerLoadData load = known.computeIfAbsent(one.getKey(), name -> new BrokerLoadData());
-                update(load, one.getValue(), conf);
-                set(load, "updatedAt", one.getValue().get("updatedAtMs").asLong() + shift);
+                Loads.update(load, one.getValue(), conf);
+                Fields.set(load, "updatedAt", one.getValue().get("updatedAtMs").asLong() + shift);
                 loads.put(one.getKey(), load);
             }
             owners.clear();
@@ -322,8 +230,8 @@ public final class ExtensibleOracle {
                     moved.put(name, count - before.get(name));
                 }
             });
-            answer.put("unloadConditionHitCount", (int) get(shedder, "unloadConditionHitCount"));
-            answer.set("recentlyUnloadedBrokersAfter", JSON.valueToTree(new TreeSet<>(brokers.keySet())));
+            answer.put("unloadConditionHitCount", (int) Fields.get(shedder, "unloadConditionHitCount"));
+            answer.set("recentlyUnloadedBrokersAfter", Oracle.JSON.valueToTree(new TreeSet<>(brokers.keySet())));
             answer.put("loadAvg", counter.getLoadAvg());
             answer.put("loadStd", counter.getLoadStd());
             ObjectNode usages = answer.putObject("weightedMaxEMA");
@@ -333,7 +241,7 @@ public final class ExtensibleOracle {
                 throughputs.put(name, load.getMsgThroughputEMA());
             });
         }
-        return JSON.createObjectNode().set("steps", steps);
+        return Oracle.JSON.createObjectNode().<ObjectNode>set("steps", steps);
     }
 
     private static Map<String, TopBundlesLoadData> reports(JsonNode step, Map<String, String> owners) {
@@ -342,7 +250,7 @@ public final class ExtensibleOracle {
             TopBundlesLoadData report = new TopBundlesLoadData();
             for (JsonNode bundle : one.getValue()) {
                 String name = bundle.get("bundle").asText();
-                report.getTopBundlesLoadData().add(new TopBundlesLoadData.BundleLoadData(name, stats(bundle)));
+                report.getTopBundlesLoadData().add(new TopBundlesLoadData.BundleLoadData(name, Loads.stats(bundle)));
                 owners.put(name, one.getKey());
             }
             reports.put(one.getKey(), report);
@@ -352,7 +260,7 @@ public final class ExtensibleOracle {
 
     private static BrokerRegistry registry(JsonNode step) {
         Map<String, BrokerLookupData> available = new HashMap<>();
-        texts(step.get("availableBrokers")).forEach(name -> available.put(name, lookupData()));
+        Config.texts(step.get("availableBrokers")).forEach(name -> available.put(name, lookupData()));
         BrokerRegistry registry = stub(BrokerRegistry.class);
         Mockito.when(registry.getAvailableBrokersAsync()).thenAnswer(call ->
                 CompletableFuture.completedFuture(new ArrayList<>(available.keySet())));
@@ -377,7 +285,7 @@ public final class ExtensibleOracle {
     private static ArrayNode unloads(Set<UnloadDecision> decided) {
         List<ObjectNode> rows = new ArrayList<>();
         for (UnloadDecision one : decided) {
-            ObjectNode row = JSON.createObjectNode();
+            ObjectNode row = Oracle.JSON.createObjectNode();
             row.put("sourceBroker", one.getUnload().sourceBroker());
             row.put("bundle", one.getUnload().serviceUnit());
             row.put("destBroker", one.getUnload().destBroker().orElse(null));
@@ -386,15 +294,15 @@ public final class ExtensibleOracle {
         }
         rows.sort(Comparator.comparing((ObjectNode row) -> row.get("sourceBroker").asText())
                 .thenComparing(row -> row.get("bundle").asText()));
-        return JSON.createArrayNode().addAll(rows);
+        return Oracle.JSON.createArrayNode().addAll(rows);
     }
 
     // Automatic splitting
 
-    private static JsonNode split(ServiceConfiguration conf, JsonNode input) throws Exception {
+    static ObjectNode split(ServiceConfiguration conf, JsonNode input) throws Exception {
         SplitCounter counter = new SplitCounter();
         DefaultNamespaceBundleSplitStrategyImpl strategy = new DefaultNamespaceBundleSplitStrategyImpl(counter);
-        ArrayNode steps = JSON.createArrayNode();
+        ArrayNode steps = Oracle.JSON.createArrayNode();
         for (JsonNode step : input.get("steps")) {
             PulsarService pulsar = splittingBroker(conf, step);
             ServiceUnitStateChannelImpl channel = channel(step);
@@ -410,10 +318,10 @@ public final class ExtensibleOracle {
             }
             ObjectNode answer = steps.addObject();
             answer.set("decisions", splits(decided));
-            answer.set("splitConditionHitCounts", JSON.valueToTree(get(strategy, "splitConditionHitCounts")));
+            answer.set("splitConditionHitCounts", Oracle.JSON.valueToTree(Fields.get(strategy, "splitConditionHitCounts")));
             answer.put("failures", failures(counter) - failures);
         }
-        return JSON.createObjectNode().set("steps", steps);
+        return Oracle.JSON.createObjectNode().<ObjectNode>set("steps", steps);
     }
 
     private static PulsarService splittingBroker(ServiceConfiguration conf, JsonNode step) throws Exception {
@@ -425,13 +333,13 @@ public final class ExtensibleOracle {
             return named == null ? NamespaceBundleSplitAlgorithm.RANGE_EQUALLY_DIVIDE_ALGO : named;
         });
         Mockito.when(namespaces.getOwnedTopicListForNamespaceBundle(Mockito.any())).thenAnswer(call ->
-                CompletableFuture.completedFuture(texts(step.path("bundleTopics").path(call.getArgument(0).toString()))));
+                CompletableFuture.completedFuture(Config.texts(step.path("bundleTopics").path(call.getArgument(0).toString()))));
         Mockito.when(namespaces.getSplitBoundary(Mockito.any(NamespaceBundle.class), Mockito.nullable(List.class),
                 Mockito.any(NamespaceBundleSplitAlgorithm.class))).thenAnswer(call ->
                 call.<NamespaceBundleSplitAlgorithm>getArgument(2).getSplitBoundary(
-                        new BundleSplitOption(namespaces, call.getArgument(0), call.getArgument(1))));
+                        option(conf, namespaces, call.getArgument(2), call.getArgument(0), call.getArgument(1), step)));
         Map<String, NamespaceBundleStats> stats = new LinkedHashMap<>();
-        step.get("bundleStats").fields().forEachRemaining(one -> stats.put(one.getKey(), stats(one.getValue())));
+        step.get("bundleStats").fields().forEachRemaining(one -> stats.put(one.getKey(), Loads.stats(one.getValue())));
         BrokerService service = stub(BrokerService.class);
         Mockito.when(service.getBundleStats()).thenReturn(stats);
         PulsarService pulsar = pulsar(conf, namespaces);
@@ -439,13 +347,24 @@ public final class ExtensibleOracle {
         return pulsar;
     }
 
+    private static BundleSplitOption option(ServiceConfiguration conf, NamespaceService namespaces,
+            NamespaceBundleSplitAlgorithm algorithm, NamespaceBundle bundle, List<Long> positions, JsonNode step)
+            throws Exception {
+        if (algorithm != NamespaceBundleSplitAlgorithm.of(NamespaceBundleSplitAlgorithm.FLOW_OR_QPS_EQUALLY_DIVIDE)) {
+            return new BundleSplitOption(namespaces, bundle, positions);
+        }
+        return new FlowOrQpsEquallyDivideBundleSplitOption(namespaces, bundle, positions, Splits.topicStats(step),
+                conf.getLoadBalancerNamespaceBundleMaxMsgRate(), conf.getLoadBalancerNamespaceBundleMaxBandwidthMbytes(),
+                conf.getFlowOrQpsDifferenceThresholdPercentage());
+    }
+
     private static ServiceUnitStateChannelImpl channel(JsonNode step) {
-        Set<String> foreign = new HashSet<>(texts(step.path("notOwned")));
+        Set<String> foreign = new HashSet<>(Config.texts(step.path("notOwned")));
         ServiceUnitStateChannelImpl channel = stub(ServiceUnitStateChannelImpl.class);
         Mockito.when(channel.isOwner(Mockito.anyString())).thenAnswer(call ->
                 !foreign.contains(call.<String>getArgument(0)));
         Map<String, ServiceUnitStateData> states = new HashMap<>();
-        texts(step.path("splitting")).forEach(name ->
+        Config.texts(step.path("splitting")).forEach(name ->
                 states.put(name, new ServiceUnitStateData(ServiceUnitState.Splitting, "broker", "broker", 1L)));
         Mockito.when(channel.getOwnershipEntrySet()).thenReturn(states.entrySet());
         return channel;
@@ -453,7 +372,7 @@ public final class ExtensibleOracle {
 
     private static long failures(SplitCounter counter) throws Exception {
         long sum = 0;
-        for (Object count : ((Map<?, ?>) ((Map<?, ?>) get(counter, "breakdownCounters"))
+        for (Object count : ((Map<?, ?>) ((Map<?, ?>) Fields.get(counter, "breakdownCounters"))
                 .get(SplitDecision.Label.Failure)).values()) {
             sum += ((AtomicLong) count).get();
         }
@@ -463,51 +382,51 @@ public final class ExtensibleOracle {
     private static ArrayNode splits(Set<SplitDecision> decided) {
         List<ObjectNode> rows = new ArrayList<>();
         for (SplitDecision one : decided) {
-            ObjectNode row = JSON.createObjectNode();
+            ObjectNode row = Oracle.JSON.createObjectNode();
             row.put("bundle", one.getSplit().serviceUnit());
             row.put("reason", one.getReason().name());
-            row.set("children", JSON.valueToTree(new TreeSet<>(one.getSplit().splitServiceUnitToDestBroker().keySet())));
+            row.set("children", Oracle.JSON.valueToTree(new TreeSet<>(one.getSplit().splitServiceUnitToDestBroker().keySet())));
             rows.add(row);
         }
         rows.sort(Comparator.comparing(row -> row.get("bundle").asText()));
-        return JSON.createArrayNode().addAll(rows);
+        return Oracle.JSON.createArrayNode().addAll(rows);
     }
 
     // Top bundles
 
-    private static JsonNode topBundles(ServiceConfiguration conf, JsonNode input) throws Exception {
+    static ObjectNode topBundles(ServiceConfiguration conf, JsonNode input) throws Exception {
         LocalPoliciesResources local = stub(LocalPoliciesResources.class);
         PulsarResources resources = stub(PulsarResources.class);
         Mockito.when(resources.getLocalPolicies()).thenReturn(local);
         PulsarService pulsar = pulsar(conf, stub(NamespaceService.class));
         Mockito.when(pulsar.getPulsarResources()).thenReturn(resources);
         TopKBundles top = new TopKBundles(pulsar);
-        set(top, "allocationPolicies", stub(SimpleResourceAllocationPolicies.class));
+        Fields.set(top, "allocationPolicies", stub(SimpleResourceAllocationPolicies.class));
         Map<String, NamespaceBundleStats> stats = new ConcurrentHashMap<>();
-        input.get("bundleStats").fields().forEachRemaining(one -> stats.put(one.getKey(), stats(one.getValue())));
+        input.get("bundleStats").fields().forEachRemaining(one -> stats.put(one.getKey(), Loads.stats(one.getValue())));
         top.update(stats, conf.getLoadBalancerMaxNumberOfBundlesInBundleLoadReport());
-        ArrayNode names = JSON.createArrayNode();
+        ArrayNode names = Oracle.JSON.createArrayNode();
         top.getLoadData().getTopBundlesLoadData().forEach(bundle -> names.add(bundle.bundleName()));
-        return JSON.createObjectNode().set("topBundles", names);
+        return Oracle.JSON.createObjectNode().<ObjectNode>set("topBundles", names);
     }
 
     // Placement
 
-    private static JsonNode placement(ServiceConfiguration conf, JsonNode input) {
+    static ObjectNode placement(ServiceConfiguration conf, JsonNode input) {
         boolean turns = input.get("strategy").asText().equals("RoundRobinBrokerSelectionStrategy");
         BrokerSelectionStrategy strategy =
                 turns ? new RoundRobinBrokerSelectionStrategy() : new LeastResourceUsageWithWeight();
         ServiceUnitId unit = stub(NamespaceBundle.class);
-        ArrayNode steps = JSON.createArrayNode();
+        ArrayNode steps = Oracle.JSON.createArrayNode();
         for (JsonNode step : input.get("steps")) {
             Map<String, BrokerLoadData> loads = new LinkedHashMap<>();
             step.path("brokerLoad").fields().forEachRemaining(one -> {
                 BrokerLoadData load = new BrokerLoadData();
-                update(load, one.getValue(), conf);
+                Loads.update(load, one.getValue(), conf);
                 loads.put(one.getKey(), load);
             });
             Context context = new Context(conf, new Store<>(loads), null, null);
-            Set<String> candidates = new LinkedHashSet<>(texts(step.get("candidates")));
+            Set<String> candidates = new LinkedHashSet<>(Config.texts(step.get("candidates")));
             ObjectNode answer = steps.addObject();
             if (turns) {
                 answer.put("selected", strategy.select(candidates, unit, context).orElse(null));
@@ -520,11 +439,11 @@ public final class ExtensibleOracle {
             if (drawn.isEmpty()) {
                 answer.putNull("selected");
             } else {
-                answer.set("candidates", JSON.valueToTree(drawn));
+                answer.set("candidates", Oracle.JSON.valueToTree(drawn));
             }
             ObjectNode usages = answer.putObject("weightedMaxEMA");
             loads.forEach((name, load) -> usages.put(name, load.getWeightedMaxEMA()));
         }
-        return JSON.createObjectNode().set("steps", steps);
+        return Oracle.JSON.createObjectNode().<ObjectNode>set("steps", steps);
     }
 }

@@ -1,3 +1,5 @@
+package planner.oracle;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -13,11 +15,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -65,46 +69,17 @@ import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
 import org.mockito.Mockito;
 
 /**
- * Answers cases about bundle splitting and the modular leader's averages with Pulsar's own classes.
- *
- * <p>Reads one case a line on standard input, writes {"id", "expected"} a line on standard output. What surrounds the
- * deciding classes in a broker is a stand-in that gives the case's data.
+ * Bundle splitting, by algorithm, by the modular leader and by hand, and the averages that it keeps of bundles.
  */
-public final class SplitOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
+final class Splits {
     private static final long PATIENCE_SECONDS = 4;
     private static final String REACHED = "the bundle was to be split";
 
-    public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        System.setOut(System.err);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode vector = JSON.readTree(line);
-            ObjectNode answer = JSON.createObjectNode();
-            answer.set("id", vector.get("id"));
-            answer.set("expected", answer(vector));
-            out.println(JSON.writeValueAsString(answer));
-        }
-        out.flush();
-        System.exit(0);
-    }
+    private Splits() {}
 
-    private static ObjectNode answer(JsonNode vector) throws Exception {
-        ServiceConfiguration conf = configuration(vector.get("config"));
-        JsonNode given = vector.get("input");
-        switch (vector.get("kind").asText()) {
-            case "bundle_split": return bundleSplit(conf, given);
-            case "auto_split_modular": return autoSplit(conf, given);
-            case "time_average": return timeAverage(given);
-            case "manual_split": return manualSplit(conf, given);
-            default: throw new IllegalArgumentException(vector.get("kind").asText());
-        }
-    }
-
-    private static ObjectNode bundleSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
-        ObjectNode answer = JSON.createObjectNode();
-        List<String> topics = given.get("topics").isNull() ? null : texts(given.get("topics"));
+    static ObjectNode bundleSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
+        ObjectNode answer = Oracle.JSON.createObjectNode();
+        List<String> topics = given.hasNonNull("topics") ? Config.texts(given.get("topics")) : null;
         if (topics != null) {
             ObjectNode hashes = answer.putObject("topicHashes");
             for (String topic : topics) {
@@ -138,23 +113,23 @@ public final class SplitOracle {
         } catch (Exception e) {
             return answer.put("error", cause(e).getClass().getSimpleName());
         }
-        answer.set("splitBoundaries", JSON.valueToTree(cuts));
+        answer.set("splitBoundaries", Oracle.JSON.valueToTree(cuts));
         if (cuts == null || cuts.isEmpty()) {
             return answer.putNull("newBundles");
         }
         try {
             var split = factory.splitBundles(bundle, cuts.size() + 1, cuts).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-            ArrayNode children = JSON.createArrayNode();
+            ArrayNode children = Oracle.JSON.createArrayNode();
             split.getRight().forEach(child -> children.add(child.getBundleRange()));
             answer.set("newBundles", children);
-            answer.set("namespaceBoundariesAfter", JSON.valueToTree(split.getLeft().getBundlesData().getBoundaries()));
+            answer.set("namespaceBoundariesAfter", Oracle.JSON.valueToTree(split.getLeft().getBundlesData().getBoundaries()));
         } catch (Exception e) {
             answer.put("splitError", cause(e).getClass().getSimpleName());
         }
         return answer;
     }
 
-    private static ObjectNode autoSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
+    static ObjectNode autoSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
         PulsarService pulsar = Mockito.mock(PulsarService.class);
         NamespaceService service = Mockito.mock(NamespaceService.class);
         Mockito.when(pulsar.getConfiguration()).thenReturn(conf);
@@ -164,39 +139,44 @@ public final class SplitOracle {
                 .thenAnswer(call -> counts.path(call.getArgument(0).toString()).asInt());
         LoadData data = new LoadData();
         // Visited as listed: a real broker would visit them in the order of its hash maps.
-        field(LoadData.class, "brokerData").set(data, new LinkedHashMap<String, BrokerData>());
+        Fields.set(data, "brokerData", new LinkedHashMap<String, BrokerData>());
         each(given.get("loadData").get("brokers"), (broker, report) -> {
             Map<String, NamespaceBundleStats> stats = new LinkedHashMap<>();
-            each(report.get("lastStats"), (bundle, values) -> stats.put(bundle, stats(values)));
+            each(report.get("lastStats"), (bundle, values) -> stats.put(bundle, Loads.stats(values)));
             LocalBrokerData local = new LocalBrokerData();
             local.setLastStats(stats);
             data.getBrokerData().put(broker, new BrokerData(local));
         });
         each(given.get("loadData").get("bundleData"), (bundle, values) -> {
             BundleData averages = new BundleData(10, 1000);
-            averages.getLongTermData().update(stats(values.get("longTermData")));
+            averages.getLongTermData().update(Loads.stats(values.get("longTermData")));
             data.getBundleData().put(bundle, averages);
         });
         Map<String, String> found = new BundleSplitterTask().findBundlesToSplit(data, pulsar);
-        ObjectNode answer = JSON.createObjectNode();
-        answer.set("bundlesToSplit", JSON.valueToTree(found));
-        answer.set("order", JSON.valueToTree(new ArrayList<>(found.keySet())));
+        ObjectNode answer = Oracle.JSON.createObjectNode();
+        answer.set("bundlesToSplit", Oracle.JSON.valueToTree(found));
+        answer.set("order", Oracle.JSON.valueToTree(new ArrayList<>(found.keySet())));
         return answer;
     }
 
-    private static ObjectNode timeAverage(JsonNode given) throws Exception {
+    static ObjectNode timeAverage(ServiceConfiguration conf, JsonNode given) throws Exception {
         int shortTerm = given.get("shortSamples").asInt();
         int longTerm = given.get("longSamples").asInt();
         BundleData data = given.has("defaultStats")
-                ? new BundleData(shortTerm, longTerm, stats(given.get("defaultStats")))
+                ? new BundleData(shortTerm, longTerm, Loads.stats(given.get("defaultStats")))
                 : new BundleData(shortTerm, longTerm);
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode answer = Oracle.JSON.createObjectNode();
         ArrayNode checkpoints = answer.putArray("checkpoints");
+        Set<Integer> wanted = new HashSet<>();
+        given.get("checkpoints").forEach(checkpoint -> wanted.add(checkpoint.asInt()));
         for (int taken = 0; taken <= given.get("samples").size(); taken++) {
             if (taken > 0) {
-                data.update(stats(given.get("samples").get(taken - 1)));
+                data.update(Loads.stats(given.get("samples").get(taken - 1)));
             }
-            ObjectNode now = JSON.valueToTree(data);
+            if (!wanted.contains(taken)) {
+                continue;
+            }
+            ObjectNode now = Oracle.JSON.valueToTree(data);
             now.put("afterSamples", taken);
             now.put("longTermTotalMsgRate", data.getLongTermData().totalMsgRate());
             now.put("longTermTotalMsgThroughput", data.getLongTermData().totalMsgThroughput());
@@ -206,8 +186,8 @@ public final class SplitOracle {
     }
 
     /** The REST resource and everything below it, up to the moment at which ownership of the children would change. */
-    private static ObjectNode manualSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
-        List<String> topics = texts(given.get("topics"));
+    static ObjectNode manualSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
+        List<String> topics = Config.texts(given.get("topics"));
         PulsarService pulsar = broker(conf);
         NamespaceBundleFactory factory = factory(pulsar);
         String namespace = given.get("namespace").asText();
@@ -226,18 +206,18 @@ public final class SplitOracle {
         OwnershipCache ownership = Mockito.mock(OwnershipCache.class, call -> {
             throw new IllegalStateException(REACHED);
         });
-        field(NamespaceService.class, "pulsar").set(service, pulsar);
-        field(NamespaceService.class, "config").set(service, conf);
-        field(NamespaceService.class, "bundleFactory").set(service, factory);
-        field(NamespaceService.class, "ownershipCache").set(service, ownership);
+        Fields.set(service, "pulsar", pulsar);
+        Fields.set(service, "config", conf);
+        Fields.set(service, "bundleFactory", factory);
+        Fields.set(service, "ownershipCache", ownership);
         Mockito.when(pulsar.getNamespaceService()).thenReturn(service);
 
-        ObjectNode answer = JSON.createObjectNode();
+        ObjectNode answer = Oracle.JSON.createObjectNode();
         boolean extensible = given.get("loadManager").asText().equals("extensible");
         LoadManager manager = extensible ? extensible(pulsar, conf, answer) : modular(given.get("bundleData"), namespace);
         AtomicReference<LoadManager> reference = new AtomicReference<>(manager);
         Mockito.when(pulsar.getLoadManager()).thenReturn(reference);
-        field(NamespaceService.class, "loadManager").set(service, reference);
+        Fields.set(service, "loadManager", reference);
 
         Namespaces resource = Mockito.mock(Namespaces.class, call -> {
             String method = call.getMethod().getName();
@@ -315,16 +295,16 @@ public final class SplitOracle {
             if (call.getMethod().getName().equals("publishSplitEventAsync")) {
                 Split split = call.getArgument(0);
                 answer.put("accepted", split.serviceUnit());
-                answer.set("children", JSON.valueToTree(new TreeSet<>(split.splitServiceUnitToDestBroker().keySet())));
+                answer.set("children", Oracle.JSON.valueToTree(new TreeSet<>(split.splitServiceUnitToDestBroker().keySet())));
             }
             return call.getMethod().getReturnType() == CompletableFuture.class
                     ? done(null) : Mockito.RETURNS_DEFAULTS.answer(call);
         });
         SplitManager waiter = Mockito.mock(SplitManager.class, call -> done(null));
-        field(ExtensibleLoadManagerImpl.class, "pulsar").set(manager, pulsar);
-        field(ExtensibleLoadManagerImpl.class, "conf").set(manager, conf);
-        field(ExtensibleLoadManagerImpl.class, "serviceUnitStateChannel").set(manager, channel);
-        field(ExtensibleLoadManagerImpl.class, "splitManager").set(manager, waiter);
+        Fields.set(manager, "pulsar", pulsar);
+        Fields.set(manager, "conf", conf);
+        Fields.set(manager, "serviceUnitStateChannel", channel);
+        Fields.set(manager, "splitManager", waiter);
         return new ExtensibleLoadManagerWrapper(manager);
     }
 
@@ -355,23 +335,13 @@ public final class SplitOracle {
                 constructor.setAccessible(true);
                 NamespaceName name = NamespaceName.get(namespace);
                 Object bundles = constructor.newInstance(name, factory, Optional.empty(), values);
-                ((AsyncLoadingCache<NamespaceName, Object>) field(NamespaceBundleFactory.class, "bundlesCache")
+                ((AsyncLoadingCache<NamespaceName, Object>) Fields.of(NamespaceBundleFactory.class, "bundlesCache")
                         .get(factory)).put(name, done(bundles));
             }
         }
     }
 
-    private static ServiceConfiguration configuration(JsonNode settings) throws Exception {
-        ServiceConfiguration conf = new ServiceConfiguration();
-        for (Iterator<Map.Entry<String, JsonNode>> it = settings.fields(); it.hasNext(); ) {
-            Map.Entry<String, JsonNode> entry = it.next();
-            Field field = field(ServiceConfiguration.class, entry.getKey());
-            field.set(conf, JSON.convertValue(entry.getValue(), field.getType()));
-        }
-        return conf;
-    }
-
-    private static Map<String, TopicStatsImpl> topicStats(JsonNode given) throws Exception {
+    static Map<String, TopicStatsImpl> topicStats(JsonNode given) throws Exception {
         Map<String, TopicStatsImpl> found = new HashMap<>();
         each(given.path("topicStats"), (topic, values) -> {
             TopicStatsImpl stats = new TopicStatsImpl();
@@ -384,18 +354,6 @@ public final class SplitOracle {
         return found;
     }
 
-    private static NamespaceBundleStats stats(JsonNode values) {
-        NamespaceBundleStats stats = new NamespaceBundleStats();
-        stats.msgRateIn = values.path("msgRateIn").asDouble();
-        stats.msgRateOut = values.path("msgRateOut").asDouble();
-        stats.msgThroughputIn = values.path("msgThroughputIn").asDouble();
-        stats.msgThroughputOut = values.path("msgThroughputOut").asDouble();
-        stats.topics = values.path("topics").asLong();
-        stats.producerCount = values.path("producerCount").asInt();
-        stats.consumerCount = values.path("consumerCount").asInt();
-        return stats;
-    }
-
     private static List<Long> positions(JsonNode given) {
         JsonNode positions = given.path("positions");
         if (!positions.isArray()) {
@@ -403,12 +361,6 @@ public final class SplitOracle {
         }
         List<Long> values = new ArrayList<>();
         positions.forEach(position -> values.add(position.asLong()));
-        return values;
-    }
-
-    private static List<String> texts(JsonNode array) {
-        List<String> values = new ArrayList<>();
-        array.forEach(value -> values.add(value.asText()));
         return values;
     }
 
@@ -421,12 +373,6 @@ public final class SplitOracle {
             Map.Entry<String, JsonNode> next = it.next();
             entry.take(next.getKey(), next.getValue());
         }
-    }
-
-    private static Field field(Class<?> type, String name) throws Exception {
-        Field field = type.getDeclaredField(name);
-        field.setAccessible(true);
-        return field;
     }
 
     private static <T> CompletableFuture<T> done(T value) {
