@@ -12,9 +12,10 @@ from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.shedding import avg, threshold, transfer
 from planner.shedding.protocol import Shedder
-from planner.simulate.sequence import SequenceStep, decide_sequence
+from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import state
 from planner.web.setting_form import setting_form
+from planner.web.strategies import as_if_running
 from planner.web.text import count, moment
 from planner.web.widgets import chart, show_error, table
 
@@ -45,18 +46,18 @@ def sequence_of(view: state.Current) -> tuple[list[Snapshot], str]:
     repeats = int(right.number_input("Cycles with the last one", 1, _MOST_CYCLES, 10, key="sequence-repeats"))
     picked = [d for d in earlier if d in chosen] or [view.digest]
     snapshots = [state.snapshot_of(d) for d in picked]
-    snapshots += [snapshots[-1]] * (repeats - 1)
+    snapshots += same_load(snapshots[-1], repeats, view.snapshot.settings)[1:]
     what = f"{count(len(picked), 'snapshot')}, the last one seen in {count(repeats, 'cycle')}"
     return snapshots[: _MOST_CYCLES + len(picked)], what
 
 
-def avg_frame(step: SequenceStep, config: Settings) -> pd.DataFrame:
+def avg_frame(step: CycleStep, config: Settings) -> pd.DataFrame:
     """Return one row for each pair that AvgShedder compares in a cycle, with the counters afterwards."""
     snapshot = step.snapshot
-    points = step.decision.scores * 100
+    points = step.decision.shedding.scores * 100
     order = [i for i in snapshot.brokers.map_order.tolist() if np.isfinite(points[i])]
-    state_ = step.after.state
-    moves = {(m.source, m.destination) for m in step.decision.moves}
+    state_ = step.after.shedding.state
+    moves = {(m.source, m.destination) for m in step.decision.shedding.moves}
     names = snapshot.brokers.name
     return pd.DataFrame(
         [
@@ -77,28 +78,30 @@ def avg_frame(step: SequenceStep, config: Settings) -> pd.DataFrame:
     )
 
 
-def _series(steps: Sequence[SequenceStep], shedder: Shedder) -> tuple[dict[str, list[float]], str]:
+def _series(steps: Sequence[CycleStep], shedder: Shedder) -> tuple[dict[str, list[float]], str]:
     """Return what the strategy remembers after each cycle, of the brokers with the largest values."""
     if shedder is transfer.SHEDDER:
-        return {"hit count": [float(s.after.state.hit_count) for s in steps]}, "cycles in a row that call for shedding"
+        return {
+            "hit count": [float(s.after.shedding.state.hit_count) for s in steps]
+        }, "cycles in a row that call for shedding"
     brokers = steps[-1].snapshot.brokers.name
     if shedder is avg.SHEDDER:
-        values = {b: [float(s.after.state.hits_low.get(b, 0)) for s in steps] for b in brokers}
-        values |= {f"{b} (high)": [float(s.after.state.hits_high.get(b, 0)) for s in steps] for b in brokers}
+        values = {b: [float(s.after.shedding.state.hits_low.get(b, 0)) for s in steps] for b in brokers}
+        values |= {f"{b} (high)": [float(s.after.shedding.state.hits_high.get(b, 0)) for s in steps] for b in brokers}
         title = "hits after the cycle"
     else:
-        values = {b: [s.after.state.usage_ema.get(b, float("nan")) * 100 for s in steps] for b in brokers}
+        values = {b: [s.after.shedding.state.usage_ema.get(b, float("nan")) * 100 for s in steps] for b in brokers}
         title = "averaged usage (%)"
     largest = sorted(values, key=lambda name: -max(values[name]))[:_DRAWN_BROKERS]
     return {name: values[name] for name in largest if max(values[name]) > 0}, title
 
 
-def _limit(shedder: Shedder, steps: Sequence[SequenceStep], config: Settings) -> tuple[float | None, str]:
+def _limit(shedder: Shedder, steps: Sequence[CycleStep], config: Settings) -> tuple[float | None, str]:
     if shedder is avg.SHEDDER:
         return float(config.integer("loadBalancerAvgShedderHitCountHighThreshold")), "high hits needed"
     if shedder is transfer.SHEDDER:
         return float(config.integer("loadBalancerSheddingConditionHitCountThreshold")), "must be exceeded:"
-    lines = {line.label: line.value for line in steps[-1].decision.lines}
+    lines = {line.label: line.value for line in steps[-1].decision.shedding.lines}
     limit = lines.get("average + threshold")
     return (None if limit is None else limit * 100), "average + threshold in the last cycle"
 
@@ -116,11 +119,14 @@ def draw(view: state.Current) -> None:
         snapshots, what = sequence_of(view)
         with st.expander("Settings"):
             config = setting_form(shedder.settings, view.snapshot.settings, f"counters-{view.digest}-{picked}")
-        steps = decide_sequence(snapshots, shedder, config)
+        config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=picked))
+        steps = decide_cycles(snapshots, config, 0, explain=False)
     except PlannerError as error:
         show_error(error)
         return
-    fired = [at for at, step in enumerate(steps, start=1) if step.decision.moves]
+    if off:
+        st.info(off, icon=":material/toggle_off:")
+    fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
     when = (
         f"It acts in cycle {', '.join(map(str, fired[:12]))}{' …' if len(fired) > 12 else ''}."  # noqa: PLR2004 - room
         if fired
@@ -139,7 +145,7 @@ def draw(view: state.Current) -> None:
     numbers = {
         "cycle": list(range(1, len(steps) + 1)),
         **series,
-        "bundles unloaded": [len(s.decision.moves) for s in steps],
+        "bundles unloaded": [len(s.decision.shedding.moves) for s in steps],
     }
     table(pd.DataFrame(numbers), "counters")
     cycle = st.slider("Look at cycle", 1, len(steps), fired[0] if fired else 1) if len(steps) > 1 else 1
@@ -158,6 +164,6 @@ def draw(view: state.Current) -> None:
         )
         chart(paired_scores(pairs[:40], low, high), summary, "pairs")
         table(frame, "pairs")
-    elif step.decision.moves:
-        moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in step.decision.moves]
+    elif step.decision.shedding.moves:
+        moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in step.decision.shedding.moves]
         table(pd.DataFrame(moved), "moves-of-cycle")

@@ -1,5 +1,6 @@
 """What the Overview page draws."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -7,18 +8,21 @@ import pandas as pd
 import streamlit as st
 
 from planner.figures.scores import broker_scores
-from planner.model.decisions import SheddingDecision, SplitDecision
+from planner.model.decisions import SplitDecision
 from planner.model.errors import PlannerError
 from planner.model.snapshot import Snapshot
 from planner.model.usage import deciding_resource, weighted_usage
 from planner.simulate.cycle import CycleDecision
 from planner.simulate.measures import imbalance
+from planner.simulate.sequence import CycleStep
 from planner.web import state
 from planner.web.documentation import SHEDDING_DIFFERENCES
+from planner.web.memory import show_memory
+from planner.web.moves import show_moves, verdict
 from planner.web.text import bytes_per_s, count, msg_per_s, percent
 from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
 
-__all__ = ["draw", "hottest_bundles", "moves_frame", "score_frame", "splits_frame"]
+__all__ = ["draw", "hottest_bundles", "score_frame", "splits_frame"]
 
 _HOTTEST = 20
 
@@ -32,7 +36,8 @@ def _totals(snapshot: Snapshot) -> tuple[float, float]:
 
 def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
     """Return one row for each broker: score, what decides it, and what the next cycle does with it."""
-    unload = decision.shedding.unload()
+    leaves = Counter(move.source for move in decision.moves)
+    arrives = Counter(move.destination for move in decision.moves)
     why = {row["broker"]: row["why"] for row in reason_rows(snapshot, decision.shedding.reasons, bundles=False)}
     names = snapshot.brokers.name
     factor = 100.0 if decision.shedding.score_unit == "fraction" else 1.0
@@ -43,28 +48,11 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
             unit: decision.shedding.scores * factor,
             "decided by": deciding_resource(snapshot.brokers, snapshot.settings, snapshot.info.load_manager),
             "bundles": snapshot.bundle_counts(),
-            "unloads": [len(unload.get(n, ())) for n in names],
+            "unloads": [leaves[n] for n in names],
+            "gets": [arrives[n] for n in names],
             "why": [why.get(n, "") for n in names],
         }
     ).sort_values(unit, ascending=False, kind="stable")
-
-
-def moves_frame(decision: SheddingDecision) -> pd.DataFrame:
-    """Return one row for each bundle that is unloaded."""
-    return pd.DataFrame(
-        [
-            {
-                "bundle": m.bundle,
-                "from": m.source,
-                "to": m.destination or "decided at the next lookup",
-                "msg/s": m.msg_rate_per_s,
-                "MB/s": m.throughput_bytes_per_s / 1e6,
-                "why": m.reason.text,
-            }
-            for m in decision.moves
-        ],
-        columns=["bundle", "from", "to", "msg/s", "MB/s", "why"],
-    )
 
 
 def hottest_bundles(snapshot: Snapshot, limit: int = _HOTTEST) -> pd.DataFrame:
@@ -105,34 +93,22 @@ def _key_figures(snapshot: Snapshot) -> None:
             column.metric(label, value, help=help_)
 
 
-def _verdict(decision: CycleDecision) -> str:
-    moves = decision.shedding.moves
-    name = decision.shedder.name
-    if not moves:
-        return f"**{name} unloads nothing at the next cycle.** The table says why, broker by broker."
-    sources = len({m.source for m in moves})
-    moved = bytes_per_s(sum(m.throughput_bytes_per_s for m in moves))
-    return (
-        f"**{name} unloads {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) at the next cycle.**"
-    )
-
-
-def _next_cycle(view: state.Current, decision: CycleDecision) -> None:
-    snapshot = view.snapshot
+def _next_cycle(view: state.Current, step: CycleStep) -> None:
+    snapshot, decision = view.snapshot, step.decision
     st.subheader("The next cycle")
-    st.markdown(_verdict(decision))
+    st.markdown(verdict(decision, "at the next cycle"))
     st.caption(
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
         f" {decision.shedder.summary}"
     )
     show_notes(decision.notes, "Notes on this decision")
-    if decision.shedding.moves:
-        table(moves_frame(decision.shedding), "next-moves", column_config=_columns())
+    show_moves(snapshot, decision, "next")
     _splits(view)
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
             table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320)
+    show_memory(step.after, "next")
     show_notes(
         SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
     )
@@ -182,15 +158,17 @@ def draw(view: state.Current) -> None:
     snapshot = view.snapshot
     _key_figures(snapshot)
     try:
-        decision = state.cycle(view)
+        step = state.step(view)
     except PlannerError as error:
         show_error(error)
         return
+    decision = step.decision
     frame = score_frame(snapshot, decision)
     scores = decision.shedding.scores
     unit = decision.shedding.score_unit
     st.subheader("Broker scores")
-    shedding = np.array([n in decision.shedding.unload() for n in snapshot.brokers.name], dtype=np.bool_)
+    sources = {move.source for move in decision.moves}
+    shedding = np.array([n in sources for n in snapshot.brokers.name], dtype=np.bool_)
     lines = ", ".join(
         f"{line.label} {percent(line.value) if unit == 'fraction' else msg_per_s(line.value)}"
         for line in decision.shedding.lines
@@ -210,7 +188,7 @@ def draw(view: state.Current) -> None:
             "why": st.column_config.TextColumn(width="large"),
         },
     )
-    _next_cycle(view, decision)
+    _next_cycle(view, step)
     st.subheader("Hottest bundles")
     hottest = hottest_bundles(snapshot)
     if hottest.empty:

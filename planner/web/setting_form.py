@@ -13,7 +13,7 @@ from planner.web.widgets import show_error
 
 __all__ = ["setting_form"]
 
-_COLUMNS = 3
+_WIDE = 3
 
 
 def _widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
@@ -28,10 +28,19 @@ def _widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
         return int(st.number_input(label, value=value, step=1, key=key, help=help_))
     if setting.kind == "double" and isinstance(value, int | float):
         return float(st.number_input(label, value=float(value), key=key, help=help_, format="%g"))
-    return st.text_input(label, str(value), key=key, help=help_, max_chars=500)
+    if setting.kind == "string" and value in setting.choices:
+        return st.selectbox(label, setting.choices, setting.choices.index(str(value)), key=key, help=help_)
+    return st.text_input(label, _written(value), key=key, help=help_, max_chars=500)
 
 
-def setting_form(names: Sequence[str], base: Settings, prefix: str) -> Settings:
+def _written(value: SettingValue) -> str:
+    """Return a value as `broker.conf` writes it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value)
+
+
+def setting_form(names: Sequence[str], base: Settings, prefix: str, columns: int = _WIDE) -> Settings:
     """Draw a form for some settings and return the settings in force with its changes.
 
     Values start with those of the address, else with those of `base`. A value out of bounds is said and not used.
@@ -40,11 +49,12 @@ def setting_form(names: Sequence[str], base: Settings, prefix: str) -> Settings:
         names: Real names of the settings, in the order of the form.
         base: Settings in force.
         prefix: Keeps the widgets of several forms apart.
+        columns: How many settings stand beside each other.
     """
     chosen = base
-    for at in range(0, len(names), _COLUMNS):
-        row = names[at : at + _COLUMNS]
-        for column, name in zip(st.columns(_COLUMNS), row, strict=False):
+    for at in range(0, len(names), columns):
+        row = names[at : at + columns]
+        for column, name in zip(st.columns(columns), row, strict=False):
             setting = SETTINGS_BY_NAME[name]
             asked = state.param(name)
             try:
@@ -59,5 +69,5 @@ def setting_form(names: Sequence[str], base: Settings, prefix: str) -> Settings:
             except PlannerError as error:
                 show_error(error)
                 continue
-            state.set_params(**{name: "" if chosen[name] == base[name] else str(value)})
+            state.set_params(**{name: "" if chosen[name] == base[name] else _written(value)})
     return chosen

@@ -14,7 +14,8 @@ from planner.model.decisions import SplitDecision
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
-from planner.simulate.cycle import CycleDecision, next_cycle
+from planner.simulate.cycle import CycleDecision
+from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.simulate.splits import next_splits
 from planner.store.samples import Sample, load_sample, sample_by_digest, samples
 from planner.store.workspace import SavedSnapshot, Workspace, open_workspace
@@ -32,6 +33,7 @@ __all__ = [
     "set_params",
     "snapshot_of",
     "splits",
+    "step",
     "workspace",
 ]
 
@@ -75,8 +77,8 @@ def _load(digest: str) -> Snapshot:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
-def _cycle(digest: str, settings: Settings, seed: int) -> CycleDecision:
-    return next_cycle(_load(digest), None, settings, seed)[1]
+def _step(digest: str, settings: Settings, cycle: int, seed: int) -> CycleStep:
+    return decide_cycles(same_load(_load(digest), cycle, settings), settings, seed)[-1]
 
 
 def snapshot_of(digest: str) -> Snapshot:
@@ -86,7 +88,18 @@ def snapshot_of(digest: str) -> Snapshot:
 
 def cycle(view: Current, settings: Settings | None = None) -> CycleDecision:
     """Return what the next load-balancer cycle does, with the snapshot's settings or others."""
-    return _cycle(view.digest, settings if settings is not None else view.snapshot.settings, _SEED)
+    return step(view, settings).decision
+
+
+def step(view: Current, settings: Settings | None = None, cycle: int = 1) -> CycleStep:
+    """Return what a later cycle does, and what the leader remembers then.
+
+    Args:
+        view: The snapshot in view.
+        settings: Those in force; the snapshot's when None.
+        cycle: 1 for the next one; later ones see the same load, as nothing is carried out in between.
+    """
+    return _step(view.digest, settings if settings is not None else view.snapshot.settings, cycle, _SEED)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})

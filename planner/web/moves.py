@@ -1,0 +1,229 @@
+"""What becomes of the bundles that a cycle chose: where each goes or which rule keeps it, and why."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.model.snapshot import Snapshot
+from planner.placement.selection import Selection
+from planner.simulate.cycle import CycleDecision, Unload
+from planner.web.text import bytes_per_s, count
+from planner.web.widgets import table
+
+__all__ = [
+    "before_and_after",
+    "candidate_frame",
+    "destination",
+    "moves_frame",
+    "show_moves",
+    "show_why_this_broker",
+    "step_frame",
+    "verdict",
+]
+
+_LISTED = 5
+_EXPLAINED = 2_000
+_HOW = {
+    "named": "The bundle's own name says which broker it belongs to.",
+    "owner": "It stays with its present owner.",
+    "affinity": "An unload named this destination.",
+    "preallocated": "The leader promised it to this broker before.",
+    "strategy": "The filters and the placement strategy decide.",
+}
+_FILTERS = {
+    "isolation": "Isolation policies, and topics that the broker serves",
+    "topics": "loadBalancerBrokerMaxTopics",
+    "anti-affinity": "Anti-affinity group",
+    "even distribution": "Even distribution of the namespace's bundles",
+    "load manager class": "Same load manager class",
+    "version": "Latest broker version",
+    "restored": "The filters failed or left nobody: back to the isolation policies",
+    "broker_load_manager_class_filter": "Same load manager class",
+    "broker_max_topic_count_filter": "loadBalancerBrokerMaxTopics",
+    "broker_version_filter": "Latest broker version",
+    "broker_anti_affinity_group_filter": "Anti-affinity group",
+    "broker_isolation_policies_filter": "Isolation policies",
+}
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def destination(unload: Unload) -> str:
+    """Return where a bundle goes, in words; where Pulsar draws, all brokers that it may draw."""
+    if not unload.carried_out:
+        return "stays"
+    if len(unload.acceptable) > 1:
+        return f"one of {len(unload.acceptable)} brokers: {_some(unload.acceptable)}"
+    return unload.move.destination or "nobody: it stays unloaded"
+
+
+def moves_frame(decision: CycleDecision) -> pd.DataFrame:
+    """Return one row for each bundle that the strategy chose: where it goes, or which rule keeps it."""
+    return pd.DataFrame(
+        [
+            {
+                "bundle": u.move.bundle,
+                "from": u.move.source,
+                "to": destination(u),
+                "MB/s": u.move.throughput_bytes_per_s / 1e6,
+                "msg/s": u.move.msg_rate_per_s,
+                "what happens": u.reason.text,
+                "why it was chosen": u.move.reason.text,
+            }
+            for u in decision.unloads
+        ],
+        columns=["bundle", "from", "to", "MB/s", "msg/s", "what happens", "why it was chosen"],
+    )
+
+
+def verdict(decision: CycleDecision, when: str) -> str:
+    """Return what a cycle does, in one sentence with Markdown.
+
+    Args:
+        decision: What it decides.
+        when: Such as `at the next cycle`.
+    """
+    name, chosen, moves = decision.shedder.name, decision.unloads, decision.moves
+    if not chosen:
+        return f"**{name} unloads nothing {when}.**"
+    kept = len(chosen) - len(moves)
+    if not moves:
+        return f"**{name} chooses {count(kept, 'bundle')} {when}, but none is unloaded:** other rules keep them."
+    moved = bytes_per_s(sum(m.throughput_bytes_per_s for m in moves))
+    sources = len({m.source for m in moves})
+    stays = (
+        f" {count(kept, 'more bundle')} {'is' if kept == 1 else 'are'} chosen but kept by other rules." if kept else ""
+    )
+    return f"**{name} unloads {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) {when}.**{stays}"
+
+
+def _drawn(decision: CycleDecision) -> int:
+    return sum(1 for u in decision.unloads if u.carried_out and len(u.acceptable) > 1)
+
+
+def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
+    """Return the traffic and the bundles of each broker before a cycle and after it.
+
+    Where Pulsar draws the destination, the one drawn here counts.
+    """
+    names, position = snapshot.brokers.name, snapshot.brokers.position
+    bundles = snapshot.bundles
+    throughput = snapshot.brokers.msg_throughput_in_bytes_per_s + snapshot.brokers.msg_throughput_out_bytes_per_s
+    leaving, arriving = np.zeros(len(names)), np.zeros(len(names))
+    gained = np.zeros(len(names), dtype=np.int64)
+    for move in decision.moves:
+        at = snapshot.bundle_position[move.bundle]
+        carried = move.throughput_bytes_per_s
+        if bundles.has_stats[at]:
+            carried = float(bundles.msg_throughput_in_bytes_per_s[at] + bundles.msg_throughput_out_bytes_per_s[at])
+        leaving[position[move.source]] += carried
+        gained[position[move.source]] -= 1
+        if move.destination is not None:
+            arriving[position[move.destination]] += carried
+            gained[position[move.destination]] += 1
+    owned = snapshot.bundle_counts()
+    return pd.DataFrame(
+        {
+            "broker": names,
+            "MB/s before": throughput / 1e6,
+            "leaves (MB/s)": leaving / 1e6,
+            "arrives (MB/s)": arriving / 1e6,
+            "MB/s after": (throughput - leaving + arriving) / 1e6,
+            "bundles before": owned,
+            "bundles after": owned + gained,
+        }
+    ).sort_values("MB/s before", ascending=False, kind="stable")
+
+
+def step_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
+    """Return one row for each filter: how many brokers it left, which it dropped or took back, and why."""
+    names, bundles = snapshot.brokers.name, snapshot.bundle_names
+    rows = []
+    for step in selection.steps:
+        reasons = [r for group in step.reasons for r in group.rows(names, bundles)]
+        rows.append(
+            {
+                "filter": _FILTERS.get(step.name, step.name),
+                "brokers left": len(step.kept),
+                "which": _some(tuple(names[i] for i in step.kept.tolist())),
+                "why": step.failure or "; ".join(f"{r.broker}: {r.text}" for r in reasons) or "nobody is dropped",
+            }
+        )
+    return pd.DataFrame(rows, columns=["filter", "brokers left", "which", "why"])
+
+
+def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
+    """Return one row for each reason that the placement strategy gives about a candidate."""
+    rows = []
+    for call, answer in enumerate(selection.calls, start=1):
+        for group in answer.reasons:
+            for reason in group.rows(snapshot.brokers.name, snapshot.bundle_names):
+                may = reason.broker in answer.acceptable
+                row: dict[str, Any] = {"broker": reason.broker or "all candidates"}
+                row["verdict"] = "taken" if reason.broker == answer.selected else "may be drawn" if may else "not taken"
+                row["why"] = reason.text
+                rows.append(row if len(selection.calls) == 1 else {"asked": f"time {call}", **row})
+    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["broker", "verdict", "why"])
+
+
+def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
+    """Draw the table of moves, and how each destination was found; nothing when the strategy chose nothing."""
+    if not decision.unloads:
+        return
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    columns = {
+        "msg/s": number(format="%.1f"),
+        "MB/s": number(format="%.3f"),
+        "what happens": text(width="large"),
+        "why it was chosen": text(width="large"),
+    }
+    table(moves_frame(decision), f"{key}-moves", column_config=columns)
+    drawn = _drawn(decision)
+    if drawn:
+        st.caption(
+            f"Pulsar draws {count(drawn, 'destination')} at random: any of the brokers named may come out. What is"
+            " counted further on this page takes one draw, the same at every visit."
+        )
+    with st.expander("Why this broker"):
+        show_why_this_broker(snapshot, decision, key)
+
+
+def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
+    """Draw how the destination of one bundle was found: what each filter left, and what the strategy says."""
+    shown = decision.unloads[:_EXPLAINED]
+    picked = st.selectbox(
+        "Bundle that was chosen",
+        range(len(shown)),
+        format_func=lambda i: f"{shown[i].move.bundle} from {shown[i].move.source}",
+        key=f"{key}-why",
+    )
+    if picked is None or picked >= len(shown):
+        return
+    unload = shown[picked]
+    st.markdown(f"**{unload.move.bundle}**: {unload.reason.text}.")
+    selection = unload.selection
+    if selection is None:
+        st.markdown(
+            f"{decision.shedder.name} itself names the destination; no placement strategy is asked."
+            if unload.carried_out
+            else "The leader keeps it before it looks for a destination: no filter and no placement strategy is asked."
+        )
+        return
+    st.caption(_HOW[selection.how])
+    if selection.steps:
+        st.markdown(f"1. **Filters**, in Pulsar's order, of {count(len(snapshot.brokers), 'broker')}:")
+        table(step_frame(snapshot, selection), f"{key}-filters", column_config=_wide())
+    if selection.strategy:
+        st.markdown(f"2. **{selection.strategy}** about the candidates that are left:")
+        if len(selection.calls) > 1:
+            st.caption("It is asked a second time, about all brokers of the isolation policies: one was overloaded.")
+        table(candidate_frame(snapshot, selection), f"{key}-candidates", column_config=_wide())
+
+
+def _wide() -> dict[str, Any]:
+    return {"why": st.column_config.TextColumn(width="large")}

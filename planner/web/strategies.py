@@ -1,0 +1,19 @@
+"""Which strategies a page asks, and with which settings."""
+
+from planner.model.settings import Settings
+
+__all__ = ["as_if_running"]
+
+_SWITCHES = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
+
+
+def as_if_running(config: Settings) -> tuple[Settings, str]:
+    """Return the settings with automatic unloading switched on, and a sentence when it is off in the cluster."""
+    off = [name for name in _SWITCHES if not config.flag(name)]
+    if not off:
+        return config, ""
+    sentence = (
+        f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off in this cluster, so that Pulsar unloads nothing by"
+        " itself. Shown is what the strategy would do if it ran."
+    )
+    return config.changed(**dict.fromkeys(off, True)), sentence
