@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from planner.capture.catalogue import CATALOGUE
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
 from planner.model.errors import CaptureError, FormatError
@@ -22,6 +23,8 @@ _OK = 200
 _LONGEST_NAME = 80
 _JOURNAL_BYTES = 512 << 20
 _NAME = re.compile(r"[-\w%~.+=]{1,200}\.(?:json|txt)")
+_TAG = re.compile(r"b([0-9]+)\.")
+_ORDER = {request.name: place for place, request in enumerate(CATALOGUE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +194,12 @@ class Parts:
         return value
 
     def finish(self) -> None:
-        """Write the index.
+        """Write the index, in an order that does not depend on which answer came first.
 
         Raises:
             CaptureError: The folder cannot be written.
         """
-        text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in self)
+        text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in sorted(self, key=_place))
         try:
             unfinished = self.folder / f"{INDEX}.part"
             unfinished.write_text(f"[\n{text}\n]\n", encoding="utf-8")
@@ -211,6 +214,13 @@ class Parts:
     def _write(self, line: Mapping[str, Any]) -> None:
         self._journal.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._journal.flush()
+
+
+def _place(part: Part) -> tuple[int, int, str]:
+    """Return where a part stands: requests as in the catalogue, brokers by their number, all else by name."""
+    name, _, rest = part.file.partition(".")
+    tag = _TAG.match(rest)
+    return _ORDER.get(name, len(_ORDER)), int(tag[1]) if tag else 0, part.file
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
