@@ -8,7 +8,19 @@ from typing import Any
 
 from planner.model.hashing import java_string_hash
 
-__all__ = ["dispatch_throttle_case", "modular_case", "seeded", "share_a_bucket", "tied_in_a_bucket"]
+__all__ = [
+    "SHEDDERS",
+    "Case",
+    "broker_load_data_case",
+    "broker_time_average_case",
+    "dispatch_throttle_case",
+    "modular_case",
+    "resource_usage_case",
+    "seeded",
+    "share_a_bucket",
+    "tied_in_a_bucket",
+    "topic_to_bundle_case",
+]
 
 SEED = int(os.environ.get("PLANNER_ORACLE_SEED", "1"))
 
@@ -313,3 +325,60 @@ def tied_in_a_bucket(vector: Case) -> bool:
         if any(clash(group, small) for group in same.values() if len(group) > 1 for small in (table, table // 2)):
             return True
     return False
+
+
+# Reports, averages and topics
+
+
+def stats(rng: random.Random) -> Case:
+    """Return what a broker reports of a bundle: whole numbers, zeros and any."""
+    traffic_ = {key: rng.choice([0, 0.1, 5, rng.random() * 1e5]) for key in traffic(rng, 1.0, 1.0)}
+    counts = {key: rng.choice([0, 1, 7, 100_000]) for key in ("topics", "producerCount", "consumerCount")}
+    return {**traffic_, **counts, "cacheSize": rng.choice([0, 10**9])}
+
+
+def resource_usage_case(rng: random.Random, number: int) -> Case:
+    given = resources(rng)
+    if rng.random() < 0.5:
+        names = bundle_names(rng, rng.choice([0, 1, 3, 8]))
+        given["lastStats"] = {name: stats(rng) for name in names if rng.random() < 0.7}
+        given["bundles"] = [name for name in names if rng.random() < 0.7]
+    return case("resource_usage", number, given, settings(rng, 0.4, WEIGHTS))
+
+
+def broker_time_average_case(rng: random.Random, number: int) -> Case:
+    names = bundle_names(rng, rng.choice([0, 1, 3, 8, 14, 30]))
+    data = {
+        name: {"topics": 1, "shortTermData": stats(rng), "longTermData": stats(rng)}
+        for name in names
+        if rng.random() < 0.8
+    }
+    owned = [name for name in names if rng.random() < 0.8]
+    return case("broker_time_average", number, {"bundles": owned, "bundleData": data, "defaultStats": stats(rng)})
+
+
+def broker_load_data_case(rng: random.Random, number: int) -> Case:
+    updates = [
+        {"clear": True}
+        if rng.random() < 0.1
+        else {**resources(rng), **traffic(rng, rng.random() * 1e8, 100.0), "bundleCount": 3, "topics": 9}
+        for _ in range(rng.randrange(1, 9))
+    ]
+    weights = settings(rng, 0.4, WEIGHTS, {"loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0]})
+    return case("broker_load_data", number, {"updates": updates}, weights)
+
+
+def topic_to_bundle_case(rng: random.Random, number: int) -> Case:
+    space = rng.choice(["t/n", "public/default", "a-b/c.d_e=1"])
+    name = rng.choice(["x", "a b", "ü", "订单", "a+b%2F", "-partition-", "x-partition-3", "x-partition-03", "x.y=z"])
+    full = f"{rng.choice(['persistent', 'non-persistent'])}://{space}"
+    some = [f"{full}/{name}{rng.randrange(10**6)}", f"{full}/{name}", f"{full}/{name}-partition-{rng.randrange(2**32)}"]
+    topics = [*some, f"{full}/{rng.random()}-partition-{rng.choice(['', '-1', '7', '1x', '2147483647'])}"]
+    topics += rng.choices([name, f"{space}/{name}", f"{space}/c/{name}", "://", "", "queue://t/n/x", f"{full}/", full])
+    given: Case = {"namespace": space, "topics": topics}
+    if rng.random() < 0.5:
+        given["numBundles"] = rng.choice([1, 2, 3, 4, 7, 12, 64, 1000])
+    else:
+        inner = {rng.randrange(1, 2**32 - 1) for _ in range(rng.randrange(5))}
+        given["boundaries"] = [f"0x{edge:08x}" for edge in sorted({0, 2**32 - 1, *inner})]
+    return case("topic_to_bundle", number, given)
