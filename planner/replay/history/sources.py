@@ -11,6 +11,7 @@ from typing import BinaryIO, cast
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.reading import read_snapshot
+from planner.model.digest import snapshot_digest
 from planner.model.errors import FormatError, PlannerError
 from planner.replay.history.lines import records_of_lines
 from planner.replay.history.prometheus import records_of_export
@@ -190,7 +191,11 @@ def read_block(block: Block, cluster: str, lines: LineCounter | None = None) -> 
         elif block.kind is SourceKind.SNAPSHOT:
             snapshot = read_snapshot(Path(block.path))
             info = snapshot.info
-            yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, text=block.path)
+            if not info.captured_at_ms:
+                yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
+                return
+            digest = snapshot_digest(snapshot)
+            yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=digest, text=block.path)
         else:
             yield Aside(
                 "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
