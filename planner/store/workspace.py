@@ -1,4 +1,4 @@
-"""The workspace: one DuckDB file with every snapshot a person has loaded."""
+"""The workspace: one DuckDB file with every snapshot a person has loaded, and the scenarios made over them."""
 
 import json
 import os
@@ -25,6 +25,7 @@ from planner.formats.tables import brokers_from_arrow, bundles_from_arrow, table
 from planner.model.digest import snapshot_digest
 from planner.model.errors import StoreError
 from planner.model.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, column_info, make_topics
+from planner.store.scenarios import Scenarios
 
 __all__ = ["SavedSnapshot", "Workspace", "default_path", "open_workspace"]
 
@@ -107,13 +108,19 @@ def open_workspace(path: Path | None = None) -> "Workspace":
 
 
 class Workspace:
-    """The saved snapshots. Safe to use from several threads; every call works on a cursor of its own."""
+    """The saved snapshots. Safe to use from several threads; every call works on a cursor of its own.
+
+    Attributes:
+        path: The file.
+        scenarios: The saved scenarios.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self.path = path
         self._connection = connection
         self._writing = threading.Lock()
         self._create()
+        self.scenarios = Scenarios(self._cursor, self._writing)
 
     def close(self) -> None:
         """Close the file; the workspace cannot be used afterwards."""
