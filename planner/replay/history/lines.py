@@ -125,9 +125,11 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     """Return `BUNDLE_VALUES` of each bundle, one after the other."""
     try:
         rows = [[stats.get(key, 0) for key in _BUNDLE_KEYS] for stats in items.values()]
-        array = np.array(rows, dtype=np.float64).reshape(-1)
-        if not len(array) or (np.isfinite(array).all() and array.min() >= 0):
-            found: list[float] = array.tolist()
+        array = np.array(rows or np.zeros((0, len(_BUNDLE_KEYS))))
+        counts = array[:, len(_BROKER_RATES) :]
+        plain = array.dtype.kind in "if" and np.isfinite(array).all() and (array >= 0).all()
+        if plain and (counts == np.floor(counts)).all():
+            found: list[float] = array.astype(np.float64).reshape(-1).tolist()
             return found
     except (AttributeError, TypeError, ValueError):
         pass
