@@ -220,5 +220,6 @@ class TestComparing:
     def test_what_never_settles_is_not_the_best(self) -> None:
         never = trace_of([[0.9, 0.1]] * 2, {1: [shed("x", "b1:8080", "b2:8080", 1)]})
         at_once = trace_of([[0.9, 0.1]] * 2, {0: [shed("x", "b1:8080", "b2:8080", 0)]})
-        (row, *_) = [r for r in compare({"a": never, "b": at_once}).rows if r.measure.name == "settled_after_cycles"]
+        rows = {r.measure.name: r for r in compare({"a": never, "b": at_once}).rows}
+        row = rows["settled_after_cycles"]
         assert (row.values, row.best) == ((None, 1), (False, True))

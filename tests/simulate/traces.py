@@ -145,7 +145,17 @@ def trace_of(
     return Trace(Scenario(cycles=len(cycles)), config, views[0], tuple(cycles), cycles[-1].view)
 
 
-def shed(bundle: str, source: str, destination: str, minute: float, mib_per_s: float = 10.0, **more: int) -> Event:
+def shed(
+    bundle: str,
+    source: str,
+    destination: str,
+    minute: float,
+    mib_per_s: float = 10.0,
+    *,
+    topics: int = 0,
+    producers: int = 0,
+    consumers: int = 0,
+) -> Event:
     """Return the event of a bundle that is shed."""
     return Event(
         at_ms=START_MS + int(minute * MINUTE_MS),
@@ -155,5 +165,7 @@ def shed(bundle: str, source: str, destination: str, minute: float, mib_per_s: f
         destination=destination,
         throughput_bytes_per_s=mib_per_s * MB,
         msg_rate_per_s=mib_per_s * 1000,
-        **more,
+        topics=topics,
+        producers=producers,
+        consumers=consumers,
     )
