@@ -12,13 +12,18 @@ from planner.simulate.cycle import CycleDecision, Unload, next_cycle
 from planner.simulate.leader import LeaderMemory
 from planner.simulate.scenario import Scenario
 
-__all__ = ["BrokerState", "Cycle", "Event", "EventKind", "Trace"]
+__all__ = ["BrokerState", "Cycle", "Event", "EventKind", "Trace", "cycle_seed"]
 
 EventKind: TypeAlias = Literal[
     "shed", "placed", "moved", "split", "split_refused", "broker_added", "broker_removed", "broker_lost", "unserved"
 ]
 """What happened: a bundle was shed; a bundle without owner was placed; an operator moved one; a bundle was split, or
 Pulsar refused to; a broker joined, left in order, or was noticed to be dead; no broker may take a bundle."""
+
+
+def cycle_seed(seed: int, index: int) -> int:
+    """Return the seed of one cycle, so that a bundle is drawn anew each time."""
+    return seed + index * 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class Cycle:
         scores: Score of each broker that the strategy compared, NaN where none.
         owner: Who really served each bundle of the view after the cycle, broker positions, -1 for nobody.
         state: How the brokers really were when the cycle began.
-        events: What happened from this cycle on, up to the next one; its own unloads come first.
+        events: What happened from this cycle on, up to the next one: edits of its moment, its own unloads, the rest.
     """
 
     index: int
@@ -135,7 +140,7 @@ class Trace:
     def decision(self, index: int) -> CycleDecision:
         """Return the full decision of a cycle, every rule examined; it is decided again from what the leader knew."""
         cycle = self.cycles[index]
-        return next_cycle(cycle.view, cycle.memory, self.settings, self.scenario.seed)[1]
+        return next_cycle(cycle.view, cycle.memory, self.settings, cycle_seed(self.scenario.seed, index))[1]
 
     def digest(self) -> str:
         """Return a SHA-256 over everything that happened; equal plans have equal digests on every machine."""

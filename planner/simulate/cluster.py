@@ -1,0 +1,558 @@
+"""The cluster of a simulation as it really is: who serves which bundle, and what that asks of the machines.
+
+What the leader knows of it lags behind; see `planner.simulate.knowledge`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.model.namespace_policies import isolation_policy
+from planner.model.ranges import FULL_HIGH, bundle_name
+from planner.model.settings import Settings
+from planner.model.snapshot import (
+    BrokerTable,
+    IsolationPolicy,
+    LoadManager,
+    Policies,
+    Snapshot,
+    TopicTable,
+    make_bundles,
+)
+from planner.model.usage import weighted_usage
+from planner.placement.filters import isolate
+from planner.simulate.load_model import TRAFFIC_COLUMNS, Shape, load_of
+from planner.simulate.scenario import Assumptions, ScaleTraffic, ScenarioError
+from planner.simulate.trace import BrokerState
+
+__all__ = ["COUNTS", "TRAFFIC", "Cluster", "Rebuilt"]
+
+TRAFFIC = slice(0, 4)
+"""Rows of the load: message rate in and out, throughput in and out."""
+
+_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT = 4, 5, 6
+_SCALED = 7
+"""Rows that follow the traffic; the others are counts."""
+
+COUNTS = slice(7, 10)
+"""Rows of the load: topics, producers, consumers."""
+
+_ROWS = 10
+_KBIT_PER_GBIT = 1e6
+_NAME_COLUMNS = ("name", "version", "load_manager_class")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rebuilt:
+    """How the bundles of a cluster were renumbered.
+
+    Attributes:
+        parent: For each bundle now, its position before; that of its parent when it is new.
+        new: Which bundles are new. Shape (bundles,).
+    """
+
+    parent: Int64Array
+    new: BoolArray
+
+
+@dataclass(eq=False)
+class _TrafficEdit:
+    """One change of traffic and what it is about."""
+
+    shape: Shape
+    bundles: BoolArray
+    """Bundles that it scales as a whole. Shape (bundles,)."""
+    topics: BoolArray | None = None
+    """Topics that it scales instead. Shape (topics,)."""
+    part: FloatArray = field(default_factory=lambda: np.zeros((_SCALED, 0)))
+    """What these topics bring to each bundle. Shape (rows that scale, bundles)."""
+
+
+class Cluster:
+    """See the module. Positions of brokers never change: those that left stay in the table, not present."""
+
+    def __init__(self, snapshot: Snapshot, assumptions: Assumptions, load_manager: LoadManager) -> None:
+        """Take a cluster over from a snapshot.
+
+        Args:
+            snapshot: How it starts.
+            assumptions: What is supposed of the machines.
+            load_manager: The load manager that runs.
+        """
+        self.assumptions = assumptions
+        self.info = replace(snapshot.info, load_manager=load_manager)
+        self.policies: Policies = snapshot.policies
+        self.namespaces = snapshot.namespaces
+        self.brokers: BrokerTable = snapshot.brokers
+        self.present: BoolArray = snapshot.brokers.registered.copy()
+        self.alive: BoolArray = self.present.copy()
+        machines, load = load_of(snapshot, assumptions)
+        self.machine = np.array(
+            [machines.cpu_percent, machines.bandwidth_in_kbit_per_s, machines.bandwidth_out_kbit_per_s]
+        )
+        table = snapshot.brokers
+        self.beyond: BoolArray = np.array(
+            [
+                table.cpu_usage_percent > table.cpu_limit_percent,
+                table.bandwidth_in_usage_kbit_per_s > table.bandwidth_in_limit_kbit_per_s,
+                table.bandwidth_out_usage_kbit_per_s > table.bandwidth_out_limit_kbit_per_s,
+            ]
+        )
+        """Which machines the snapshot shows beyond what they have; they are not capped. Shape (3, brokers)."""
+        self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
+        self.low: Int64Array = snapshot.bundles.low.copy()
+        self.high: Int64Array = snapshot.bundles.high.copy()
+        self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
+        self.base: FloatArray = load.matrix()
+        self.topics: TopicTable = snapshot.topics
+        known = snapshot.topics.bundle >= 0
+        self.topic_namespace = np.where(known, self.namespace[snapshot.topics.bundle], -1) if len(known) else known
+        self._topic_names: list[str] | None = None
+        self.edits: list[_TrafficEdit] = []
+        self._loads: tuple[int, FloatArray] | None = None
+        self.names: tuple[str, ...] = snapshot.bundle_names
+        self.position: dict[str, int] = dict(snapshot.bundle_position)
+        self.pins: dict[str, str] = {}
+
+    # Brokers
+
+    def broker(self, name: str) -> int:
+        """Return the position of a broker.
+
+        Raises:
+            ScenarioError: There is no such broker.
+        """
+        at = self.brokers.position.get(name, -1)
+        if at < 0:
+            raise ScenarioError(f"The cluster has no broker {name}.", remedy="Choose one of its brokers.")
+        return at
+
+    def bundle(self, name: str) -> int:
+        """Return the position of a bundle.
+
+        Raises:
+            ScenarioError: There is no such bundle, perhaps because it was split meanwhile.
+        """
+        at = self.position.get(name, -1)
+        if at < 0:
+            raise ScenarioError(
+                f"The cluster has no bundle {name} at that moment.", remedy="It may have been split; choose a child."
+            )
+        return at
+
+    def add_brokers(self, names: Sequence[str], cores: float, nic_gbps: float, at_ms: int) -> None:
+        """Let brokers join; sizes of 0 are the cluster's median."""
+        table, count = self.brokers, len(names)
+        known = sorted(set(names) & set(table.name))
+        if known:
+            raise ScenarioError(f"The cluster has a broker {known[0]} already.", remedy="Choose another name.")
+        columns: dict[str, Any] = {"name": (*table.name, *names)}
+        for column in ("version", "load_manager_class"):
+            values = getattr(table, column)
+            common = max(set(values), key=values.count) if values else ""
+            columns[column] = (*values, *(common,) * count)
+        for column, values in vars(table).items():
+            if column in _NAME_COLUMNS or not isinstance(values, np.ndarray) or len(values) != len(table):
+                continue
+            new = _typical(column, values, count)
+            if column == "cpu_limit_percent" and cores > 0:
+                new[:] = cores * 100
+            if column.startswith("bandwidth") and column.endswith("limit_kbit_per_s") and nic_gbps > 0:
+                new[:] = nic_gbps * _KBIT_PER_GBIT
+            if column == "started_at_ms":
+                new[:] = at_ms
+            columns[column] = frozen(np.concatenate([values, new]))
+        self.brokers = replace(table, **columns)
+        idle = self.brokers.cpu_limit_percent[-count:] * self.assumptions.idle_cpu_percent / 100
+        self.machine = np.hstack([self.machine, np.array([idle, np.zeros(count), np.zeros(count)])])
+        self.beyond = np.hstack([self.beyond, np.zeros((3, count), dtype=np.bool_)])
+        self.present = np.append(self.present, np.ones(count, dtype=np.bool_))
+        self.alive = np.append(self.alive, np.ones(count, dtype=np.bool_))
+
+    def resize(self, which: Int64Array, cores: float, nic_gbps: float) -> None:
+        """Change the machines of brokers; 0 keeps a size."""
+        columns: dict[str, Any] = {}
+        limits = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
+        for row, column in enumerate(limits):
+            size = cores * 100 if column.startswith("cpu") else nic_gbps * _KBIT_PER_GBIT
+            if size > 0:
+                values = getattr(self.brokers, column).copy()
+                values[which] = size
+                self.beyond[row, which] = False
+                columns[column] = frozen(values)
+        self.brokers = replace(self.brokers, **columns)
+
+    def leave(self, broker: int) -> Int64Array:
+        """Take a broker out of the cluster; return the bundles that it gives up."""
+        self.present[broker] = self.alive[broker] = False
+        mine = np.flatnonzero(self.owner == broker)
+        self.owner[mine] = -1
+        return mine
+
+    def come_back(self, broker: int) -> None:
+        """Let a broker join again, with nothing on it."""
+        self.present[broker] = self.alive[broker] = True
+
+    # Traffic
+
+    def scale(self, edit: ScaleTraffic, start_ms: int) -> None:
+        """Let traffic change over time.
+
+        Raises:
+            ScenarioError: What it is about is not there.
+        """
+        count = len(self.low)
+        shape = Shape(edit, start_ms)
+        if edit.scope == "cluster":
+            self.edits.append(_TrafficEdit(shape, np.ones(count, dtype=np.bool_)))
+        elif edit.scope == "namespace":
+            self.edits.append(_TrafficEdit(shape, self.namespace == self.namespace_at(edit.target)))
+        elif edit.scope == "bundle":
+            which = np.zeros(count, dtype=np.bool_)
+            which[self.bundle(edit.target)] = True
+            self.edits.append(_TrafficEdit(shape, which))
+        else:
+            topics = self._topics_named(edit.target)
+            made = _TrafficEdit(shape, np.zeros(count, dtype=np.bool_), topics)
+            made.part = self._part(topics)
+            self.edits.append(made)
+        self._loads = None
+
+    def namespace_at(self, name: str) -> int:
+        """Return the position of a namespace.
+
+        Raises:
+            ScenarioError: There is no such namespace.
+        """
+        if name not in self.namespaces:
+            raise ScenarioError(f"The cluster has no namespace {name}.", remedy="Choose one of its namespaces.")
+        return self.namespaces.index(name)
+
+    def _topics_named(self, target: str) -> BoolArray:
+        """Return which topics a name means: the topic itself, or all partitions of it."""
+        if self._topic_names is None:
+            self._topic_names = self.topics.name.to_pylist()
+        found = np.zeros(len(self.topics), dtype=np.bool_)
+        for place, name in enumerate(self._topic_names):
+            if name.startswith(target):
+                rest = name[len(target) :]
+                found[place] = not rest or (rest.startswith("-partition-") and rest[11:].isdecimal())
+        if not found.any():
+            raise ScenarioError(
+                f"The snapshot lists no topic {target}.", remedy="Give the full name, such as persistent://a/b/topic."
+            )
+        return found
+
+    def _part(self, topics: BoolArray) -> FloatArray:
+        """Return what some topics bring to each bundle. Shape (rows that scale, bundles)."""
+        part = np.zeros((_SCALED, len(self.low)))
+        rows = np.flatnonzero(topics & (self.topics.bundle >= 0))
+        for bundle in np.unique(self.topics.bundle[rows]).tolist():
+            members = self.topics.of_bundle(bundle)
+            share = self._by_topic(bundle, members)
+            part[:, bundle] = share[:_SCALED, np.isin(members, rows)].sum(axis=1)
+        return part
+
+    def load(self, at_ms: int) -> FloatArray:
+        """Return what every bundle brings at a moment. Shape (10, bundles)."""
+        if not self.edits:
+            return self.base
+        if self._loads is None or self._loads[0] != at_ms:
+            whole = np.ones(len(self.low))
+            extra = np.zeros((_SCALED, len(self.low)))
+            for edit in self.edits:
+                factor = edit.shape.factor(at_ms)
+                if edit.topics is not None:
+                    extra += edit.part * (factor - 1.0)
+                elif factor != 1.0:
+                    whole[edit.bundles] *= factor
+            load = self.base.copy()
+            load[:_SCALED] = np.maximum(load[:_SCALED] + extra, 0.0) * whole
+            self._loads = (at_ms, load)
+        return self._loads[1]
+
+    def traffic_changes(self, from_ms: int, to_ms: int) -> bool:
+        """Say whether the traffic of some bundle may differ between two moments."""
+        return any(edit.shape.changes_within(from_ms, to_ms) for edit in self.edits)
+
+    def rebase(self, frame: Snapshot) -> None:
+        """Take over the traffic that a later snapshot tells, whoever serves it here."""
+        _, load = load_of(frame, self.assumptions)
+        source = load.matrix()
+        if frame.bundle_names == self.names:
+            self.base = source
+        else:
+            self.base = self._mapped(frame, source)
+        for edit in self.edits:
+            if edit.topics is not None:
+                edit.part = self._part(edit.topics)
+        self._loads = None
+
+    def _mapped(self, frame: Snapshot, source: FloatArray) -> FloatArray:
+        """Spread the load of other bundles over these: what lies in a range goes with the range."""
+        base = np.zeros_like(self.base)
+        theirs = {name: place for place, name in enumerate(frame.namespaces)}
+        for place, name in enumerate(self.namespaces):
+            rows = np.flatnonzero(self.namespace == place)
+            if name not in theirs or not len(rows):
+                continue
+            given = np.flatnonzero(frame.bundles.namespace == theirs[name])
+            given = given[np.argsort(frame.bundles.low[given], kind="stable")]
+            edges = np.append(frame.bundles.low[given], FULL_HIGH)
+            for row in range(_ROWS):
+                total = np.append(0.0, np.cumsum(source[row, given]))
+                base[row, rows] = np.interp(self.high[rows], edges, total) - np.interp(self.low[rows], edges, total)
+        return base
+
+    # Bundles
+
+    def _by_topic(self, bundle: int, members: Int64Array) -> FloatArray:
+        """Return what each topic of a bundle brings. Shape (10, topics); no more than the bundle does."""
+        given = np.array([getattr(self.topics, name)[members] for name in TRAFFIC_COLUMNS])
+        total = self.base[:, bundle]
+        sums = given.sum(axis=1)
+        scale = np.where(sums > total[TRAFFIC], np.divide(total[TRAFFIC], sums, where=sums > 0, out=np.ones(4)), 1.0)
+        share = np.zeros((_ROWS, len(members)))
+        share[TRAFFIC] = given * scale[:, np.newaxis]
+        everything = total[TRAFFIC].sum()
+        weight = share[TRAFFIC].sum(axis=0) / everything if everything > 0 else np.full(len(members), 1 / len(members))
+        for row in (_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT):
+            share[row] = total[row] * weight
+        share[7] = total[7] / len(members)
+        for row, column in ((8, self.topics.producers), (9, self.topics.consumers)):
+            known = column[members].astype(np.float64)
+            share[row] = known * min(1.0, total[row] / known.sum()) if known.sum() > 0 else total[row] / len(members)
+        return share
+
+    def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
+        """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""
+        parts = np.zeros((_ROWS, len(edges) - 1))
+        left = self.base[:, bundle].copy()
+        members = self.topics.of_bundle(bundle)
+        if len(members):
+            share = self._by_topic(bundle, members)
+            hashes = self.topics.hash[members].astype(np.int64)
+            place = np.clip(np.searchsorted(edges, hashes, side="right") - 1, 0, len(edges) - 2)
+            for row in range(_ROWS):
+                parts[row] += np.bincount(place, share[row], minlength=len(edges) - 1)
+            left = np.maximum(left - share.sum(axis=1), 0.0)
+        width = np.diff(np.array(edges, dtype=np.float64))
+        shared: FloatArray = parts + left[:, np.newaxis] * (width / width.sum())
+        return shared
+
+    def split(self, bundle: int, boundaries: Sequence[int]) -> Rebuilt:
+        """Split a bundle; the children stay where it is."""
+        edges = [int(self.low[bundle]), *boundaries, int(self.high[bundle])]
+        shares = self._shared_out(bundle, edges)
+        children = len(edges) - 1
+        before = np.arange(len(self.low))
+        parent = np.concatenate([before[:bundle], np.full(children, bundle), before[bundle + 1 :]])
+        new = np.zeros(len(parent), dtype=np.bool_)
+        new[bundle : bundle + children] = True
+        low, high, base = self.low[parent], self.high[parent], self.base[:, parent]
+        low[new], high[new] = edges[:-1], edges[1:]
+        base[:, new] = shares
+        return self._rebuild(parent, new, (low, high, base))
+
+    def recut(self, namespace: int, count: int) -> Rebuilt:
+        """Make a namespace anew with equal bundles that nobody serves yet."""
+        rows = np.flatnonzero(self.namespace == namespace)
+        step = 2**32 // count
+        edges = [step * i for i in range(count)] + [FULL_HIGH]
+        shares = np.zeros((_ROWS, count))
+        for row in rows.tolist():
+            low, high = int(self.low[row]), int(self.high[row])
+            inside = [edge for edge in edges if low < edge < high]
+            parts = self._shared_out(row, [low, *inside, high])
+            first = int(np.searchsorted(edges, low, side="right")) - 1
+            for place, part in enumerate(range(first, first + len(inside) + 1)):
+                shares[:, part] += parts[:, place]
+        before = np.arange(len(self.low))
+        at = int(rows[0])
+        others = before[self.namespace != namespace]
+        parent = np.concatenate([others[others < at], np.full(count, at), others[others > at]])
+        new = np.zeros(len(parent), dtype=np.bool_)
+        new[int((others < at).sum()) :][:count] = True
+        low_column, high_column, base = self.low[parent], self.high[parent], self.base[:, parent]
+        low_column[new], high_column[new] = edges[:-1], edges[1:]
+        base[:, new] = shares
+        rebuilt = self._rebuild(parent, new, (low_column, high_column, base))
+        self.owner[new] = -1
+        return rebuilt
+
+    def _rebuild(
+        self, parent: Int64Array, new: BoolArray, columns: tuple[Int64Array, Int64Array, FloatArray]
+    ) -> Rebuilt:
+        """Renumber the bundles and find the topics of the new ones."""
+        self.low, self.high, self.base = columns
+        self.namespace, self.owner = self.namespace[parent], self.owner[parent]
+        kept = {
+            int(old): at for at, (old, made) in enumerate(zip(parent.tolist(), new.tolist(), strict=True)) if not made
+        }
+        touched = np.unique(self.namespace[new])
+        moved = np.full(int(parent.max(initial=-1)) + 1 + len(self.names), -1, dtype=np.int64)
+        moved[list(kept)] = list(kept.values())
+        bundle = np.where(self.topics.bundle >= 0, moved[self.topics.bundle], -1)
+        for namespace in touched.tolist():
+            rows = np.flatnonzero(self.namespace == namespace)
+            rows = rows[np.argsort(self.low[rows], kind="stable")]
+            mine = np.flatnonzero(self.topic_namespace == namespace)
+            place = np.searchsorted(self.low[rows], self.topics.hash[mine].astype(np.int64), side="right") - 1
+            bundle[mine] = rows[np.clip(place, 0, len(rows) - 1)]
+        self.topics = replace(self.topics, bundle=frozen(bundle.astype(np.int32)))
+        names = [self.names[old] for old in parent.tolist()]
+        for at in np.flatnonzero(new).tolist():
+            name = bundle_name(self.namespaces[self.namespace[at]], int(self.low[at]), int(self.high[at]))
+            pinned = self.pins.get(names[at])
+            if pinned is not None:
+                self.pins[name] = pinned
+            names[at] = name
+        self.names = tuple(names)
+        self.position = {name: at for at, name in enumerate(names)}
+        for edit in self.edits:
+            edit.bundles = edit.bundles[parent]
+            if edit.topics is not None:
+                edit.part = self._part(edit.topics)
+        self._loads = None
+        return Rebuilt(parent, new)
+
+    # Policies
+
+    def set_isolation(self, policy: IsolationPolicy) -> None:
+        """Set, replace or (without namespaces) remove an isolation policy."""
+        kept = list(self.policies.isolation)
+        places = [place for place, other in enumerate(kept) if other.name == policy.name]
+        if places:
+            kept[places[0] : places[0] + 1] = [policy] if policy.namespaces else []
+        elif policy.namespaces:
+            kept.append(policy)
+        self.policies = replace(self.policies, isolation=tuple(kept))
+
+    def set_anti_affinity(self, namespace: str, group: str) -> None:
+        """Put a namespace into an anti-affinity group, or take it out."""
+        self.namespace_at(namespace)
+        groups = {name: other for name, other in self.policies.anti_affinity_group.items() if name != namespace}
+        if group.strip():
+            groups[namespace] = group
+        self.policies = replace(self.policies, anti_affinity_group=groups)
+
+    def misplaced(self) -> Int64Array:
+        """Return the bundles of namespaces with an isolation policy that are on a broker which it does not allow."""
+        wrong: list[int] = []
+        here = [name for name, up in zip(self.brokers.name, self.present.tolist(), strict=True) if up]
+        for place, namespace in enumerate(self.namespaces):
+            if isolation_policy(self.policies, namespace) is None:
+                continue
+            allowed = {self.broker(b) for b in isolate(self.policies, namespace, here, lambda _: True).candidates}
+            rows = np.flatnonzero((self.namespace == place) & (self.owner >= 0))
+            wrong += [row for row in rows.tolist() if int(self.owner[row]) not in allowed]
+        return np.array(wrong, dtype=np.int64)
+
+    # What it looks like
+
+    def on_brokers(self, rows: FloatArray) -> FloatArray:
+        """Sum up rows of the load by the broker that serves the bundle. Shape (rows, brokers)."""
+        served = self.owner >= 0
+        served[served] = self.alive[self.owner[served]]
+        owner, count = self.owner[served], len(self.brokers)
+        sums: FloatArray = np.array([np.bincount(owner, row[served], minlength=count) for row in rows])
+        return sums
+
+    def usage(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
+        """Return what machines use, at most what they have, and the CPU that is asked for.
+
+        Returns:
+            CPU (percent of one core), inbound and outbound bandwidth (kbit/s), shape (3, brokers); CPU asked for.
+        """
+        load = self.load(at_ms)
+        asked = self.machine * self.alive + self.on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
+        table = self.brokers
+        used = asked.copy()
+        limits = (
+            table.cpu_limit_percent,
+            table.bandwidth_in_limit_kbit_per_s,
+            table.bandwidth_out_limit_kbit_per_s,
+        )
+        for row, limit in enumerate(limits):
+            capped = (limit > 0) & ~self.beyond[row]
+            used[row] = np.where(capped, np.minimum(asked[row], limit), asked[row])
+        return used, asked[0]
+
+    def state(self, at_ms: int, config: Settings) -> BrokerState:
+        """Return how the brokers are."""
+        used, asked = self.usage(at_ms)
+        table = replace(
+            self.brokers,
+            cpu_usage_percent=frozen(used[0]),
+            bandwidth_in_usage_kbit_per_s=frozen(used[1]),
+            bandwidth_out_usage_kbit_per_s=frozen(used[2]),
+        )
+        there = self.present & self.alive
+        usage = np.where(there, weighted_usage(table, config, self.info.load_manager), 0.0)
+        sums = self.on_brokers(self.load(at_ms)[TRAFFIC])
+        owned = self.owner[self.owner >= 0]
+        return BrokerState(
+            frozen(usage),
+            frozen(asked),
+            frozen(sums[0] + sums[1]),
+            frozen(sums[2] + sums[3]),
+            frozen(np.bincount(owned, minlength=len(self.brokers)).astype(np.int64)),
+            frozen(there.copy()),
+        )
+
+    def topics_at(self, at_ms: int) -> TopicTable:
+        """Return the topics with the traffic of a moment."""
+        if not self.edits or not len(self.topics):
+            return self.topics
+        factor = np.ones(len(self.topics))
+        inside = self.topics.bundle >= 0
+        for edit in self.edits:
+            now = edit.shape.factor(at_ms)
+            hit = edit.topics if edit.topics is not None else inside & edit.bundles[self.topics.bundle]
+            factor[hit] *= now
+        columns: dict[str, Any] = {name: frozen(getattr(self.topics, name) * factor) for name in TRAFFIC_COLUMNS}
+        return replace(self.topics, **columns)
+
+    def snapshot(self, at_ms: int, config: Settings) -> Snapshot:
+        """Return the cluster with its real owners and current traffic, without averages."""
+        load = self.load(at_ms)
+        served = self.owner >= 0
+        columns: dict[str, Any] = {name: load[row] for row, name in enumerate(TRAFFIC_COLUMNS)}
+        for row, name in ((7, "topics"), (8, "producers"), (9, "consumers")):
+            columns[name] = np.round(load[row]).astype(np.int64)
+        bundles = make_bundles(
+            self.low,
+            high=self.high,
+            namespace=self.namespace,
+            owner=self.owner,
+            has_stats=served,
+            has_data=False,
+            **columns,
+        )
+        used, _ = self.usage(at_ms)
+        brokers = replace(
+            self.brokers,
+            cpu_usage_percent=frozen(used[0]),
+            bandwidth_in_usage_kbit_per_s=frozen(used[1]),
+            bandwidth_out_usage_kbit_per_s=frozen(used[2]),
+            registered=frozen(self.present.copy()),
+        )
+        info = replace(self.info, captured_at_ms=at_ms)
+        return Snapshot(info, config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
+
+
+def _typical(column: str, values: Any, count: int) -> Any:
+    """Return what new brokers have in a column: machine sizes and switches of the others, nothing in use."""
+    if column.endswith(("_limit_percent", "_limit_mib", "_limit_kbit_per_s")):
+        median = float(np.median(values)) if len(values) else 0.0
+        return np.full(count, median, dtype=values.dtype)
+    if column in {"memory_usage_mib", "direct_memory_usage_mib"}:
+        return np.full(count, float(np.min(values)) if len(values) else 0.0)
+    if values.dtype == np.bool_:
+        return np.ones(count, dtype=np.bool_)
+    if column.endswith(("_ema", "_ema_bytes_per_s")) or column.startswith(("short_term", "long_term")):
+        return np.full(count, np.nan)
+    return np.zeros(count, dtype=values.dtype)

@@ -1,0 +1,366 @@
+"""What the leader knows of a simulated cluster: load reports that lag, and averages that lag more.
+
+Mirrors, of Pulsar 4.2.4: when a broker works out its rates and when it writes a report (`LoadReportUpdaterTask`,
+`BrokerLoadDataReporter`, `TopBundleLoadDataReporter`), the averages that the modular leader keeps
+(`ModularLoadManagerImpl.updateAll`), the moving averages that a broker of the extensible load manager reports
+(`BrokerLoadData`), and what a leader forgets. It differs in that a broker works out its rates, measures its machine and
+checks whether to report at one moment of each `stats_interval_s`, and that reports of one moment are read together.
+"""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.model.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
+from planner.model.broker_load import averages as known_averages
+from planner.model.settings import Settings
+from planner.model.snapshot import BrokerTable, BundleTable, LoadManager, Snapshot
+from planner.model.top_bundles import with_top_ranks
+from planner.model.usage import max_usage, weighted_usage
+from planner.simulate.cluster import COUNTS, TRAFFIC, Cluster, Rebuilt
+from planner.simulate.load_model import TRAFFIC_COLUMNS
+
+__all__ = ["Knowledge"]
+
+_COUNT_COLUMNS = ("topics", "producers", "consumers")
+_USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
+_TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES))
+_EMA_TICK_MS = 5_000
+_MS_PER_MIN = 60_000
+_NAMED = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
+
+
+class Knowledge:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster, snapshot: Snapshot, config: Settings) -> None:
+        """Begin with what the snapshot says that was reported.
+
+        Args:
+            cluster: How the cluster really is.
+            snapshot: What the leader knows at the start.
+            config: Settings in force.
+        """
+        self.cluster = cluster
+        self.config = config
+        self.extensible = cluster.info.load_manager is LoadManager.EXTENSIBLE
+        self.table = snapshot.brokers
+        bundles = snapshot.bundles
+        reported = bundles.has_stats & (bundles.owner >= 0)
+        self.measured_by: Int64Array = np.where(reported, bundles.owner, -1).astype(np.int64)
+        self.reported_by: Int64Array = self.measured_by.copy()
+        self.reported: FloatArray = np.array(
+            [getattr(bundles, name).astype(np.float64) for name in (*TRAFFIC_COLUMNS, *_COUNT_COLUMNS)]
+        )
+        self.measured: FloatArray = self.reported.copy()
+        self.bundles = bundles
+        self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
+        self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
+        self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+        self.measured_ms: Int64Array = np.full(len(self.table), snapshot.info.captured_at_ms, dtype=np.int64)
+        if self.extensible:
+            known = known_averages(self.table, config)
+            self.load_ema: FloatArray = known.weighted_max_ema.copy()
+            self.throughput_ema: FloatArray = known.msg_throughput_ema_bytes_per_s.copy()
+            self.ema_ms: Int64Array = self.measured_ms.copy()
+            self.fresh: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+            if not (bundles.top_rank >= 0).any():
+                self.bundles = with_top_ranks(replace(snapshot, bundles=bundles), config).bundles
+        self._view: Snapshot | None = None
+        self._last: Snapshot | None = None
+
+    # Brokers that come and go
+
+    def joined(self, at_ms: int) -> None:
+        """Take brokers in that are new in the cluster's table; they report at once that nothing is on them."""
+        count = len(self.cluster.brokers) - len(self.table)
+        columns: dict[str, Any] = {}
+        for column in fields(self.table):
+            known, all_now = getattr(self.table, column.name), getattr(self.cluster.brokers, column.name)
+            new = all_now[len(self.table) :]
+            columns[column.name] = all_now if isinstance(all_now, tuple) else frozen(np.append(known, new))
+        self.table = BrokerTable(**columns)
+        self.updated_ms = np.append(self.updated_ms, np.full(count, at_ms))
+        self.measured_ms = np.append(self.measured_ms, np.full(count, at_ms))
+        self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
+        if self.extensible:
+            self.load_ema = np.append(self.load_ema, np.zeros(count))
+            self.throughput_ema = np.append(self.throughput_ema, np.zeros(count))
+            self.ema_ms = np.append(self.ema_ms, np.full(count, at_ms))
+            self.fresh = np.append(self.fresh, np.ones(count, dtype=np.bool_))
+        for broker in range(len(self.table) - count, len(self.table)):
+            self.started(broker, at_ms)
+        self._view = None
+
+    def started(self, broker: int, at_ms: int) -> None:
+        """Take in the first report of a broker that has just started."""
+        self._forget(broker)
+        if self.extensible:
+            self.fresh[broker] = True
+        which = np.zeros(len(self.table), dtype=np.bool_)
+        which[broker] = True
+        self.measure(which, at_ms)
+        self._write(which, at_ms)
+
+    def left(self, broker: int) -> None:
+        """Forget a broker that is no longer registered."""
+        self._forget(broker)
+        has = self.table.has_load_data.copy()
+        has[broker] = False
+        registered = self.table.registered.copy()
+        registered[broker] = False
+        self.table = replace(self.table, has_load_data=frozen(has), registered=frozen(registered))
+        self._view = None
+
+    def _forget(self, broker: int) -> None:
+        self.measured_by[self.measured_by == broker] = -1
+        gone = self.reported_by == broker
+        self.reported_by[gone] = -1
+        if self.extensible:
+            self._unrank(gone)
+        elif gone.any():
+            self._refresh(1, np.zeros(0, dtype=np.int64))
+
+    def touch(self) -> None:
+        """Note that something changed that every view shows, such as a policy."""
+        self._view = None
+
+    # Bundles that move and split
+
+    def ownership_changed(self, brokers: Int64Array, bundles: Int64Array) -> None:
+        """Note that bundles came to or left brokers, which will show in what these measure next."""
+        there = brokers[brokers >= 0]
+        self.dirty[there] = True
+        if self.extensible:
+            self._unrank(np.isin(np.arange(len(self.measured_by)), bundles))
+            self.fresh[there] = True
+            self.throughput_ema[there] = 0.0
+            self.load_ema[there] = 1.0
+            has = self.table.has_load_data.copy()
+            has[there] = False
+            self.table = replace(self.table, has_load_data=frozen(has))
+        self._view = None
+
+    def _unrank(self, bundles: BoolArray) -> None:
+        rank = self.bundles.top_rank
+        if (rank[bundles] >= 0).any():
+            self.bundles = replace(self.bundles, top_rank=frozen(np.where(bundles, -1, rank).astype(np.int32)))
+
+    def rebuilt(self, change: Rebuilt) -> None:
+        """Follow a renumbering; of new bundles nothing is known."""
+        parent, new = change.parent, change.new
+        self.measured_by = np.where(new, -1, self.measured_by[parent])
+        self.reported_by = np.where(new, -1, self.reported_by[parent])
+        self.reported = np.where(new, 0.0, self.reported[:, parent])
+        self.measured = np.where(new, 0.0, self.measured[:, parent])
+        columns: dict[str, Any] = {}
+        for name in self.bundles.__dataclass_fields__:
+            values = getattr(self.bundles, name)[parent]
+            if name == "top_rank":
+                values = np.where(new, -1, values).astype(np.int32)
+            elif name == "has_data":
+                values = values & ~new
+            columns[name] = frozen(values)
+        columns["low"], columns["high"] = frozen(self.cluster.low.copy()), frozen(self.cluster.high.copy())
+        self.bundles = replace(self.bundles, **columns)
+        self._view = None
+
+    # Reports
+
+    def measure(self, which: BoolArray, at_ms: int) -> None:
+        """Let brokers work out the rates of their bundles and measure their machines."""
+        owner = self.cluster.owner
+        mine = np.zeros(len(owner), dtype=np.bool_)
+        mine[owner >= 0] = which[owner[owner >= 0]]
+        theirs = np.zeros(len(owner), dtype=np.bool_)
+        known = self.measured_by >= 0
+        theirs[known] = which[self.measured_by[known]]
+        self.measured_by[theirs & ~mine] = -1
+        rows = np.flatnonzero(mine)
+        self.measured_by[rows] = owner[rows]
+        load = self.cluster.load(at_ms)
+        self.measured[:4, rows] = load[TRAFFIC][:, rows]
+        self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
+        self.measured_ms[which] = at_ms
+        self.dirty[which] = False
+
+    def check(self, which: BoolArray, at_ms: int) -> int:
+        """Let brokers write a report where enough has changed since their last one; return how many did.
+
+        Args:
+            which: Brokers that have just measured. Shape (brokers,).
+            at_ms: The moment.
+        """
+        longest = self.config.integer("loadBalancerReportUpdateMaxIntervalMinutes") * _MS_PER_MIN
+        late = at_ms - self.updated_ms > longest
+        writes = which & (late | self._changed(at_ms))
+        if self.extensible:
+            writes |= which & self.fresh
+        if not writes.any():
+            return 0
+        self._write(writes, at_ms)
+        return int(writes.sum())
+
+    def _totals(self) -> FloatArray:
+        """Return what each broker's measured bundles sum up to. Shape (4 rates + 3 counts + bundles, brokers)."""
+        rows = np.flatnonzero(self.measured_by >= 0)
+        by, count = self.measured_by[rows], len(self.table)
+        sums = [np.bincount(by, self.measured[row, rows], minlength=count) for row in range(len(self.measured))]
+        return np.array([*sums, np.bincount(by, minlength=count)])
+
+    def _measured_table(self, at_ms: int, totals: FloatArray) -> BrokerTable:
+        used, _ = self.cluster.usage(at_ms)
+        columns: dict[str, Any] = {name: frozen(used[row]) for row, name in enumerate(_USAGE_COLUMNS)}
+        columns |= {name: frozen(totals[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
+        columns |= {
+            name: frozen(totals[row].astype(np.int64))
+            for row, name in ((4, "topics"), (5, "producers"), (6, "consumers"), (7, "reported_bundles"))
+        }
+        for name in ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s"):
+            columns[name] = getattr(self.cluster.brokers, name)
+        return replace(self.table, **columns)
+
+    def _changed(self, at_ms: int) -> BoolArray:
+        """Say which brokers' measurements differ enough from their last report."""
+        now = self._measured_table(at_ms, self._totals())
+        before, threshold = self.table, self.config.integer("loadBalancerReportUpdateThresholdPercentage")
+        manager = self.cluster.info.load_manager
+        usage = max_usage if self.extensible else weighted_usage
+        arguments: tuple[Any, ...] = (manager,) if self.extensible else (self.config, manager)
+        change = 100 * np.abs(usage(now, *arguments) - usage(before, *arguments))
+        for pair in (("msg_rate_in_per_s", "msg_rate_out_per_s"), TRAFFIC_COLUMNS[2:]):
+            was, is_now = (getattr(before, pair[0]) + getattr(before, pair[1]) for before in (self.table, now))
+            change = np.maximum(change, _percent(was, is_now))
+        bundles = _percent(before.reported_bundles.astype(np.float64), now.reported_bundles.astype(np.float64))
+        changed: BoolArray = np.maximum(change, bundles) > threshold
+        return changed
+
+    def _write(self, writes: BoolArray, at_ms: int) -> None:
+        """Publish what some brokers have measured, and let the leader read it."""
+        totals = self._totals()
+        now = self._measured_table(at_ms, totals)
+        columns: dict[str, Any] = {}
+        for name in (*_USAGE_COLUMNS, *TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles", "cpu_limit_percent"):
+            columns[name] = frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
+        for name in ("bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s"):
+            columns[name] = frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
+        self.updated_ms[writes] = at_ms
+        columns["updated_at_ms"] = frozen(self.updated_ms.copy())
+        columns["has_load_data"] = frozen(self.table.has_load_data | writes)
+        columns["registered"] = frozen(self.table.registered | writes)
+        if self.extensible:
+            self._advance_ema(now, writes, at_ms)
+            columns["weighted_max_ema"] = frozen(np.where(writes, self.load_ema, self.table.weighted_max_ema))
+            columns["msg_throughput_ema_bytes_per_s"] = frozen(
+                np.where(writes, self.throughput_ema, self.table.msg_throughput_ema_bytes_per_s)
+            )
+        self.table = replace(self.table, **columns)
+        theirs = np.zeros(len(self.reported_by), dtype=np.bool_)
+        known = self.reported_by >= 0
+        theirs[known] = writes[self.reported_by[known]]
+        mine = np.zeros(len(self.measured_by), dtype=np.bool_)
+        known = self.measured_by >= 0
+        mine[known] = writes[self.measured_by[known]]
+        self.reported_by[theirs & ~mine] = -1
+        rows = np.flatnonzero(mine)
+        self.reported_by[rows] = self.measured_by[rows]
+        self.reported[:, rows] = self.measured[:, rows]
+        if self.extensible:
+            self._rank()
+        else:
+            self._refresh(int(writes.sum()), rows)
+        self._view = None
+
+    def _advance_ema(self, now: BrokerTable, which: BoolArray, at_ms: int) -> None:
+        """Let the moving averages of some brokers take a sample every 5 s since they last did."""
+        history = self.config.number("loadBalancerHistoryResourcePercentage")
+        ticks = np.maximum((at_ms - self.ema_ms) // _EMA_TICK_MS, 1)
+        usage = weighted_usage(now, self.config, LoadManager.EXTENSIBLE)
+        throughput = now.msg_throughput_in_bytes_per_s + now.msg_throughput_out_bytes_per_s
+        kept = history**ticks
+        load = np.where(self.fresh, usage, usage + (self.load_ema - usage) * kept)
+        total = np.where(self.fresh, throughput, throughput + (self.throughput_ema - throughput) * kept)
+        self.load_ema = np.where(which, load, self.load_ema)
+        self.throughput_ema = np.where(which, total, self.throughput_ema)
+        self.ema_ms = np.where(which, at_ms, self.ema_ms)
+        self.fresh = self.fresh & ~which
+
+    # What the leader makes of the reports
+
+    def _refresh(self, samples: int, _rows: Int64Array) -> None:
+        """Take every reported bundle's values as so many samples, one for each report that was read."""
+        bundles = self.bundles
+        listed = self.reported_by >= 0
+        columns: dict[str, Any] = {
+            "has_data": frozen(listed.copy()),
+            "data_topics": frozen(np.where(listed, self.reported[4], 0).astype(np.int64)),
+            "averages_estimated": frozen(bundles.averages_estimated & listed & bundles.has_data),
+        }
+        known = bundles.has_data
+        for prefix, window in _TERMS:
+            before = np.where(known, getattr(bundles, f"{prefix}samples"), 0)
+            growing = np.minimum(samples, window - before)
+            after = before + growing
+            kept = ((window - 1) / window) ** (samples - growing)
+            for row, name in enumerate(TRAFFIC_COLUMNS):
+                old = np.where(known, getattr(bundles, prefix + name), 0.0)
+                value = self.reported[row]
+                mean = np.divide(before * old + growing * value, after, out=np.zeros(len(old)), where=after > 0)
+                columns[prefix + name] = frozen(np.where(listed, value + (mean - value) * kept, 0.0))
+            columns[f"{prefix}samples"] = frozen(np.where(listed, after, 0))
+        self.bundles = replace(bundles, **columns)
+
+    def _rank(self) -> None:
+        """Let the brokers report their top bundles."""
+        self.bundles = with_top_ranks(self._make(0), self.config).bundles
+
+    # What it looks like
+
+    def view(self, at_ms: int) -> Snapshot:
+        """Return the cluster as the leader knows it at a moment."""
+        if self._view is None or self._view.info.captured_at_ms != at_ms:
+            self._view = self._make(at_ms)
+            if self._last is not None:
+                _carry_over(self._last, self._view)
+            self._last = self._view
+        return self._view
+
+    def _make(self, at_ms: int) -> Snapshot:
+        cluster = self.cluster
+        owner = cluster.owner if self.extensible else self.reported_by
+        columns: dict[str, Any] = {name: frozen(self.reported[row].copy()) for row, name in enumerate(TRAFFIC_COLUMNS)}
+        for row, name in enumerate(_COUNT_COLUMNS):
+            columns[name] = frozen(self.reported[4 + row].astype(np.int64))
+        stats = (self.reported_by >= 0) & (self.reported_by == owner)
+        table: BundleTable = replace(
+            self.bundles, owner=frozen(owner.astype(np.int32)), has_stats=frozen(stats), **columns
+        )
+        return Snapshot(
+            replace(cluster.info, captured_at_ms=at_ms),
+            self.config,
+            self.table,
+            cluster.namespaces,
+            table,
+            cluster.topics,
+            cluster.policies,
+        )
+
+
+def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
+    """Return by how many percent numbers changed; infinitely from nothing, not at all from nothing to nothing."""
+    change = np.abs(was - now) * 100
+    changed: FloatArray = np.divide(change, was, out=np.where(change > 0, np.inf, 0.0), where=was != 0)
+    return changed
+
+
+def _carry_over(before: Snapshot, after: Snapshot) -> None:
+    """Keep what was worked out of a view and follows from what has not changed."""
+    if before.bundles.low is not after.bundles.low:
+        return
+    for name in _NAMED:
+        if name in before.__dict__:
+            after.__dict__[name] = before.__dict__[name]
+    if before.bundles.has_data is after.bundles.has_data and "shedding_rank" in before.__dict__:
+        after.__dict__["shedding_rank"] = before.__dict__["shedding_rank"]
