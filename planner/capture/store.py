@@ -87,15 +87,15 @@ class ZooKeeperStore:
             connection_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
             command_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
         )
-        try:
-            self._client.start(timeout=self._limits.connect_s * self._limits.attempts)
-        except (KazooTimeoutError, KazooException, OSError) as error:
+        # Not start(), which on a silent server waits for the whole session before it gives up.
+        self._client.start_async().wait(self._limits.connect_s * self._limits.attempts)
+        if not self._client.connected:
             self.close()
             raise CaptureError(
-                f"ZooKeeper does not answer ({type(error).__name__}).",
+                "ZooKeeper does not answer.",
                 where=options.metadata_store,
                 remedy="Check address and network, or capture without --metadata-store.",
-            ) from error
+            )
 
     def close(self) -> None:
         """End the session, within seconds whatever the other side does."""
