@@ -268,7 +268,8 @@ class _Run:
             byte_count = np.where(applies, np.minimum(byte_count, of_bytes[0]), byte_count)
         entries, room = wanted, np.full(rows.size, self._max_bytes, dtype=np.int64)
         if self._brokers.limits:
-            shared = self._share_broker(rows, np.minimum(wanted, msgs), np.minimum(room, byte_count))
+            most = np.where(byte_count > 0, np.minimum(wanted, msgs), 0)
+            shared = self._share_broker(rows, most, np.minimum(room, byte_count))
             entries, room = self._reduce(0, rows, entries, room, *shared)
             msgs, byte_count = np.minimum(msgs, shared[0]), np.minimum(byte_count, shared[1])
         for (limit, at, applies), answer in zip(limits, answers, strict=True):

@@ -41,7 +41,8 @@ class Drain:
     """When a backlog is gone.
 
     Attributes:
-        seconds: When; measured if within the simulated time, else as the second half of it went on; None when never.
+        seconds: When nothing of it was left for the first time; else when it will be, if it goes on as in the second
+            half of the simulated time; None when it grows.
         measured: It happened within the simulated time.
         change_msgs_per_s: How the backlog changed over the second half; below 0 when it shrinks.
         left_msgs: What is left of it at the end.
@@ -123,8 +124,13 @@ class DispatchTrace:
         return chosen
 
     def total(self, column: str, streams: BoolArray | None = None) -> FloatArray:
-        """Return a matrix summed over some streams (all by default). Shape (periods,); NaN where none has a number."""
-        values: FloatArray = np.array(getattr(self, column)[self.streams() if streams is None else streams], np.float64)
+        """Return a matrix summed over some streams (all by default). Shape (periods,).
+
+        What the limiters allowed is NaN where none of them has a number.
+        """
+        values = getattr(self, column)[self.streams() if streams is None else streams]
+        if values.dtype != np.float64:
+            return np.asarray(values.sum(axis=0), dtype=np.float64)
         known = np.isfinite(values)
         sums = np.where(known, values, 0.0).sum(axis=0, dtype=np.float64)
         return np.asarray(np.where(known.any(axis=0), sums, np.nan), dtype=np.float64)
@@ -145,7 +151,7 @@ class DispatchTrace:
         before = float(waiting[half - 1]) if half else float(self.backlog_at_start_msgs[chosen].sum())
         change = (left - before) / seconds
         when = self.drained_s[chosen]
-        if np.isfinite(when).all():
+        if np.isfinite(when).all() and (left == 0 or change <= 0):
             return Drain(float(when.max(initial=0.0)), measured=True, change_msgs_per_s=change, left_msgs=left)
         eta = self.periods * self.period_s + left / -change if change < 0 else None
         return Drain(eta, measured=False, change_msgs_per_s=change, left_msgs=left)
