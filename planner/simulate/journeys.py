@@ -1,12 +1,13 @@
 """Where bundles went during a simulation, and which came back: the events read as journeys from broker to broker."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from planner.simulate.trace import Event, EventKind
+from planner.model.snapshot import Snapshot
+from planner.simulate.trace import Event, EventKind, Trace
 
-__all__ = ["THRASHING_WINDOW_MIN", "Journey", "Return", "journeys", "returns", "thrashing_percent"]
+__all__ = ["THRASHING_WINDOW_MIN", "Journey", "Return", "disconnections", "journeys", "returns", "thrashing_percent"]
 
 THRASHING_WINDOW_MIN = 60.0
 """Minutes within which traffic that leaves a broker again counts as moved in vain."""
@@ -96,46 +97,89 @@ def _departure(event: Event, source: str) -> Journey:
 
 
 class _Walk:
-    """The journeys so far, while the events are read."""
+    """Where every bundle is, while the events are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, served_by: Mapping[str, str]) -> None:
+        self.broker = dict(served_by)
+        """Broker that serves, or served last, each bundle."""
+        self.closed: set[str] = set()
+        """Bundles whose clients wait for a broker, and were counted."""
         self.made: list[Journey] = []
-        self.at: dict[str, int] = {}
-        """Place of each bundle's last journey in `made`."""
+        self.open: dict[str, int] = {}
+        """Place in `made` of the journeys that have not ended."""
+        self.disconnections: list[Event] = []
+
+    def read(self, event: Event) -> None:
+        """Follow one event."""
+        if event.kind in {"shed", "moved"}:
+            self.disconnections.append(event)
+            self.leave(event, event.source)
+            if not event.destination:
+                self.closed.add(event.bundle)
+        elif event.kind == "unserved":
+            self.close(event)
+        elif event.kind == "placed":
+            self.place(event)
+        elif event.kind == "split" and event.bundle in self.broker:
+            parent = self.broker.pop(event.bundle)
+            self.broker.update(dict.fromkeys(event.children, parent))
 
     def leave(self, event: Event, source: str) -> None:
-        self.at[event.bundle] = len(self.made)
+        if not event.destination:
+            self.open[event.bundle] = len(self.made)
         self.made.append(_departure(event, source))
+        self.broker[event.bundle] = event.destination or source
+
+    def close(self, event: Event) -> None:
+        """Count the clients of a bundle whose broker is gone, once."""
+        if event.bundle in self.broker and event.bundle not in self.closed:
+            self.disconnections.append(event)
+            self.closed.add(event.bundle)
 
     def place(self, event: Event) -> None:
-        """Let a bundle arrive: its last journey ends, unless it ended where it is placed."""
-        last = self.made[self.at[event.bundle]] if event.bundle in self.at else None
-        if last is not None and not last.destination:
-            arrived = replace(last, destination=event.destination, arrived_at_ms=event.at_ms)
-            self.made[self.at[event.bundle]] = arrived
-        elif last is None:
-            self.leave(event, event.source)
-        elif last.destination != event.destination:
-            self.leave(event, event.source or last.destination)
+        """Let a bundle arrive: its journey ends, or it begins one because its broker is gone."""
+        begun = self.open.pop(event.bundle, None)
+        if begun is not None:
+            self.made[begun] = replace(self.made[begun], destination=event.destination, arrived_at_ms=event.at_ms)
+            self.broker[event.bundle] = event.destination
+        else:
+            self.close(event)
+            self.leave(event, event.source or self.broker.get(event.bundle, ""))
+        self.closed.discard(event.bundle)
 
 
-def journeys(events: Iterable[Event]) -> tuple[Journey, ...]:
+def _served_by(snapshot: Snapshot) -> dict[str, str]:
+    names, owners = snapshot.brokers.name, snapshot.bundles.owner.tolist()
+    return {bundle: names[at] for bundle, at in zip(snapshot.bundle_names, owners, strict=True) if at >= 0}
+
+
+def journeys(trace: Trace) -> tuple[Journey, ...]:
     """Return the ways of all bundles in the order in which they left.
 
-    A bundle that is shed without a destination arrives with the `placed` event that follows.
-
-    Args:
-        events: In order, as `Trace.events`.
+    A bundle that was unloaded without a destination arrives with the `placed` event that follows. The children of a
+    split are where their parent was.
     """
-    walk = _Walk()
-    for event in events:
-        if not event.bundle:
-            continue
-        if event.kind in {"shed", "moved"}:
-            walk.leave(event, event.source)
-        elif event.kind == "placed":
-            walk.place(event)
+    walk = _Walk(_served_by(trace.start))
+    for event in trace.events:
+        walk.read(event)
     return tuple(walk.made)
+
+
+def disconnections(trace: Trace) -> tuple[tuple[Event, ...], ...]:
+    """Return, cycle by cycle, the events whose topics, producers and consumers are disconnected.
+
+    Clients are disconnected when their bundle is shed or moved, and when its broker leaves or a split gives it away,
+    which shows when it is placed anew. That a bundle is placed after it was unloaded disconnects nobody once more, and
+    neither does a split whose children stay.
+    """
+    walk = _Walk(_served_by(trace.start))
+    by_cycle: list[tuple[Event, ...]] = []
+    for cycle in trace.cycles:
+        for event in cycle.events:
+            walk.read(event)
+        by_cycle.append(tuple(walk.disconnections))
+        walk.disconnections.clear()
+    return tuple(by_cycle)
 
 
 def returns(ways: Iterable[Journey]) -> tuple[Return, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.simulate.journeys import THRASHING_WINDOW_MIN, journeys, returns, thrashing_percent
+from planner.simulate.journeys import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
 from planner.simulate.trace import Event, EventKind, Trace
 
 __all__ = [
@@ -41,8 +41,6 @@ Better: TypeAlias = Literal["lower", "higher", ""]
 """Which values of a measure are the good ones; empty for those that are neither."""
 
 _MS_PER_MIN = 60_000
-_REPAIRS = frozenset({"placed", "unserved", "split_refused", "broker_added"})
-"""Events that disconnect nobody: whoever they are about has been disconnected before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,21 +220,17 @@ class BlastRadius:
 
 
 def blast_radius(events: Sequence[Event]) -> BlastRadius:
-    """Count who is disconnected by some events.
+    """Add up who is disconnected.
 
-    Bundles are closed when they are shed, moved by an operator, split, or when their broker leaves. That somebody then
-    serves them again disconnects nobody once more. A split whose children stay where they are disconnects nobody; its
-    event says so by its numbers.
+    Args:
+        events: Those that disconnect somebody, as `planner.simulate.journeys.disconnections` finds them.
     """
-    hit = [
-        e for e in events if e.kind not in _REPAIRS and (e.kind != "split" or e.topics or e.producers or e.consumers)
-    ]
     return BlastRadius(
-        bundles=sum(1 for e in hit if e.bundle),
-        topics=sum(e.topics for e in hit),
-        producers=sum(e.producers for e in hit),
-        consumers=sum(e.consumers for e in hit),
-        throughput_bytes_per_s=math.fsum(e.throughput_bytes_per_s for e in hit),
+        bundles=len(events),
+        topics=sum(e.topics for e in events),
+        producers=sum(e.producers for e in events),
+        consumers=sum(e.consumers for e in events),
+        throughput_bytes_per_s=math.fsum(e.throughput_bytes_per_s for e in events),
     )
 
 
@@ -280,11 +274,12 @@ def cycle_counts(trace: Trace) -> CycleCounts:
     }
     people = np.zeros((3, len(trace.cycles)), dtype=np.int64)
     throughput = np.zeros(len(trace.cycles))
+    hit = disconnections(trace)
     for at, cycle in enumerate(trace.cycles):
         for event in cycle.events:
             if event.kind in kinds:
                 kinds[event.kind][at] += 1
-        blast = blast_radius(cycle.events)
+        blast = blast_radius(hit[at])
         people[:, at] = (blast.topics, blast.producers, blast.consumers)
         throughput[at] = math.fsum(e.throughput_bytes_per_s for e in cycle.events if e.kind == "shed")
     return CycleCounts(
@@ -439,7 +434,7 @@ def summary(trace: Trace) -> Summary:
     with np.errstate(invalid="ignore"):
         over = (series.usage > limit).sum(axis=1)
     steps = np.diff(series.minutes, append=series.minutes[-1:])
-    ways = journeys(trace.events)
+    ways = journeys(trace)
     settled = settled_after(trace)
     back = {entry.bundle for entry in returns(ways) if entry.by_shedding}
     return Summary(
