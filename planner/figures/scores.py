@@ -49,7 +49,7 @@ def broker_scores(
             annotation_position="top right" if at % 2 else "bottom right",
         )
     figure = finish(figure, height=330, y_title=f"score ({'%' if unit == 'fraction' else unit})")
-    figure.update_xaxes(showticklabels=len(order) <= 24, tickangle=-35, type="category")  # noqa: PLR2004 - room
+    figure.update_xaxes(showticklabels=len(order) <= 24, autotickangles=[0, -35], type="category")  # noqa: PLR2004 - room
     figure.update_yaxes(rangemode="tozero")
     return figure
 

@@ -1,5 +1,6 @@
 """What becomes of the bundles that a cycle chose: where each goes or which rule keeps it, and why."""
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ __all__ = [
     "moves_frame",
     "show_moves",
     "show_why_this_broker",
-    "step_frame",
+    "step_lines",
     "verdict",
 ]
 
 _LISTED = 5
+_IN_WORDS = 3
+_SAID = 3
 _EXPLAINED = 2_000
 _HOW = {
     "named": "The bundle's own name says which broker it belongs to.",
@@ -60,6 +63,10 @@ def destination(unload: Unload) -> str:
     if len(unload.acceptable) > 1:
         return f"one of {len(unload.acceptable)} brokers: {_some(unload.acceptable)}"
     return unload.move.destination or "nobody: it stays unloaded"
+
+
+def _in_words(unload: Unload) -> str:
+    return f"from {unload.move.source} to {destination(unload)}" if unload.carried_out else unload.reason.text
 
 
 def moves_frame(decision: CycleDecision) -> pd.DataFrame:
@@ -131,8 +138,8 @@ def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFram
         {
             "broker": names,
             "MB/s before": throughput / 1e6,
-            "leaves (MB/s)": leaving / 1e6,
-            "arrives (MB/s)": arriving / 1e6,
+            "- MB/s": leaving / 1e6,
+            "+ MB/s": arriving / 1e6,
             "MB/s after": (throughput - leaving + arriving) / 1e6,
             "bundles before": owned,
             "bundles after": owned + gained,
@@ -140,41 +147,47 @@ def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFram
     ).sort_values("MB/s before", ascending=False, kind="stable")
 
 
-def step_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
-    """Return one row for each filter: how many brokers it left, which it dropped or took back, and why."""
+def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
+    """Return one sentence for each filter: how many brokers it left, and which it dropped or took back, and why."""
     names, bundles = snapshot.brokers.name, snapshot.bundle_names
-    rows = []
+    lines = []
     for step in selection.steps:
-        reasons = [r for group in step.reasons for r in group.rows(names, bundles)]
-        rows.append(
-            {
-                "filter": _FILTERS.get(step.name, step.name),
-                "brokers left": len(step.kept),
-                "which": _some(tuple(names[i] for i in step.kept.tolist())),
-                "why": step.failure or "; ".join(f"{r.broker}: {r.text}" for r in reasons) or "nobody is dropped",
-            }
-        )
-    return pd.DataFrame(rows, columns=["filter", "brokers left", "which", "why"])
+        total = sum(len(group) for group in step.reasons)
+        first = islice((r for group in step.reasons for r in group.rows(names, bundles)), _SAID)
+        said = "; ".join(f"{r.broker}: {r.text}" for r in first)
+        more = f"; and {total - _SAID:,} more" if total > _SAID else ""
+        what = f"it fails: {step.failure}" if step.failure else f"{said}{more}"
+        left = f"{count(len(step.kept), 'broker')} left"
+        lines.append(f"**{_FILTERS.get(step.name, step.name)}**: {left}{f' ({what})' if what else ''}.")
+    return lines
 
 
 def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
-    """Return one row for each reason that the placement strategy gives about a candidate."""
-    rows = []
+    """Return one row for each reason that the placement strategy or a filter gives about a broker."""
+    names, bundles = snapshot.brokers.name, snapshot.bundle_names
+    rows: list[dict[str, Any]] = []
     for call, answer in enumerate(selection.calls, start=1):
-        for group in answer.reasons:
-            for reason in group.rows(snapshot.brokers.name, snapshot.bundle_names):
-                may = reason.broker in answer.acceptable
-                row: dict[str, Any] = {"broker": reason.broker or "all candidates"}
-                row["verdict"] = "taken" if reason.broker == answer.selected else "may be drawn" if may else "not taken"
-                row["why"] = reason.text
-                rows.append(row if len(selection.calls) == 1 else {"asked": f"time {call}", **row})
+        asked = {"asked": f"time {call}"} if len(selection.calls) > 1 else {}
+        for reason in (r for group in answer.reasons for r in group.rows(names, bundles)):
+            may = "may be drawn" if reason.broker in answer.acceptable else "not taken"
+            taken = reason.broker == answer.selected
+            rows.append({**asked, "broker": reason.broker, "verdict": "taken" if taken else may, "why": reason.text})
+    for step in selection.steps:
+        asked = {"asked": "filters"} if len(selection.calls) > 1 else {}
+        for reason in (r for group in step.reasons for r in group.rows(names, bundles)):
+            verb = "back after" if step.name == "restored" else "dropped by"
+            name = _FILTERS.get(step.name, step.name)
+            rows.append({**asked, "broker": reason.broker, "verdict": f"{verb}: {name}", "why": reason.text})
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["broker", "verdict", "why"])
 
 
 def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
-    """Draw the table of moves, and how each destination was found; nothing when the strategy chose nothing."""
+    """Draw the table of moves, and how each destination was found."""
     if not decision.unloads:
+        st.markdown(f"{decision.shedder.name} chooses no bundle; broker by broker it says why.")
         return
+    if len(decision.unloads) <= _IN_WORDS:
+        st.markdown("\n".join(f"- `{u.move.bundle}`: {_in_words(u)}" for u in decision.unloads))
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     columns = {
         "msg/s": number(format="%.1f"),
@@ -216,14 +229,11 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
         return
     st.caption(_HOW[selection.how])
     if selection.steps:
-        st.markdown(f"1. **Filters**, in Pulsar's order, of {count(len(snapshot.brokers), 'broker')}:")
-        table(step_frame(snapshot, selection), f"{key}-filters", column_config=_wide())
+        st.markdown(f"The filters, in Pulsar's order, of {count(len(snapshot.brokers), 'broker')}:")
+        st.markdown("\n".join(f"{at}. {line}" for at, line in enumerate(step_lines(snapshot, selection), start=1)))
     if selection.strategy:
-        st.markdown(f"2. **{selection.strategy}** about the candidates that are left:")
+        st.markdown(f"Then **{selection.strategy}** about the candidates that are left; every broker with its reason:")
         if len(selection.calls) > 1:
             st.caption("It is asked a second time, about all brokers of the isolation policies: one was overloaded.")
-        table(candidate_frame(snapshot, selection), f"{key}-candidates", column_config=_wide())
-
-
-def _wide() -> dict[str, Any]:
-    return {"why": st.column_config.TextColumn(width="large")}
+        why = {"why": st.column_config.TextColumn(width="large")}
+        table(candidate_frame(snapshot, selection), f"{key}-candidates", column_config=why)

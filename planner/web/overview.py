@@ -25,6 +25,7 @@ from planner.web.widgets import chart, reason_rows, show_error, show_notes, tabl
 __all__ = ["draw", "hottest_bundles", "score_frame", "splits_frame"]
 
 _HOTTEST = 20
+_ROOM = 8
 
 
 def _totals(snapshot: Snapshot) -> tuple[float, float]:
@@ -96,7 +97,6 @@ def _key_figures(snapshot: Snapshot) -> None:
 def _next_cycle(view: state.Current, step: CycleStep) -> None:
     snapshot, decision = view.snapshot, step.decision
     st.subheader("The next cycle")
-    st.markdown(verdict(decision, "at the next cycle"))
     st.caption(
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
         f" {decision.shedder.summary}"
@@ -107,7 +107,7 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
-            table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320)
+            table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320 if len(rows) > _ROOM else None)
     show_memory(step.after, "next")
     show_notes(
         SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
@@ -156,13 +156,15 @@ def _columns() -> dict[str, Any]:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.snapshot
-    _key_figures(snapshot)
     try:
         step = state.step(view)
     except PlannerError as error:
+        _key_figures(snapshot)
         show_error(error)
         return
     decision = step.decision
+    st.markdown(verdict(decision, "at the next cycle"))
+    _key_figures(snapshot)
     frame = score_frame(snapshot, decision)
     scores = decision.shedding.scores
     unit = decision.shedding.score_unit

@@ -31,6 +31,7 @@ __all__ = ["draw"]
 _AVG = avg.PLACEMENT.name
 _MOST_CYCLES = 30
 _SHOWN_REASONS = 5_000
+_ROOM = 9
 _CYCLE_SETTINGS = (
     "loadBalancerSheddingIntervalMinutes",
     "loadBalancerSheddingGracePeriodMinutes",
@@ -168,7 +169,7 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
     show_moves(snapshot, decision, "shedding")
     if decision.moves:
         st.markdown("**Each broker before and after**")
-        number = st.column_config.NumberColumn(format="%.3f")
+        number = st.column_config.NumberColumn(format="%.2f")
         frame = before_and_after(snapshot, decision)
         table(frame, "before-and-after", column_config={c: number for c in frame.columns if "MB/s" in c})
 
@@ -186,7 +187,12 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
         st.markdown(
             f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
         )
-        table(pd.DataFrame(rows[:_SHOWN_REASONS]), "bundle-reasons", height=360, column_config=wide)
+        table(
+            pd.DataFrame(rows[:_SHOWN_REASONS]),
+            "bundle-reasons",
+            height=360 if len(rows) > _ROOM else None,
+            column_config=wide,
+        )
     show_memory(step.after, "shedding")
     show_notes(
         SHEDDING_DIFFERENCES.get(step.decision.shedder.name, ()),

@@ -82,13 +82,16 @@ def frame_with(test: AppTest, column: str) -> pd.DataFrame:
 def test_a_determined_destination_is_named_with_every_step(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder-80.json"))
     assert frame_with(test, "to")["to"].tolist() == ["broker-3:8080"]
-    steps = frame_with(test, "brokers left")
-    assert steps["brokers left"].tolist() == [3, 3, 2, 2]
-    assert "broker-1:8080: it has 3 bundles of the namespace, another broker has 2" in steps["why"].tolist()[2]
+    assert "1. **Isolation policies, and topics that the broker serves**: 3 brokers left." in shown(test)
+    assert (
+        "3. **Even distribution of the namespace's bundles**: 2 brokers left"
+        " (broker-1:8080: it has 3 bundles of the namespace, another broker has 2)." in shown(test)
+    )
     candidates = frame_with(test, "verdict")
     assert dict(zip(candidates["broker"], candidates["verdict"], strict=True)) == {
         "broker-3:8080": "taken",
         "broker-2:8080": "not taken",
+        "broker-1:8080": "dropped by: Even distribution of the namespace's bundles",
     }
 
 
