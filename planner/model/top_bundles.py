@@ -3,7 +3,7 @@
 Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -106,7 +106,9 @@ def _eligible(snapshot: Snapshot, config: Settings) -> BoolArray:
     return allowed
 
 
-def top_bundles(snapshot: Snapshot, config: Settings) -> tuple[tuple[int, ...], ...]:
+def top_bundles(
+    snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None
+) -> tuple[tuple[int, ...], ...]:
     """Return what each broker reports: positions of its top bundles, lightest first.
 
     Left out are bundles without traffic, of system, heartbeat and SLA namespaces, of
@@ -115,6 +117,11 @@ def top_bundles(snapshot: Snapshot, config: Settings) -> tuple[tuple[int, ...], 
     `loadBalancerMaxNumberOfBundlesInBundleLoadReport` heaviest are taken.
 
     The statistics of a broker stand in a `ConcurrentHashMap`; its order decides between equally loaded bundles.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        brokers: Positions of the brokers to ask; all of them when None.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
     keys = load_keys(snapshot.bundles)
@@ -129,13 +136,20 @@ def top_bundles(snapshot: Snapshot, config: Settings) -> tuple[tuple[int, ...], 
         top = partition_top(keys[visited].tolist(), count)
         return tuple(visited[top[::-1]].tolist())
 
-    return tuple(report(broker) for broker in range(len(snapshot.brokers)))
+    return tuple(report(broker) for broker in (range(len(snapshot.brokers)) if brokers is None else brokers))
 
 
-def with_top_ranks(snapshot: Snapshot, config: Settings) -> Snapshot:
-    """Return the snapshot with `top_rank` as the brokers would report it next; nothing else changes."""
-    rank: IntArray = np.full(len(snapshot.bundles), -1, dtype=np.int32)
-    for report in top_bundles(snapshot, config):
+def with_top_ranks(snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None) -> Snapshot:
+    """Return the snapshot with `top_rank` as brokers would report it next; nothing else changes.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        brokers: Positions of the brokers that report; all of them when None. What the others reported stays.
+    """
+    rank: IntArray = snapshot.bundles.top_rank.copy()
+    rank[:] = -1 if brokers is None else np.where(np.isin(snapshot.bundles.owner, list(brokers)), -1, rank)
+    for report in top_bundles(snapshot, config, brokers):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
     ranked = replace(snapshot, bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
     for name in (

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from planner.model.decisions import PlacementDecision, ReasonCode, block
+from planner.model.errors import PulsarError
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 
@@ -90,7 +91,11 @@ class AvgPlacement:
     def select(
         self, bundle: str, candidates: Sequence[str], snapshot: Snapshot, state: Any, config: Settings, seed: int
     ) -> tuple[Any, PlacementDecision]:
-        """Pick a broker; see `Placement`. The state is `Bindings`."""
+        """Pick a broker; see `Placement`. The state is `Bindings`.
+
+        Raises:
+            PulsarError: There is no candidate; Pulsar ends in an ArithmeticException.
+        """
         del config
         key = bundle_key(snapshot, snapshot.bundle_position.get(bundle, -1))
         bound = placed(state.broker, key, candidates)
@@ -98,7 +103,11 @@ class AvgPlacement:
             reason = block(_BOUND, snapshot.brokers.position.get(bound, -1))
             return state, PlacementDecision(bundle, (bound,), bound, (reason,))
         if not candidates:
-            return state, PlacementDecision(bundle, (), None)
+            raise PulsarError(
+                "ArithmeticException",
+                "No broker is a candidate, with which Pulsar's AvgShedder fails: it divides by their number.",
+                remedy="Start a broker, or change the isolation policy that leaves none.",
+            )
         ordered = sorted(candidates)
         drawn = ordered[Random(f"{seed}:{bundle}").randrange(len(ordered))]  # noqa: S311 - a choice, no secret
         reason = block(_DRAWN, snapshot.brokers.position.get(drawn, -1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.model.namespace_policies import isolation_policy
 from planner.model.ranges import FULL_HIGH, bundle_name
 from planner.model.settings import Settings
@@ -116,6 +116,24 @@ class Cluster:
         self.names: tuple[str, ...] = snapshot.bundle_names
         self.position: dict[str, int] = dict(snapshot.bundle_position)
         self.pins: dict[str, str] = {}
+        self._owners: IntArray | None = None
+        self._usage: tuple[int, FloatArray, FloatArray] | None = None
+        self._state: tuple[int, BrokerState] | None = None
+
+    def touch(self) -> None:
+        """Forget what was worked out; something has changed."""
+        self._owners = self._usage = self._state = None
+
+    def assign(self, bundles: Int64Array | int, broker: int) -> None:
+        """Let a broker serve bundles; -1 for nobody."""
+        self.owner[bundles] = broker
+        self.touch()
+
+    def owners(self) -> IntArray:
+        """Return who serves each bundle now, for keeping."""
+        if self._owners is None:
+            self._owners = frozen(self.owner.astype(np.int32))
+        return self._owners
 
     # Brokers
 
@@ -171,6 +189,7 @@ class Cluster:
         self.beyond = np.hstack([self.beyond, np.zeros((3, count), dtype=np.bool_)])
         self.present = np.append(self.present, np.ones(count, dtype=np.bool_))
         self.alive = np.append(self.alive, np.ones(count, dtype=np.bool_))
+        self.touch()
 
     def resize(self, which: Int64Array, cores: float, nic_gbps: float) -> None:
         """Change the machines of brokers; 0 keeps a size."""
@@ -184,17 +203,19 @@ class Cluster:
                 self.beyond[row, which] = False
                 columns[column] = frozen(values)
         self.brokers = replace(self.brokers, **columns)
+        self.touch()
 
     def leave(self, broker: int) -> Int64Array:
         """Take a broker out of the cluster; return the bundles that it gives up."""
         self.present[broker] = self.alive[broker] = False
         mine = np.flatnonzero(self.owner == broker)
-        self.owner[mine] = -1
+        self.assign(mine, -1)
         return mine
 
     def come_back(self, broker: int) -> None:
         """Let a broker join again, with nothing on it."""
         self.present[broker] = self.alive[broker] = True
+        self.touch()
 
     # Traffic
 
@@ -220,6 +241,7 @@ class Cluster:
             made.part = self._part(topics)
             self.edits.append(made)
         self._loads = None
+        self.touch()
 
     def namespace_at(self, name: str) -> int:
         """Return the position of a namespace.
@@ -290,6 +312,7 @@ class Cluster:
             if edit.topics is not None:
                 edit.part = self._part(edit.topics)
         self._loads = None
+        self.touch()
 
     def _mapped(self, frame: Snapshot, source: FloatArray) -> FloatArray:
         """Spread the load of other bundles over these: what lies in a range goes with the range."""
@@ -380,7 +403,7 @@ class Cluster:
         low_column[new], high_column[new] = edges[:-1], edges[1:]
         base[:, new] = shares
         rebuilt = self._rebuild(parent, new, (low_column, high_column, base))
-        self.owner[new] = -1
+        self.assign(np.flatnonzero(new), -1)
         return rebuilt
 
     def _rebuild(
@@ -417,6 +440,7 @@ class Cluster:
             if edit.topics is not None:
                 edit.part = self._part(edit.topics)
         self._loads = None
+        self.touch()
         return Rebuilt(parent, new)
 
     # Policies
@@ -467,6 +491,12 @@ class Cluster:
         Returns:
             CPU (percent of one core), inbound and outbound bandwidth (kbit/s), shape (3, brokers); CPU asked for.
         """
+        moment = at_ms if self.edits else 0
+        if self._usage is None or self._usage[0] != moment:
+            self._usage = (moment, *self._used(at_ms))
+        return self._usage[1:]
+
+    def _used(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         load = self.load(at_ms)
         asked = self.machine * self.alive + self.on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
         table = self.brokers
@@ -483,6 +513,12 @@ class Cluster:
 
     def state(self, at_ms: int, config: Settings) -> BrokerState:
         """Return how the brokers are."""
+        moment = at_ms if self.edits else 0
+        if self._state is None or self._state[0] != moment:
+            self._state = (moment, self._worked_out(at_ms, config))
+        return self._state[1]
+
+    def _worked_out(self, at_ms: int, config: Settings) -> BrokerState:
         used, asked = self.usage(at_ms)
         table = replace(
             self.brokers,

@@ -7,7 +7,7 @@ Mirrors, of Pulsar 4.2.4: when a broker works out its rates and when it writes a
 checks whether to report at one moment of each `stats_interval_s`, and that reports of one moment are read together.
 """
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,22 @@ _TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
 _MS_PER_MIN = 60_000
 _NAMED = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
+
+
+@dataclass(eq=False)
+class _Average:
+    """One kind of average of every bundle."""
+
+    prefix: str
+    window: int
+    samples: Int64Array
+    means: FloatArray
+    """Shape (4, bundles), rows as `TRAFFIC_COLUMNS`."""
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `BundleTable`."""
+        named = {self.prefix + name: frozen(self.means[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
+        return {**named, f"{self.prefix}samples": frozen(self.samples)}
 
 
 class Knowledge:
@@ -56,6 +72,18 @@ class Knowledge:
         )
         self.measured: FloatArray = self.reported.copy()
         self.bundles = bundles
+        self.known: BoolArray = bundles.has_data
+        self.estimated: BoolArray = bundles.averages_estimated.copy()
+        self.data_topics: Int64Array = bundles.data_topics
+        self.averages = [
+            _Average(
+                prefix,
+                window,
+                getattr(bundles, f"{prefix}samples").copy(),
+                np.array([getattr(bundles, prefix + name) for name in TRAFFIC_COLUMNS]),
+            )
+            for prefix, window in _TERMS
+        ]
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
         self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -69,6 +97,7 @@ class Knowledge:
             if not (bundles.top_rank >= 0).any():
                 self.bundles = with_top_ranks(replace(snapshot, bundles=bundles), config).bundles
         self._view: Snapshot | None = None
+        self._table: BundleTable | None = None
         self._last: Snapshot | None = None
 
     # Brokers that come and go
@@ -92,7 +121,7 @@ class Knowledge:
             self.fresh = np.append(self.fresh, np.ones(count, dtype=np.bool_))
         for broker in range(len(self.table) - count, len(self.table)):
             self.started(broker, at_ms)
-        self._view = None
+        self.touch()
 
     def started(self, broker: int, at_ms: int) -> None:
         """Take in the first report of a broker that has just started."""
@@ -112,7 +141,7 @@ class Knowledge:
         registered = self.table.registered.copy()
         registered[broker] = False
         self.table = replace(self.table, has_load_data=frozen(has), registered=frozen(registered))
-        self._view = None
+        self.touch()
 
     def _forget(self, broker: int) -> None:
         self.measured_by[self.measured_by == broker] = -1
@@ -121,11 +150,12 @@ class Knowledge:
         if self.extensible:
             self._unrank(gone)
         elif gone.any():
-            self._refresh(1, np.zeros(0, dtype=np.int64))
+            self._refresh(1)
 
     def touch(self) -> None:
         """Note that something changed that every view shows, such as a policy."""
         self._view = None
+        self._table = None
 
     # Bundles that move and split
 
@@ -141,7 +171,7 @@ class Knowledge:
             has = self.table.has_load_data.copy()
             has[there] = False
             self.table = replace(self.table, has_load_data=frozen(has))
-        self._view = None
+        self.touch()
 
     def _unrank(self, bundles: BoolArray) -> None:
         rank = self.bundles.top_rank
@@ -160,12 +190,16 @@ class Knowledge:
             values = getattr(self.bundles, name)[parent]
             if name == "top_rank":
                 values = np.where(new, -1, values).astype(np.int32)
-            elif name == "has_data":
-                values = values & ~new
             columns[name] = frozen(values)
+        self.known = frozen(self.known[parent] & ~new)
+        self.estimated = self.estimated[parent] & ~new
+        self.data_topics = self.data_topics[parent]
+        for average in self.averages:
+            average.samples = np.where(new, 0, average.samples[parent])
+            average.means = np.where(new, 0.0, average.means[:, parent])
         columns["low"], columns["high"] = frozen(self.cluster.low.copy()), frozen(self.cluster.high.copy())
         self.bundles = replace(self.bundles, **columns)
-        self._view = None
+        self.touch()
 
     # Reports
 
@@ -185,6 +219,21 @@ class Knowledge:
         self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
         self.measured_ms[which] = at_ms
         self.dirty[which] = False
+        if self.extensible:
+            self._report_top_bundles(which, theirs & ~mine, rows)
+
+    def _report_top_bundles(self, which: BoolArray, lost: BoolArray, rows: Int64Array) -> None:
+        """Let brokers that measured report their top bundles, which they do whatever has changed."""
+        self.reported_by[lost & (self.measured_by < 0)] = -1
+        self.reported_by[rows] = self.measured_by[rows]
+        self.reported[:, rows] = self.measured[:, rows]
+        self._table = None
+        snapshot = self._make(0)
+        if self._last is not None:
+            _carry_over(self._last, snapshot)
+        self.bundles = with_top_ranks(snapshot, self.config, np.flatnonzero(which).tolist()).bundles
+        self._last = snapshot
+        self.touch()
 
     def check(self, which: BoolArray, at_ms: int) -> int:
         """Let brokers write a report where enough has changed since their last one; return how many did.
@@ -267,11 +316,9 @@ class Knowledge:
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
-        if self.extensible:
-            self._rank()
-        else:
-            self._refresh(int(writes.sum()), rows)
-        self._view = None
+        if not self.extensible:
+            self._refresh(int(writes.sum()))
+        self.touch()
 
     def _advance_ema(self, now: BrokerTable, which: BoolArray, at_ms: int) -> None:
         """Let the moving averages of some brokers take a sample every 5 s since they last did."""
@@ -289,32 +336,23 @@ class Knowledge:
 
     # What the leader makes of the reports
 
-    def _refresh(self, samples: int, _rows: Int64Array) -> None:
+    def _refresh(self, samples: int) -> None:
         """Take every reported bundle's values as so many samples, one for each report that was read."""
-        bundles = self.bundles
         listed = self.reported_by >= 0
-        columns: dict[str, Any] = {
-            "has_data": frozen(listed.copy()),
-            "data_topics": frozen(np.where(listed, self.reported[4], 0).astype(np.int64)),
-            "averages_estimated": frozen(bundles.averages_estimated & listed & bundles.has_data),
-        }
-        known = bundles.has_data
-        for prefix, window in _TERMS:
-            before = np.where(known, getattr(bundles, f"{prefix}samples"), 0)
-            growing = np.minimum(samples, window - before)
+        value = np.where(listed, self.reported[:4], 0.0)
+        self.estimated &= listed & self.known
+        for average in self.averages:
+            before = np.where(self.known, average.samples, 0)
+            growing = np.minimum(samples, average.window - before)
             after = before + growing
-            kept = ((window - 1) / window) ** (samples - growing)
-            for row, name in enumerate(TRAFFIC_COLUMNS):
-                old = np.where(known, getattr(bundles, prefix + name), 0.0)
-                value = self.reported[row]
-                mean = np.divide(before * old + growing * value, after, out=np.zeros(len(old)), where=after > 0)
-                columns[prefix + name] = frozen(np.where(listed, value + (mean - value) * kept, 0.0))
-            columns[f"{prefix}samples"] = frozen(np.where(listed, after, 0))
-        self.bundles = replace(bundles, **columns)
-
-    def _rank(self) -> None:
-        """Let the brokers report their top bundles."""
-        self.bundles = with_top_ranks(self._make(0), self.config).bundles
+            old = np.where(self.known, average.means, 0.0)
+            kept = ((average.window - 1) / average.window) ** (samples - growing)
+            mean = (before * old + growing * value) / np.maximum(after, 1)
+            average.means = np.where(listed, value + (mean - value) * kept, 0.0)
+            average.samples = np.where(listed, after, 0)
+        self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
+        if not np.array_equal(self.known, listed):
+            self.known = frozen(listed)
 
     # What it looks like
 
@@ -329,20 +367,28 @@ class Knowledge:
 
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.cluster
-        owner = cluster.owner if self.extensible else self.reported_by
-        columns: dict[str, Any] = {name: frozen(self.reported[row].copy()) for row, name in enumerate(TRAFFIC_COLUMNS)}
-        for row, name in enumerate(_COUNT_COLUMNS):
-            columns[name] = frozen(self.reported[4 + row].astype(np.int64))
-        stats = (self.reported_by >= 0) & (self.reported_by == owner)
-        table: BundleTable = replace(
-            self.bundles, owner=frozen(owner.astype(np.int32)), has_stats=frozen(stats), **columns
-        )
+        if self._table is None:
+            owner = cluster.owner if self.extensible else self.reported_by
+            columns: dict[str, Any] = {
+                name: frozen(self.reported[row].copy()) for row, name in enumerate(TRAFFIC_COLUMNS)
+            }
+            for row, name in enumerate(_COUNT_COLUMNS):
+                columns[name] = frozen(self.reported[4 + row].astype(np.int64))
+            if not self.extensible:
+                columns["has_data"] = self.known
+                columns["averages_estimated"] = frozen(self.estimated.copy())
+                columns["data_topics"] = frozen(self.data_topics)
+                for average in self.averages:
+                    columns |= average.columns()
+            stats = (self.reported_by >= 0) & (self.reported_by == owner)
+            owners = cluster.owners() if self.extensible else frozen(owner.astype(np.int32))
+            self._table = replace(self.bundles, owner=owners, has_stats=frozen(stats), **columns)
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
             self.config,
             self.table,
             cluster.namespaces,
-            table,
+            self._table,
             cluster.topics,
             cluster.policies,
         )
@@ -364,3 +410,5 @@ def _carry_over(before: Snapshot, after: Snapshot) -> None:
             after.__dict__[name] = before.__dict__[name]
     if before.bundles.has_data is after.bundles.has_data and "shedding_rank" in before.__dict__:
         after.__dict__["shedding_rank"] = before.__dict__["shedding_rank"]
+    if before.bundles.owner is after.bundles.owner and "_owned" in before.__dict__:
+        after.__dict__["_owned"] = before.__dict__["_owned"]

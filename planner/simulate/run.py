@@ -201,7 +201,8 @@ class _Simulation:
         late = now - know.updated_ms > longest
         if not (which & (know.dirty | late)).any():
             return
-        know.measure(which & know.dirty, now)
+        if (which & know.dirty).any():
+            know.measure(which & know.dirty, now)
         written = know.check(which, now)
         if written and not self.extensible:
             self.memory = replace(self.memory, modular=modular.after_refresh(self.memory.modular, self._evaluated(now)))
@@ -277,7 +278,7 @@ class _Simulation:
         if owner >= 0:
             self.knowledge.ownership_changed(np.array([owner]), children)
         if unload:
-            self.cluster.owner[children] = -1
+            self.cluster.assign(children, -1)
             self.look_up(children, now)
 
     def rebuilt(self, change: Rebuilt) -> None:
@@ -300,7 +301,7 @@ class _Simulation:
         for unload in decision.unloads:
             self.unload(unload, now)
         kept = tuple(replace(unload, selection=None) for unload in decision.unloads)
-        owner = frozen(self.cluster.owner.astype(np.int32))
+        owner = self.cluster.owners()
         return Cycle(index, now, view, before, kept, decision.shedding.scores, owner, state, ())
 
     def unload(self, unload: Unload, now: int) -> None:
@@ -314,7 +315,7 @@ class _Simulation:
             self.memory = _without_affinity(self.memory, move.bundle)
             return
         source = int(self.cluster.owner[at])
-        self.cluster.owner[at] = -1
+        self.cluster.assign(at, -1)
         if move.destination is None:
             self.look_up(np.array([at]), now)
             return
@@ -334,7 +335,7 @@ class _Simulation:
     ) -> None:
         """Let a broker serve a bundle."""
         target = self.cluster.broker(to)
-        self.cluster.owner[bundle] = target
+        self.cluster.assign(bundle, target)
         self.knowledge.ownership_changed(np.array([source, target]), np.array([bundle]))
         left = self.cluster.brokers.name[source] if source >= 0 else ""
         self.note(now, kind, bundle, left, to, acceptable, why)
@@ -482,6 +483,7 @@ class _Simulation:
         if not self.cluster.alive[broker]:
             return
         self.cluster.alive[broker] = False
+        self.cluster.touch()
         timeout = self.scenario.assumptions.session_timeout_s
         self.at(
             now + timeout * 1000,
@@ -494,6 +496,7 @@ class _Simulation:
         if not self.cluster.present[broker]:
             return
         self.cluster.present[broker] = False
+        self.cluster.touch()
         self.knowledge.left(broker)
         self.events.append(Event(now, "broker_removed", source=edit.broker, why="takes no more bundles and is drained"))
         mine = [self.cluster.names[i] for i in np.flatnonzero(self.cluster.owner == broker).tolist()]
@@ -510,7 +513,7 @@ class _Simulation:
         """Unload one bundle of a broker that is drained."""
         at = self.cluster.position.get(name, -1)
         if at >= 0 and self.cluster.owner[at] == broker:
-            self.cluster.owner[at] = -1
+            self.cluster.assign(at, -1)
             self.look_up(np.array([at]), now)
 
     def plan_restart(self, edit: RollingRestart) -> None:
@@ -573,7 +576,7 @@ class _Simulation:
             if target != source:
                 self.give(at, edit.destination, source, now, "moved", (edit.destination,), "moved by the scenario")
             return
-        self.cluster.owner[at] = -1
+        self.cluster.assign(at, -1)
         if source >= 0:
             self.knowledge.ownership_changed(np.array([source]), np.array([at]))
         self.note(now, "moved", at, self.cluster.brokers.name[source] if source >= 0 else "", why="unloaded by hand")
@@ -599,7 +602,7 @@ class _Simulation:
                 self.knowledge.touch()
                 wrong = self.cluster.misplaced()
                 self.knowledge.ownership_changed(self.cluster.owner[wrong], wrong)
-                self.cluster.owner[wrong] = -1
+                self.cluster.assign(wrong, -1)
                 self.look_up(wrong, now)
             case SetAntiAffinity():
                 self.cluster.set_anti_affinity(edit.namespace, edit.group)

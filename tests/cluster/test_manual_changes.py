@@ -1,10 +1,12 @@
 """Splits and unloads that a person asks a real modular cluster for end as the planner says."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
+from planner.model.hashing import topic_hash
 from planner.model.ranges import format_range, parse_bundle
 from planner.model.snapshot import Snapshot
 from planner.splitting.manual import SplitCommand, Verdict, answer
@@ -16,6 +18,7 @@ from tests.cluster.traffic import Flow, traffic
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
+CALM = "acme/calm"
 FLOW = "flow_or_qps_equally_divide"
 
 
@@ -47,14 +50,21 @@ def busy(modular: Cluster) -> Iterator[Busy]:
     modular.admin().create_namespace(namespace.name, 4)
     topics = [f"persistent://{namespace.name}/order-{number:02}" for number in range(40)]
     flows = {topic: Flow(4.0 * 1.07**rank, subscriptions=rank % 3) for rank, topic in enumerate(topics)}
+    modular.admin().create_namespace(CALM, 4)
+    flows |= {topic: Flow(2.0 ** (rank // 2 + 1)) for rank, topic in enumerate(two_in_each_quarter(CALM))}
     with traffic(modular.brokers[0].service_url, flows):
 
         def all_flow() -> bool:
-            rates = dict(zip(*_rates(namespace.snapshot()), strict=True))
+            rates = dict(zip(*_rates(snapshot_now(modular, [namespace.name, CALM])), strict=True))
             return all(rates.get(topic, 0.0) > flow.msg_per_s / 2 for topic, flow in flows.items())
 
         wait_for("statistics of every topic", all_flow, seconds=90)
         yield namespace
+
+
+def two_in_each_quarter(namespace: str) -> list[str]:
+    names = [f"persistent://{namespace}/calm-{number:02}" for number in range(60)]
+    return [name for quarter in range(4) for name in [n for n in names if topic_hash(n) >> 30 == quarter][:2]]
 
 
 def _rates(snapshot: Snapshot) -> tuple[list[str], list[float]]:
@@ -126,9 +136,8 @@ def in_force(cluster: Cluster, settings: dict[str, object]) -> bool:
     return all(values[name] == str(value) for values in running for name, value in settings.items())
 
 
-@pytest.mark.parametrize("keyword", ["LARGEST", "HOT"])
-def test_keywords(busy: Busy, keyword: str) -> None:
-    command = SplitCommand(busy.name, keyword, "topic_count_equally_divide")
+def test_largest(busy: Busy) -> None:
+    command = SplitCommand(busy.name, "LARGEST", "topic_count_equally_divide")
     assert check_split(busy, command, busy.snapshot()) is Verdict.SPLIT
 
 
@@ -146,12 +155,18 @@ def test_refusals(busy: Busy) -> None:
 
 
 def test_no_boundary(busy: Busy) -> None:
-    """Success is reported, and nothing changes."""
-    busy.cluster.admin().create_namespace("acme/quiet", 1)
-    busy.cluster.admin().create_topic("persistent://acme/quiet/only")
-    busy.cluster.admin().lookup("persistent://acme/quiet/only")
+    """Success is reported, and nothing changes. Pulsar itself adds a topic of events to a namespace in use."""
     quiet = Busy(busy.cluster, "acme/quiet")
-    command = SplitCommand(quiet.name, "0x00000000_0xffffffff", "topic_count_equally_divide")
+    events = f"persistent://{quiet.name}/__change_events"
+    half = 1 - (topic_hash(events) >> 31)
+    names = (f"persistent://{quiet.name}/only-{number}" for number in range(20))
+    only = next(name for name in names if topic_hash(name) >> 31 == half)
+    admin = busy.cluster.admin()
+    admin.create_namespace(quiet.name, 2)
+    admin.create_topic(only)
+    wait_for("the topic of events", lambda: events in quiet.snapshot().topics.name.to_pylist(), seconds=30)
+    bundle = ("0x00000000_0x80000000", "0x80000000_0xffffffff")[half]
+    command = SplitCommand(quiet.name, bundle, "topic_count_equally_divide")
     assert check_split(quiet, command, quiet.snapshot()) is Verdict.UNCHANGED
 
 
@@ -163,4 +178,21 @@ def test_unload_lands_at_its_destination(busy: Busy) -> None:
     assert owner == snapshot.brokers.name[int(snapshot.bundles.owner[row])]
     destination = next(broker.id for broker in busy.cluster.brokers if broker.id != owner)
     assert busy.cluster.admin().unload(busy.name, busy.range_of(snapshot, row), destination) == 204
-    assert wait_for("an owner", lambda: busy.cluster.owners().get(name), seconds=30) == destination
+    landed = wait_for("an owner", lambda: busy.cluster.owners().get(name), seconds=30)
+    assert (name, owner, landed) == (name, owner, destination)
+
+
+def test_hot(busy: Busy) -> None:
+    """Pulsar goes by the averages in the metadata store, which the leader writes once a minute here."""
+    calm = Busy(busy.cluster, CALM)
+
+    def stored() -> bool:
+        nodes = busy.cluster.metadata(f"/loadbalance/bundle-data/{CALM}")
+        return [json.loads(node["data"])["topics"] for node in nodes] == [2, 2, 2, 2]
+
+    wait_for("averages in the metadata store", stored, seconds=90)
+    snapshot = calm.snapshot()
+    mine = [row for row, name in enumerate(snapshot.bundle_names) if name.startswith(f"{CALM}/")]
+    assert not snapshot.bundles.averages_estimated[mine].any()
+    command = SplitCommand(CALM, "HOT", "topic_count_equally_divide")
+    assert check_split(calm, command, snapshot) is Verdict.SPLIT

@@ -1,11 +1,19 @@
-"""Steady, skewed traffic by the official Python client."""
+"""Steady, skewed traffic by the official Python client, in a process of its own.
 
+The client takes many seconds to close consumers; a process is ended at once. Run as a script it reads what to send from
+the first line of standard input, prints `flowing`, and ends with standard input.
+"""
+
+import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 __all__ = ["Flow", "traffic"]
@@ -22,36 +30,6 @@ class Flow:
     subscriptions: int = 0
 
 
-class _Pump(threading.Thread):
-    """Sends every flow's messages as they fall due."""
-
-    def __init__(self, producers: Mapping[str, tuple[Any, Flow]]) -> None:
-        super().__init__(daemon=True, name="traffic")
-        self.producers = producers
-        self.halt = threading.Event()
-
-    def run(self) -> None:
-        start = time.monotonic()
-        payload = {name: b"x" * flow.msg_bytes for name, (_, flow) in self.producers.items()}
-        sent = dict.fromkeys(payload, 0)
-        while not self.halt.wait(_TICK_S):
-            passed = time.monotonic() - start
-            for name, (producer, flow) in self.producers.items():
-                due = int(passed * flow.msg_per_s)
-                # After a pause, such as an unload, what was missed is not made up for.
-                for _ in range(min(due - sent[name], max(1, int(flow.msg_per_s)))):
-                    producer.send_async(payload[name], _ignore)
-                sent[name] = due
-
-
-def _ignore(*_: object) -> None:
-    """A message lost while its topic moves is no matter here."""
-
-
-def _acknowledge(consumer: Any, message: Any) -> None:
-    consumer.acknowledge(message)
-
-
 @contextmanager
 def traffic(service_url: str, flows: Mapping[str, Flow], *, token: str = "", tls_trust: str = "") -> Iterator[None]:
     """Produce and consume until the end of the block.
@@ -62,29 +40,79 @@ def traffic(service_url: str, flows: Mapping[str, Flow], *, token: str = "", tls
         token: JSON web token; empty for none.
         tls_trust: File of the certificate authority; empty without TLS.
     """
-    import pulsar  # noqa: PLC0415 - only `pytest -m cluster` needs it
+    given = {
+        "service_url": service_url,
+        "flows": {topic: asdict(flow) for topic, flow in flows.items()},
+        "token": token,
+        "tls_trust": tls_trust,
+    }
+    child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdin
+    assert child.stdout
+    try:
+        child.stdin.write(json.dumps(given) + "\n")
+        child.stdin.flush()
+        assert child.stdout.readline().strip() == "flowing", "the client of the tests could not start its traffic"
+        yield
+    finally:
+        child.kill()
+        child.wait(timeout=30)
+        child.stdin.close()
+        child.stdout.close()
+
+
+def _ignore(*_: object) -> None:
+    """A message lost while its topic moves is no matter here."""
+
+
+def _acknowledge(consumer: Any, message: Any) -> None:
+    consumer.acknowledge(message)
+
+
+def _open(given: Mapping[str, Any]) -> list[tuple[Any, Flow]]:
+    """Connect, and return a producer for each topic."""
+    import pulsar  # noqa: PLC0415 - only this process needs it
 
     quiet = logging.getLogger("pulsar.client.of.tests")
     quiet.setLevel(logging.CRITICAL)
     client = pulsar.Client(
-        service_url,
-        authentication=pulsar.AuthenticationToken(token) if token else None,
-        tls_trust_certs_file_path=tls_trust or None,
+        given["service_url"],
+        authentication=pulsar.AuthenticationToken(given["token"]) if given["token"] else None,
+        tls_trust_certs_file_path=given["tls_trust"] or None,
         logger=quiet,
     )
-    producers: dict[str, tuple[Any, Flow]] = {}
-    try:
-        for topic, flow in flows.items():
-            for number in range(flow.subscriptions):
-                client.subscribe(topic, f"sub-{number}", message_listener=_acknowledge)
-            producer = client.create_producer(topic, block_if_queue_full=False, send_timeout_millis=10_000)
-            producers[topic] = producer, flow
-        pump = _Pump(producers)
-        pump.start()
-        try:
-            yield
-        finally:
-            pump.halt.set()
-            pump.join(timeout=30)
-    finally:
-        client.shutdown()
+    producers = []
+    for topic, values in given["flows"].items():
+        flow = Flow(**values)
+        for number in range(flow.subscriptions):
+            client.subscribe(topic, f"sub-{number}", message_listener=_acknowledge)
+        producers.append((client.create_producer(topic, send_timeout_millis=10_000), flow))
+    return producers
+
+
+def _pump(producers: list[tuple[Any, Flow]]) -> None:
+    """Send every flow's messages as they fall due, for ever."""
+    start = time.monotonic()
+    payloads = [b"x" * flow.msg_bytes for _, flow in producers]
+    sent = [0] * len(producers)
+    while True:
+        time.sleep(_TICK_S)
+        passed = time.monotonic() - start
+        for i, (producer, flow) in enumerate(producers):
+            due = int(passed * flow.msg_per_s)
+            # After a pause, such as an unload, what was missed is not made up for.
+            for _ in range(min(due - sent[i], max(1, int(flow.msg_per_s)))):
+                producer.send_async(payloads[i], _ignore)
+            sent[i] = due
+
+
+def _main() -> None:
+    producers = _open(json.loads(sys.stdin.readline()))
+    threading.Thread(target=_pump, args=(producers,), daemon=True).start()
+    print("flowing", flush=True)  # noqa: T201 - what the parent waits for
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _main()

@@ -9,12 +9,14 @@ from typing import Any
 from planner.model.hashing import java_string_hash
 
 __all__ = [
+    "PLACEMENTS",
     "SHEDDERS",
     "Case",
     "broker_load_data_case",
     "broker_time_average_case",
     "dispatch_throttle_case",
     "modular_case",
+    "placement_case",
     "resource_usage_case",
     "seeded",
     "share_a_bucket",
@@ -382,3 +384,56 @@ def topic_to_bundle_case(rng: random.Random, number: int) -> Case:
         inner = {rng.randrange(1, 2**32 - 1) for _ in range(rng.randrange(5))}
         given["boundaries"] = [f"0x{edge:08x}" for edge in sorted({0, 2**32 - 1, *inner})]
     return case("topic_to_bundle", number, given)
+
+
+# Placement strategies of the modular load manager
+
+PLACEMENTS: dict[str, dict[str, list[Any]]] = {
+    "LeastLongTermMessageRate": {"loadBalancerBrokerOverloadedThresholdPercentage": [0, 30, 50, 85, 100]},
+    "LeastResourceUsageWithWeight": {
+        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage": [0, 5, 10, 20],
+        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0],
+    },
+    "RoundRobinBrokerSelector": {},
+    "AvgShedder": {},
+}
+
+
+def placement_case(strategy: str, rng: random.Random, number: int, size: tuple[int, int] | None = None) -> Case:
+    """Return a case of a placement strategy: candidates come and go, reports change.
+
+    Args:
+        strategy: Its name.
+        rng: Decides.
+        number: Goes into its name.
+        size: Brokers and bundles; small ones otherwise, among them none and one.
+    """
+    least = int(strategy == "AvgShedder")  # it fails without a candidate
+    brokers, bundles = size or (rng.choice([least, 1, 2, 3, 5, 8, 12, 13, 25]), rng.choice([0, 1, 3, 12, 30]))
+    hosts, names = broker_names(rng, brokers), bundle_names(rng, bundles)
+    steps, candidates = [], rng.sample(hosts, rng.choice([brokers, brokers, rng.randrange(least, brokers + 1)]))
+    for _ in range(1 if least else rng.choice([1, 2] if size else [1, 2, 4, 12])):
+        step: Case = {}
+        if rng.random() < 0.4:
+            count = rng.choice([len(candidates), rng.randrange(least, brokers + 1)])
+            candidates = rng.sample(hosts, count)
+        if strategy == "LeastResourceUsageWithWeight" and rng.random() < 0.2:
+            step["activeBrokers"] = sorted({*candidates, *rng.sample(hosts, rng.randrange(brokers + 1))})
+        step["candidates"] = candidates
+        if strategy.startswith("Least"):
+            data = load_data(
+                rng, hosts, dealt(rng, names, hosts), dict(zip(names, bundle_sizes(rng, bundles), strict=True))
+            )
+            plain = rng.random() < 0.5
+            for averages in data["bundleData"].values():
+                averages["longTermData"] = traffic(rng, rng.choice([0, 7, 1e3, rng.random() * 1e6]), 1.0)
+            for broker in data["brokers"].values():
+                rates = [0, 1, 5, 30] if plain else [rng.random() * 1e5, 0.1, 0.2, 0.30000000000000004]
+                keys = ("longTermMsgRateIn", "longTermMsgRateOut")
+                broker["timeAverageData"] = {key: rng.choice(rates) for key in keys}
+                known = list(data["bundleData"])
+                broker["preallocatedBundles"] = rng.sample(known, min(len(known), rng.choice([0, 0, 1, 2, 5])))
+            step["loadData"] = data
+        steps.append(step)
+    config = settings(rng, 0.6, PLACEMENTS[strategy]) | settings(rng, rng.choice([0.0, 0.4]), WEIGHTS)
+    return case("placement", number, {"strategy": strategy, "steps": steps}, config)
