@@ -9,7 +9,7 @@ from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
 
 from planner.capture.credentials import ClientKey, read_issuer_answer
 from planner.capture.options import CaptureOptions, check_url
-from planner.model.errors import CaptureError
+from planner.model.errors import CaptureError, PlannerError
 
 __all__ = ["TokenSource"]
 
@@ -64,20 +64,22 @@ class TokenSource:
             include_client_id=True, client_secret=self._key.client_secret, scope=credentials.oauth2_scope, **wanted
         )
         answer = await self._ask("POST", endpoint, form)
+        text = answer.decode("utf-8", "replace")
         try:
+            read_issuer_answer(answer, endpoint)  # oauthlib takes for granted that it is an object
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a scope other than the one asked for is the issuer's choice
-                token = client.parse_request_body_response(answer.decode("utf-8", "replace"))
-        except (OAuth2Error, ValueError, TypeError) as error:
+                token = client.parse_request_body_response(text)
+        except (OAuth2Error, PlannerError, ValueError, TypeError) as error:
             raise CaptureError(
                 f"The issuer gives no token ({type(error).__name__}).",
                 where=endpoint,
                 remedy="Check client, secret, audience and scope.",
             ) from None
-        text, lifetime = token.get("access_token"), token.get("expires_in")
-        if not isinstance(text, str) or not text.isascii() or not text.isprintable():
+        secret, lifetime = token.get("access_token"), token.get("expires_in")
+        if not isinstance(secret, str) or not secret.isascii() or not secret.isprintable():
             raise CaptureError("The issuer gives no token.", where=endpoint, remedy="Check the issuer.")
-        return text, float(lifetime) if isinstance(lifetime, int | float) and lifetime > 0 else 0.0
+        return secret, float(lifetime) if isinstance(lifetime, int | float) and lifetime > 0 else 0.0
 
     async def _ask(self, method: str, url: str, form: str | None = None) -> bytes:
         headers = {"Accept": "application/json"}
