@@ -369,7 +369,8 @@ class Collector:
         except (AnswerError, FormatError) as error:
             if request.required:
                 raise
-            return Part(f"{stem}.txt", path, base, note=f"{error.what} {error.remedy}".strip())
+            now_ms = time.time_ns() // 1_000_000
+            return Part(f"{stem}.txt", path, base, time_ms=now_ms, note=f"{error.what} {error.remedy}".strip())
         ending = "json" if good and not request.text else "txt"
         return _part(f"{stem}.{ending}", path, answer, target.stat().st_size, note)
 

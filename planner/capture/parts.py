@@ -166,11 +166,12 @@ class Parts:
                 unfinished.unlink(missing_ok=True)
             else:
                 unfinished.replace(self.folder / part.file)
+            for name in {f"{stem}.json", f"{stem}.txt"} - {part.file}:
+                (self.folder / name).unlink(missing_ok=True)
+                self._parts.pop(name, None)
             self._write(asdict(part))
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
-        for name in (f"{stem}.json", f"{stem}.txt"):
-            self._parts.pop(name, None)
         self._parts[part.file] = part
         return part
 
