@@ -4,7 +4,7 @@ What the leader knows of it lags behind; see `planner.simulate.knowledge`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -172,9 +172,8 @@ class Cluster:
             values = getattr(table, column)
             common = max(set(values), key=values.count) if values else ""
             columns[column] = (*values, *(common,) * count)
-        for column, values in vars(table).items():
-            if column in _NAME_COLUMNS or not isinstance(values, np.ndarray) or len(values) != len(table):
-                continue
+        for column in (part.name for part in fields(table) if part.name not in _NAME_COLUMNS):
+            values = getattr(table, column)
             new = _typical(column, values, count)
             if column == "cpu_limit_percent" and cores > 0:
                 new[:] = cores * 100

@@ -240,15 +240,28 @@ class _Simulation:
             self.carry_out(order, now, unload=leaves)
 
     def split_extensible(self, now: int) -> None:
-        """Let every broker split those of its bundles that stay hot."""
+        """Let the brokers split those of their bundles that stay hot, one broker after the other."""
         enabled = self.config.flag("loadBalancerEnabled") and self.config.flag("loadBalancerAutoBundleSplitEnabled")
         if not enabled:
             return
         view = self.view(now)
-        hits, decision = automatic_extensible.decide_all(view, self.memory.split_hits, self.config)
-        self.memory = replace(self.memory, split_hits=hits)
-        for order in decision.splits:
-            self.carry_out(order, now, unload=False)
+        before = self.memory.split_hits
+        hits, decision = automatic_extensible.decide_all(view, before, self.config)
+        acting = {order.broker for order in decision.splits}
+        if len(acting) <= 1:
+            self.memory = replace(self.memory, split_hits=hits)
+            for order in decision.splits:
+                self.carry_out(order, now, unload=False)
+            return
+        after = {broker: state for broker, state in hits.items() if broker not in acting}
+        for broker in sorted(acting, key=lambda name: (int(self.phase[view.brokers.position[name]]), name)):
+            view = self.view(now)
+            visit = automatic_extensible.visit_of(view, view.brokers.position[broker])
+            known = before.get(broker, automatic_extensible.AutoSplitState())
+            after[broker], own = automatic_extensible.decide(view, visit, known, self.config)
+            for order in own.splits:
+                self.carry_out(order, now, unload=False)
+        self.memory = replace(self.memory, split_hits=after)
 
     def carry_out(self, order: SplitOrder, now: int, *, unload: bool) -> None:
         """Split a bundle as the load manager asked for."""
@@ -428,13 +441,19 @@ class _Simulation:
             case ChangeCapacity():
                 self.at(self.minute(edit.at_min), lambda now: self.resize(edit, now))
             case ScaleTraffic():
-                self.at(self.start_ms, lambda _: self.cluster.scale(edit, self.start_ms))
+                self.at(self.start_ms, lambda _: self.scale(edit))
             case SplitBundle():
                 self.at(self.minute(edit.at_min), lambda now: self.split_by_hand(edit, now))
             case MoveBundle():
                 self.at(self.minute(edit.at_min), lambda now: self.move(edit, now))
             case SetBundleCount() | PinBundle() | SetIsolation() | SetAntiAffinity():
                 self.at(self.start_ms, lambda now: self.rearrange(edit, now))
+
+    def scale(self, edit: ScaleTraffic) -> None:
+        """Let traffic change; what begins at once shows in what the brokers measure next."""
+        self.cluster.scale(edit, self.start_ms)
+        if edit.at_min == 0:
+            self.knowledge.dirty[:] = True
 
     def add(self, edit: AddBrokers, now: int) -> None:
         """Let brokers join."""
