@@ -452,10 +452,16 @@ class Snapshot:
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
         moved = replace(self, bundles=replace(self.bundles, owner=frozen(owner)))
-        for name in _FOLLOWS_FROM_NAMES:
-            if name in self.__dict__:
-                moved.__dict__[name] = self.__dict__[name]
-        return moved
+        return self._keeping(moved, _FOLLOWS_FROM_NAMES)
+
+    def with_load(self, brokers: BrokerTable, bundles: BundleTable) -> "Snapshot":
+        """Return the same cluster with other load: names, ranges, owners and `has_data` must be as they are."""
+        loaded = replace(self, brokers=brokers, bundles=bundles)
+        return self._keeping(loaded, (*_FOLLOWS_FROM_NAMES, "_owned"))
+
+    def _keeping(self, other: "Snapshot", worked_out: tuple[str, ...]) -> "Snapshot":
+        other.__dict__.update({name: self.__dict__[name] for name in worked_out if name in self.__dict__})
+        return other
 
 
 _T = TypeVar("_T", BrokerTable, BundleTable, TopicTable)
