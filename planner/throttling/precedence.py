@@ -19,6 +19,7 @@ from planner.model.snapshot import DispatchRate, DispatchRatePolicy, Policies
 __all__ = [
     "CODES",
     "NO_LIMIT",
+    "POLICY_KINDS",
     "RATE_SETTINGS",
     "Candidate",
     "Level",
@@ -64,11 +65,12 @@ RATE_SETTINGS: dict[Level, tuple[str, str]] = {
 NO_LIMIT = DispatchRate()
 """A rate that limits nothing."""
 
-_KINDS: dict[Level, Literal["dispatch", "subscription", "replicator"]] = {
+POLICY_KINDS: dict[Level, Literal["dispatch", "subscription", "replicator"]] = {
     Level.TOPIC: "dispatch",
     Level.SUBSCRIPTION: "subscription",
     Level.REPLICATOR: "replicator",
 }
+"""Kind of the policies of a level; a broker has none."""
 
 _IN_FORCE = ReasonCode("throttling.in_force", "in force", acts=True)
 _NOT_SET = ReasonCode("throttling.not_set", "not set")
@@ -232,7 +234,7 @@ _Asked = tuple[Source, str, DispatchRate | None]
 def _asked(level: Level, name: TopicName, policies: Policies, config: Settings, subscription: str) -> Iterator[_Asked]:
     """Yield every place in the order of precedence, with what it states."""
     if level is not Level.BROKER:
-        kind = _KINDS[level]
+        kind = POLICY_KINDS[level]
         of_kind = [p for p in policies.dispatch_rates if p.kind == kind]
         on_topic = [p for p in of_kind if p.target == name.base]
         if level is Level.SUBSCRIPTION and subscription:

@@ -135,6 +135,35 @@ class DispatchTrace:
         sums = np.where(known, values, 0.0).sum(axis=0, dtype=np.float64)
         return np.asarray(np.where(known.any(axis=0), sums, np.nan), dtype=np.float64)
 
+    def allowed(self, level: Level, streams: BoolArray | None = None) -> FloatArray:
+        """Return how many messages the limiters of a level left to some streams in all. Shape (periods,).
+
+        Streams that share a limiter saw the same tokens, which count once. A limit in bytes counts as the messages that
+        fit into it.
+
+        Args:
+            level: The one that binds.
+            streams: Which streams, all by default.
+
+        Returns:
+            NaN where nothing limits them, or nobody asked.
+        """
+        chosen = np.flatnonzero(self.streams() if streams is None else streams)
+        size = np.array([t.entry_bytes / t.messages_per_entry for t in self.topics])[self.topic[chosen]]
+        left = np.fmin(self.allowed_msgs[chosen], self.allowed_bytes[chosen] / size[:, None])
+        partition = self.topic[chosen] * (int(self.partition.max(initial=0)) + 1) + self.partition[chosen]
+        if level is Level.BROKER:
+            brokers = [self.topics[t].brokers for t in self.topic[chosen]]
+            group = np.array([b[p % len(b)] for b, p in zip(brokers, self.partition[chosen], strict=True)])
+        else:
+            group = partition if level is Level.TOPIC else np.arange(len(chosen))
+        names, at = np.unique(group, return_inverse=True)
+        most = np.full((len(names), self.periods), -np.inf)
+        np.maximum.at(most, at, np.nan_to_num(left, nan=-np.inf))
+        known = np.isfinite(most)
+        sums = np.where(known, most, 0.0).sum(axis=0, dtype=np.float64)
+        return np.asarray(np.where(known.any(axis=0), sums, np.nan), dtype=np.float64)
+
     def binding(self, streams: BoolArray | None = None) -> tuple[Limit | None, ...]:
         """Return which limit reduced or stopped most reads of some streams, by period; None where none did."""
         counts = self.events if streams is None else self.events[:, streams]

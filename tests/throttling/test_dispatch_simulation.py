@@ -101,6 +101,20 @@ def test_a_broker_shares_its_quota_among_all_topics() -> None:
     assert {limit for limit in trace.binding(trace.streams(3)) if limit} == {LIMITS[0]}
 
 
+def test_tokens_that_streams_share_count_once() -> None:
+    subs = tuple(SubscriptionLoad(f"s{i}", backlog_msgs=10_000, limit=DispatchRate(100)) for i in range(2))
+    topic = TopicLoad(NAME, subscriptions=subs, limit=DispatchRate(50), partitions=3, brokers=(0, 1, 1))
+    trace = run(topic, 3, dispatchThrottlingRateInMsg=30)
+    assert trace.allowed(Level.BROKER).tolist() == [60] * 3
+    only = run(replace(topic, subscriptions=subs[:1]), 3)
+    assert only.allowed(Level.TOPIC).tolist() == [150] * 3
+    apart = run(replace(topic, limit=NO_LIMIT), 3)
+    assert apart.allowed(Level.SUBSCRIPTION).tolist() == [600] * 3
+    in_bytes = run(load(9_000, messages_per_entry=10, entry_bytes=1000, limit=DispatchRate(-1, 5000)), 2)
+    assert in_bytes.allowed(Level.TOPIC)[0] == 50
+    assert np.isnan(run(load(10), 2).allowed(Level.TOPIC)).all()
+
+
 def test_one_entry_is_read_however_large() -> None:
     """A limit of 1 kB/s and entries of 1 MB: one at once, and a debt that takes 999 seconds."""
     trace = run(load(100, entry_bytes=1_000_000, limit=DispatchRate(-1, 1000)), 20)
