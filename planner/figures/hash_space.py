@@ -193,7 +193,7 @@ def topic_positions(
     unit: str,
     cuts: Sequence[int] = (),
 ) -> go.Figure:
-    """Draw the topics of a bundle at their hashes, and the boundaries of a split.
+    """Draw the topics of a bundle at their hashes, and the boundaries of a split: numbered, a single one with its hash.
 
     Args:
         bundle: Range of the bundle.
@@ -222,11 +222,11 @@ def topic_positions(
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.5g} " + unit + "<extra></extra>",
         )
     )
-    for cut in cuts:
+    for at, cut in enumerate(cuts, start=1):
         figure.add_vline(
             x=cut,
             line={"color": WARNING, "width": 2, "dash": "dash"},
-            annotation={"text": f"0x{cut:08x}", "font": {"size": 11}},
+            annotation={"text": f"0x{cut:08x}" if len(cuts) == 1 else str(at), "font": {"size": 11}},
         )
     figure = finish(figure, height=280, y_title=unit)
     low, high = bundle

@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.model.errors import SettingError
 from planner.store.samples import samples
+from planner.web.documentation import SPLIT_EXAMPLES
 from planner.web.split_lab import read_positions
 
 Page = Callable[..., AppTest]
@@ -82,6 +83,54 @@ def test_every_sample_opens(page: Page) -> None:
         if sample.file.endswith(".json"):
             test = page("split_lab", snapshot=sample.digest[:12])
             assert not test.exception, sample.file
+
+
+def test_documented_examples_show_the_right_value(page: Page) -> None:
+    test = page("split_lab", snapshot=digest("split-topic-count.json"), bundle="0x00000000_0x80000000")
+    assert "the page says `0x50000000`; **Pulsar 4.2.4 cuts at** `0x4d000000`" in shown(test)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "right"),
+    [
+        ("range_equally_divide", ["0x40000000"]),
+        ("topic_count_equally_divide", ["0x4d000000"]),
+        ("specified_positions_divide", ["0x33000000"]),
+        (
+            "flow_or_qps_equally_divide",
+            ["0x1c800001 0x2e800001 0x48800001 0x67000001", "0x2e800001 0x67000001", "0x48800001"],
+        ),
+    ],
+)
+def test_examples_are_computed_as_the_release_does(algorithm: str, right: list[str]) -> None:
+    computed = [
+        " ".join(f"0x{cut:08x}" for cut in example.computed())
+        for example in SPLIT_EXAMPLES
+        if example.algorithm == algorithm
+    ]
+    assert computed == right
+    assert all((e.documented == e.computed()) == (not e.why) for e in SPLIT_EXAMPLES)
+
+
+def test_a_word_stands_for_a_bundle(page: Page) -> None:
+    test = page("split_lab", snapshot=digest("split-range.json"), bundle="LARGEST")
+    assert "example/split/0x00000000_0x80000000 holds 6 persistent topics" in shown(test)
+    assert "-b LARGEST" in shown(test)
+
+
+def test_height_of_the_topics_is_rate_or_throughput(page: Page) -> None:
+    test = page("split_lab", snapshot=digest("split-range.json"), bundle="0x00000000_0x80000000", height="msg/s")
+    assert not test.exception
+    assert test.query_params["height"] == "msg/s"
+
+
+def test_automatic_split_is_told_apart_from_the_request(page: Page) -> None:
+    test = page("split_lab", snapshot=digest("split-range.json"), bundle="0x00000000_0x80000000")
+    assert "**By itself** Pulsar splits it at the next check" in shown(test)
+    field = next(n for n in test.number_input if n.label.startswith("loadBalancerNamespaceBundleMaxBandwidthMbytes"))
+    field.set_value(1_000).run()
+    assert "**By itself** Pulsar does not split it" in shown(test)
+    assert "is split (HTTP 204)" in shown(test)
 
 
 @pytest.mark.parametrize("text", ["0xzz", "-1", "4294967296", "1 2 x", ",".join("1" * 300)])
