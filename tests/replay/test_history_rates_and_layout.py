@@ -108,6 +108,11 @@ def shape(layout: Layout) -> list[tuple[int, int]]:
     return list(zip(ranges.low.tolist(), ranges.high.tolist(), strict=True))
 
 
+def claim(layout: Layout, numbers: list[int], time_ms: int) -> list[bool]:
+    there: list[bool] = layout.claim(np.array(numbers), np.full(len(numbers), time_ms)).tolist()
+    return there
+
+
 HALF, QUARTER = 0x80000000, 0x40000000
 
 
@@ -123,12 +128,12 @@ def test_split_shows_when_a_child_is_spoken_of() -> None:
     layout.start({name(0, HALF): 0, name(HALF, FULL_HIGH): 0, name(0, QUARTER): 50, name(QUARTER, HALF): 55})
     parent, child, sibling = (layout.number[name(*r)] for r in ((0, HALF), (0, QUARTER), (QUARTER, HALF)))
     assert shape(layout) == [(0, HALF), (HALF, FULL_HIGH)]
-    assert layout.claim([parent], 40) == [True]
-    assert layout.claim([child], 50) == [True]
+    assert claim(layout, [parent], 40) == [True]
+    assert claim(layout, [child], 50) == [True]
     assert shape(layout) == [(0, QUARTER), (QUARTER, HALF), (HALF, FULL_HIGH)]
     assert layout.ranges().bundle.tolist()[1] == -1  # nobody spoke of the sibling yet
-    assert layout.claim([parent], 60) == [False]  # by a broker that does not know of the split yet
-    assert layout.claim([sibling], 65) == [True]
+    assert claim(layout, [parent], 60) == [False]  # by a broker that does not know of the split yet
+    assert claim(layout, [sibling], 65) == [True]
     assert shape(layout) == [(0, QUARTER), (QUARTER, HALF), (HALF, FULL_HIGH)]
     assert layout.changes == 1
 
@@ -137,9 +142,9 @@ def test_namespace_made_anew_gets_its_coarse_bundles_back() -> None:
     layout = Layout(100)
     layout.start({name(0, QUARTER): 0, name(QUARTER, FULL_HIGH): 0, name(0, FULL_HIGH): 500})
     numbers = [layout.number[n] for n in (name(0, QUARTER), name(QUARTER, FULL_HIGH), name(0, FULL_HIGH))]
-    layout.claim(numbers[:2], 0)
-    assert layout.claim([numbers[2]], 100) == [False]
-    assert layout.claim([numbers[2]], 500) == [True]
+    claim(layout, numbers[:2], 0)
+    assert claim(layout, [numbers[2]], 100) == [False]
+    assert claim(layout, [numbers[2]], 500) == [True]
     assert shape(layout) == [(0, FULL_HIGH)]
 
 
@@ -155,7 +160,7 @@ def test_splits_in_any_order_of_reports_always_tile(cuts: list[int], random: Ran
     layout = Layout(10**9)
     layout.start({name(low, high): at for low, high, at in spoken})
     for low, high, at in sorted(spoken, key=lambda s: s[2]):
-        layout.claim([layout.number[name(low, high)]], at)
+        claim(layout, [layout.number[name(low, high)]], at)
         found = shape(layout)
         assert found[0][0] == 0
         assert found[-1][1] == FULL_HIGH
@@ -166,13 +171,14 @@ def test_splits_in_any_order_of_reports_always_tile(cuts: list[int], random: Ran
         assert where.tolist() == [bundle_of_hash(edges, topic_hash(topic))]
 
 
-def test_namespace_nobody_speaks_of_gets_what_is_assumed() -> None:
-    layout = Layout(10)
-    layout.assume("a/b", (0, HALF, FULL_HIGH))
-    assert shape(layout) == [(0, HALF), (HALF, FULL_HIGH)]
-    assert not layout.knows("a/b")
-    layout.add(name(0, FULL_HIGH))
+def test_snapshot_says_what_there_is() -> None:
+    layout = Layout(10**6)
+    layout.start({name(0, FULL_HIGH): 0, name(0, HALF): 5})
+    claim(layout, [layout.number[name(0, HALF)]], 5)
+    layout.replace([layout.number[name(0, FULL_HIGH)]], 6)
     assert shape(layout) == [(0, FULL_HIGH)]
+    assert layout.knows("a/b")
+    assert not layout.knows("a/c")
     assert layout.ranges().of_hashes(np.array([0]), np.array([FULL_HIGH])).tolist() == [-1]
 
 
@@ -182,4 +188,4 @@ def test_several_namespaces_are_apart() -> None:
     assert layout.ranges().namespaces == ("a/b", "a/z")
     assert shape(layout) == [(0, HALF), (HALF, FULL_HIGH), (0, FULL_HIGH)]
     with pytest.raises(KeyError):
-        layout.claim([layout.number["a/c"]], 0)
+        claim(layout, [layout.number["a/c"]], 0)

@@ -9,11 +9,10 @@ it is one bundle that is not loaded.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from planner.model.arrays import Int64Array, IntArray
+from planner.model.arrays import BoolArray, Int64Array, IntArray
 from planner.model.ranges import FULL_HIGH, HASH_SPACE, parse_bundle
 
 __all__ = ["Layout", "Ranges"]
@@ -62,13 +61,12 @@ class Layout:
         self.valid_ms = valid_ms
         self.number: dict[str, int] = {}
         self.place: list[tuple[str, int, int]] = []
-        self.said_ms: list[int] = []
         self.alive: list[bool] = []
+        self._said_ms: Int64Array = np.zeros(0, dtype=np.int64)
+        self._is_contested: BoolArray = np.zeros(0, dtype=bool)
         self.changes = 0
         self._living: dict[str, list[tuple[int, int, int]]] = {}
-        self._overlapping: dict[str, set[int]] = {}
         self._every: dict[str, list[tuple[int, int, int]]] = {}
-        self._default: dict[str, tuple[int, ...]] = {}
         self._ranges: Ranges | None = None
 
     def start(self, first_ms: Mapping[str, int]) -> None:
@@ -89,23 +87,42 @@ class Layout:
         namespace, low, high = parse_bundle(name)
         self.number[name] = number
         self.place.append((namespace, low, high))
-        self.said_ms.append(-1)
         self.alive.append(False)
-        contested = self._overlapping.setdefault(namespace, set())
+        if number == len(self._said_ms):
+            more = max(1_024, number)
+            self._said_ms = np.concatenate((self._said_ms, np.full(more, -1, dtype=np.int64)))
+            self._is_contested = np.concatenate((self._is_contested, np.zeros(more, dtype=bool)))
         every = self._every.setdefault(namespace, [])
         others = [i for a, b, i in every if a < high and low < b]
         if others:
-            contested.update(others, [number])
+            self._is_contested[[*others, number]] = True
         insort(every, (low, high, number))
         if not self._in_the_way(number):
             self._set_alive(number)
         return number
 
-    def assume(self, namespace: str, boundaries: tuple[int, ...]) -> None:
-        """Say what the bundles of a namespace are where nobody speaks of any."""
-        if self._default.get(namespace) != boundaries:
-            self._default[namespace] = boundaries
-            self._ranges = None
+    def replace(self, numbers: Iterable[int], time_ms: int) -> None:
+        """Take bundles as all that there are of their namespaces, because a snapshot says so.
+
+        Args:
+            numbers: The bundles; they tile the namespaces they are of.
+            time_ms: When.
+        """
+        wanted: dict[str, list[tuple[int, int, int]]] = {}
+        for number in numbers:
+            namespace, low, high = self.place[number]
+            wanted.setdefault(namespace, []).append((low, high, number))
+            self._said_ms[number] = time_ms
+        for namespace, rows in wanted.items():
+            rows.sort()
+            living = self._living.get(namespace, [])
+            if rows != living:
+                for _, _, number in living:
+                    self.alive[number] = False
+                for _, _, number in rows:
+                    self.alive[number] = True
+                self._living[namespace] = rows
+                self._ranges = None
 
     def knows(self, namespace: str) -> bool:
         """Say whether anybody spoke of a bundle of a namespace."""
@@ -137,32 +154,35 @@ class Layout:
         self._living[namespace].remove((low, high, number))
         self._ranges = None
 
-    def claim(self, numbers: Iterable[int], time_ms: int) -> list[bool]:
+    def claim(self, numbers: Int64Array, times_ms: Int64Array) -> BoolArray:
         """Take it that somebody spoke of bundles; say for each whether it is there.
 
         Args:
             numbers: The bundles.
-            time_ms: When.
+            times_ms: When each was spoken of.
         """
-        return [self._claim(number, time_ms) for number in numbers]
+        there = np.ones(len(numbers), dtype=bool)
+        contested = self._is_contested[numbers]
+        plain = numbers[~contested]
+        self._said_ms[plain] = times_ms[~contested]
+        for at in np.flatnonzero(contested).tolist():
+            there[at] = self._claim(int(numbers[at]), int(times_ms[at]))
+        return there
 
     def _claim(self, number: int, time_ms: int) -> bool:
-        if number not in self._overlapping[self.place[number][0]]:
-            self.said_ms[number] = time_ms
-            return True
         others = self._in_the_way(number)
         if not self.alive[number]:
             _, low, high = self.place[number]
             for other in others:
                 _, start, end = self.place[other]
                 finer = low <= start and end <= high
-                if finer and 0 <= time_ms - self.said_ms[other] <= self.valid_ms and self.said_ms[other] >= 0:
+                if finer and 0 <= self._said_ms[other] >= time_ms - self.valid_ms:
                     return False  # said before the split, or by somebody who does not know of it yet
             for other in others:
                 self._retire(other)
             self._set_alive(number)
             self.changes += bool(others)
-        self.said_ms[number] = time_ms
+        self._said_ms[number] = time_ms
         return True
 
     def ranges(self) -> Ranges:
@@ -172,16 +192,11 @@ class Layout:
         return self._ranges
 
     def _tile(self) -> Ranges:
-        namespaces = tuple(sorted({*self._living, *self._default}))
+        namespaces = tuple(sorted(self._living))
         rows: list[tuple[int, int, int, int]] = []
         for i, namespace in enumerate(namespaces):
-            living = self._living.get(namespace)
-            if not living:
-                edges = self._default.get(namespace, (0, FULL_HIGH))
-                rows += [(i, low, high, -1) for low, high in pairwise(edges)]
-                continue
             at = 0
-            for low, high, number in living:
+            for low, high, number in self._living[namespace]:
                 if low > at:
                     rows.append((i, at, low, -1))
                 rows.append((i, low, high, number))

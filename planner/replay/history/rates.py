@@ -133,6 +133,7 @@ class CounterRates:
             moved=np.concatenate((np.zeros(len(known), dtype=bool), moved)),
         )
         mine = slice(len(known), None)
+        self.rate[counter] = np.nan
         np.add.at(self.amount, counter, found.amount[mine])
         np.add.at(self.seconds, counter, found.seconds[mine])
         self.resets += int(found.reset.sum())
@@ -143,7 +144,7 @@ class CounterRates:
     def take(self) -> FloatArray:
         """Return the rate per second of each counter since the last call, and start the next interval.
 
-        A counter without a new sample keeps its rate; one of which nothing is known has NaN.
+        A counter without a new sample keeps its rate; NaN where the new sample cannot be compared with one before.
         """
         fresh = self.seconds > 0
         self.rate[fresh] = self.amount[fresh] / self.seconds[fresh]
