@@ -1,0 +1,163 @@
+"""Dispatch over time, scenarios side by side, and what the topics of each broker may dispatch."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.model.arrays import FloatArray
+
+__all__ = ["broker_bars", "dispatch_timeline", "scenario_lines"]
+
+
+def dispatch_timeline(
+    ends_s: FloatArray,
+    *,
+    demand: FloatArray,
+    allowed: FloatArray,
+    delivered: FloatArray,
+    debt: FloatArray,
+    waiting: FloatArray,
+    unit: str,
+) -> go.Figure:
+    """Draw what consumers wanted, what limits left, what was sent, and below it debt and backlog.
+
+    Args:
+        ends_s: End of each period. Shape (periods,), as of every other array.
+        demand: What consumers would have taken.
+        allowed: What the binding limiters left, NaN where nothing limits.
+        delivered: What was sent.
+        debt: Debt at the end of each period.
+        waiting: Backlog at the end of each period.
+        unit: What all of them count, such as `messages in 1 s`.
+    """
+    begins = ends_s - (ends_s[0] if len(ends_s) else 0.0)
+    figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.56, 0.22, 0.22])
+    steps = {"shape": "hv", "width": 2}
+    figure.add_trace(
+        go.Scatter(
+            x=begins,
+            y=delivered,
+            name="delivered",
+            line={**steps, "color": ACCENT},
+            fill="tozeroy",
+            fillcolor="rgba(0,114,178,0.25)",
+            hovertemplate="%{x:g} s: %{y:,.0f} delivered<extra></extra>",
+        ),
+        row=1,
+        col=1,
+    )
+    for name, values, colour, dash in (("demand", demand, MUTED, "dot"), ("allowed", allowed, WARNING, "solid")):
+        trace = go.Scatter(
+            x=begins,
+            y=values,
+            name=name,
+            line={**steps, "color": colour, "dash": dash},
+            hovertemplate=f"%{{x:g}} s: %{{y:,.0f}} {name}<extra></extra>",
+        )
+        figure.add_trace(trace, row=1, col=1)
+    for row, name, values, colour in ((2, "debt", debt, CATEGORICAL[3]), (3, "backlog", waiting, CATEGORICAL[2])):
+        trace = go.Scatter(
+            x=ends_s,
+            y=values,
+            name=name,
+            line={"color": colour, "width": 2},
+            fill="tozeroy",
+            hovertemplate=f"%{{x:g}} s: %{{y:,.0f}} {name}<extra></extra>",
+        )
+        figure.add_trace(trace, row=row, col=1)
+    figure = finish(figure, height=460)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.08, "x": 0})
+    figure.update_yaxes(rangemode="tozero", nticks=4)
+    for row, title in ((1, unit), (2, "debt"), (3, "backlog")):
+        figure.update_yaxes(title=title, row=row, col=1)
+    figure.update_xaxes(title="seconds", row=3, col=1)
+    return figure
+
+
+def scenario_lines(ends_s: FloatArray, series: Mapping[str, FloatArray], y_title: str) -> go.Figure:
+    """Draw one line for each scenario.
+
+    Args:
+        ends_s: End of each period.
+        series: Values by scenario, in the order of the legend.
+        y_title: What they are, with the unit.
+    """
+    figure = go.Figure()
+    dashes = ("solid", "dash", "dot", "dashdot")
+    for at, (name, values) in enumerate(series.items()):
+        figure.add_trace(
+            go.Scatter(
+                x=ends_s,
+                y=values,
+                mode="lines",
+                name=name,
+                line={"color": CATEGORICAL[at % len(CATEGORICAL)], "width": 2.5, "dash": dashes[at % len(dashes)]},
+                hovertemplate=f"{name}<br>%{{x:g}} s: %{{y:,.0f}}<extra></extra>",
+            )
+        )
+    figure = finish(figure, height=300, x_title="seconds", y_title=y_title)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12, "x": 0})
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def broker_bars(
+    names: Sequence[str],
+    now: FloatArray,
+    allowed: FloatArray,
+    unlimited: FloatArray,
+    bandwidth: FloatArray,
+    shared: FloatArray,
+) -> go.Figure:
+    """Draw for each broker what its topics dispatch now and may dispatch, beside its bandwidth.
+
+    Args:
+        names: Brokers. Every other argument is in MB/s. Shape (brokers,).
+        now: What all topics dispatch now.
+        allowed: What those with a limit may dispatch in all.
+        unlimited: What those without limit dispatch now.
+        bandwidth: Outbound bandwidth; NaN unknown.
+        shared: Limit that the broker itself shares; infinite without.
+    """
+    figure = go.Figure()
+    hover = "%{y}<br>%{x:,.3g} MB/s "
+    bars = (
+        ("dispatched now", now, MUTED, "now"),
+        ("limited topics may dispatch", allowed, ACCENT, "may"),
+        ("topics without limit, now", unlimited, CATEGORICAL[1], "may"),
+    )
+    for name, values, colour, group in bars:
+        figure.add_trace(
+            go.Bar(
+                y=list(names),
+                x=values,
+                name=name,
+                orientation="h",
+                marker={"color": colour},
+                offsetgroup=group,
+                base=allowed if name.startswith("topics") else None,
+                hovertemplate=hover + name + "<extra></extra>",
+            )
+        )
+    limits = (("bandwidth", bandwidth, WARNING, "line-ns"), ("broker's own limit", shared, CATEGORICAL[3], "diamond"))
+    for name, values, colour, symbol in limits:
+        known = np.isfinite(values)
+        if known.any():
+            figure.add_trace(
+                go.Scatter(
+                    y=[n for n, k in zip(names, known, strict=True) if k],
+                    x=values[known],
+                    name=name,
+                    mode="markers",
+                    marker={"color": colour, "symbol": symbol, "size": 13, "line": {"color": colour, "width": 3}},
+                    hovertemplate=hover + name + "<extra></extra>",
+                )
+            )
+    figure = finish(figure, height=max(220, min(900, 130 + 46 * len(names))), x_title="MB/s")
+    figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.25, "x": 0})
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(rangemode="tozero")
+    return figure

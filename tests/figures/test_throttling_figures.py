@@ -1,0 +1,43 @@
+"""Figures of the Throttling page draw the numbers they are given."""
+
+import numpy as np
+
+from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
+
+ENDS = np.array([1.0, 2.0, 3.0])
+
+
+def test_the_timeline_has_all_five_lines() -> None:
+    figure = dispatch_timeline(
+        ENDS,
+        demand=np.array([30.0, 30, 30]),
+        allowed=np.array([10.0, 0, np.nan]),
+        delivered=np.array([11.0, 0, 9]),
+        debt=np.array([1.0, 0, 0]),
+        waiting=np.array([20.0, 40, 61]),
+        unit="messages in 1 s",
+    )
+    by_name = {trace.name: trace for trace in figure.data}
+    assert set(by_name) == {"demand", "allowed", "delivered", "debt", "backlog"}
+    assert list(by_name["delivered"].y) == [11, 0, 9]
+    assert list(by_name["delivered"].x) == [0, 1, 2]
+    assert list(by_name["debt"].x) == [1, 2, 3]
+    assert figure.layout.yaxis.title.text == "messages in 1 s"
+
+
+def test_scenarios_keep_their_order() -> None:
+    figure = scenario_lines(ENDS, {"now": ENDS, "edited": ENDS * 2}, "backlog (messages)")
+    assert [trace.name for trace in figure.data] == ["now", "edited"]
+    assert list(figure.data[1].y) == [2, 4, 6]
+
+
+def test_unknown_bandwidths_are_left_out() -> None:
+    values = np.array([1.0, 2.0])
+    nothing = np.full(2, np.inf)
+    figure = broker_bars(["b1", "b2"], values, values, values, np.array([np.nan, 9.0]), nothing)
+    bandwidth = next(trace for trace in figure.data if trace.name == "bandwidth")
+    assert list(bandwidth.y) == ["b2"]
+    assert list(bandwidth.x) == [9]
+    assert "broker's own limit" not in {trace.name for trace in figure.data}
+    stacked = next(trace for trace in figure.data if trace.name == "topics without limit, now")
+    assert list(stacked.base) == [1, 2]
