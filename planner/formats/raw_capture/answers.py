@@ -139,6 +139,10 @@ class Answers:
             return None
         return value
 
+    def forget(self, stem: str) -> None:
+        """Let go of an answer that is not asked for again; those about topics are long."""
+        self._read.pop(stem, None)
+
     def _parse(self, stem: str) -> tuple[Any, str]:
         reason = self.trouble(stem)
         name = next((stem + e for e in _ENDINGS if self._given(stem + e)), None)

@@ -52,6 +52,7 @@ def read_topic_stats(answers: Answers, cast: Cast) -> dict[str, TopicStats]:
     for broker, tag in cast.tags.items():
         stem = f"topics.{tag}"
         reported = answers.json(stem, dict, f"Rates of the topics of {broker} are unknown.")
+        answers.forget(stem)
         twice = 0
         for namespace, bundles in _objects(reported):
             for span, domains in _objects(bundles):
