@@ -1,0 +1,241 @@
+"""A form for each kind of edit of a scenario."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import streamlit as st
+
+from planner.model.ranges import format_range
+from planner.model.snapshot import Snapshot
+from planner.simulate.scenario import (
+    AddBrokers,
+    ChangeCapacity,
+    DrainBroker,
+    Edit,
+    KillBroker,
+    MoveBundle,
+    PinBundle,
+    RemoveBroker,
+    RollingRestart,
+    ScaleTraffic,
+    SetAntiAffinity,
+    SetBundleCount,
+    SetIsolation,
+    SplitBundle,
+)
+from planner.splitting.registry import SPLIT_ALGORITHMS
+
+__all__ = ["KINDS", "edit_form"]
+
+_ANYWHERE = "let placement decide"
+_DEFAULT = "the default algorithm"
+_SPECIFIED = "specified_positions_divide"
+
+
+def _minute(key: str) -> float:
+    return float(st.number_input("At minute", 0.0, 100_000.0, 0.0, 1.0, key=f"{key}-at", format="%g"))
+
+
+def _broker(snapshot: Snapshot, key: str, label: str = "Broker") -> str:
+    return str(st.selectbox(label, snapshot.brokers.name, key=f"{key}-broker") or "")
+
+
+def _brokers(snapshot: Snapshot, key: str) -> tuple[str, ...]:
+    chosen = st.multiselect("Brokers", snapshot.brokers.name, key=f"{key}-brokers", placeholder="all of them")
+    return tuple(chosen)
+
+
+def _namespace(snapshot: Snapshot, key: str) -> str:
+    return str(st.selectbox("Namespace", snapshot.namespaces, key=f"{key}-namespace") or "")
+
+
+def _bundle(snapshot: Snapshot, key: str) -> str:
+    """Let a bundle be chosen: first its namespace, then its range, the busiest first."""
+    namespace = _namespace(snapshot, key)
+    place = snapshot.namespaces.index(namespace) if namespace in snapshot.namespaces else -1
+    table = snapshot.bundles
+    rows = [i for i, owner in enumerate(table.namespace.tolist()) if owner == place]
+    traffic = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+    rows.sort(key=lambda i: -float(traffic[i]))
+    ranges = {format_range(int(table.low[i]), int(table.high[i])): i for i in rows}
+
+    def label(text: str) -> str:
+        at = ranges[text]
+        return f"{text} · {traffic[at] / 1e6:.3g} MB/s · {int(table.topics[at]):,} topics"
+
+    chosen = st.selectbox("Bundle", list(ranges), format_func=label, key=f"{key}-bundle-{namespace}")
+    return f"{namespace}/{chosen}"
+
+
+def _sizes(key: str) -> tuple[float, float]:
+    left, right = st.columns(2)
+    cores = left.number_input(
+        "CPU cores", 0.0, 4096.0, 0.0, 1.0, key=f"{key}-cores", format="%g", help="0: as it is, or as the others have"
+    )
+    nic = right.number_input(
+        "NIC (Gbit/s)", 0.0, 10_000.0, 0.0, 1.0, key=f"{key}-nic", format="%g", help="0: as it is, or as the others"
+    )
+    return float(cores), float(nic)
+
+
+def _add_brokers(snapshot: Snapshot, key: str) -> Edit:
+    del snapshot
+    number = int(st.number_input("How many", 1, 1000, 1, key=f"{key}-count"))
+    cores, nic = _sizes(key)
+    prefix = st.text_input("Name", "added", key=f"{key}-prefix", max_chars=60, help="Brokers are NAME-1:8080 and so on")
+    return AddBrokers(count=number, cores=cores, nic_gbps=nic, at_min=_minute(key), name_prefix=prefix)
+
+
+def _remove_broker(snapshot: Snapshot, key: str) -> Edit:
+    return RemoveBroker(broker=_broker(snapshot, key), at_min=_minute(key))
+
+
+def _drain_broker(snapshot: Snapshot, key: str) -> Edit:
+    broker = _broker(snapshot, key)
+    pace = st.number_input("Bundles a minute", 0.1, 1e6, 60.0, 10.0, key=f"{key}-pace", format="%g")
+    return DrainBroker(broker=broker, at_min=_minute(key), bundles_per_min=float(pace))
+
+
+def _kill_broker(snapshot: Snapshot, key: str) -> Edit:
+    return KillBroker(broker=_broker(snapshot, key), at_min=_minute(key))
+
+
+def _rolling_restart(snapshot: Snapshot, key: str) -> Edit:
+    brokers = _brokers(snapshot, key)
+    left, right = st.columns(2)
+    down = left.number_input("Minutes away", 0.0, 1e4, 2.0, 1.0, key=f"{key}-down", format="%g")
+    pause = right.number_input("Pause (min)", 0.0, 1e4, 3.0, 1.0, key=f"{key}-pause", format="%g")
+    return RollingRestart(brokers=brokers, at_min=_minute(key), down_min=float(down), pause_min=float(pause))
+
+
+def _capacity(snapshot: Snapshot, key: str) -> Edit:
+    brokers = _brokers(snapshot, key)
+    cores, nic = _sizes(key)
+    return ChangeCapacity(brokers=brokers, cores=cores, nic_gbps=nic, at_min=_minute(key))
+
+
+def _traffic(snapshot: Snapshot, key: str) -> Edit:
+    scopes = ["cluster", "namespace", "bundle", "topic"]
+    scope: Any = st.segmented_control("Of", scopes, default="cluster", key=f"{key}-scope") or "cluster"
+    target = ""
+    if scope == "namespace":
+        target = _namespace(snapshot, key)
+    elif scope == "bundle":
+        target = _bundle(snapshot, key)
+    elif scope == "topic":
+        target = st.text_input(
+            "Topic", key=f"{key}-topic", max_chars=300, placeholder="persistent://tenant/namespace/topic",
+            help="A partitioned topic: all its partitions"
+        )  # fmt: skip
+    shapes = {
+        "step": "from then on, or for a while",
+        "growth": "grows to it",
+        "daily": "swings up to it and back",
+        "spike": "spikes to it once",
+    }
+    shape: Any = st.selectbox("How", list(shapes), format_func=lambda s: f"{s}: {shapes[s]}", key=f"{key}-shape")
+    left, right = st.columns(2)
+    factor = left.number_input("Factor", 0.0, 1e6, 2.0, 0.5, key=f"{key}-factor", format="%g", help="0 stops it")
+    length = right.number_input(
+        "Duration (min)", 0.0, 1e5, 0.0 if shape == "step" else 60.0, 10.0, key=f"{key}-length-{shape}", format="%g",
+        help="0 with step: for ever"
+    )  # fmt: skip
+    return ScaleTraffic(
+        scope=scope,
+        target=target,
+        factor=float(factor),
+        shape=shape,
+        at_min=_minute(key),
+        duration_min=float(length),
+    )
+
+
+def _split(snapshot: Snapshot, key: str) -> Edit:
+    bundle = _bundle(snapshot, key)
+    names = [_DEFAULT, *(algorithm.name for algorithm in SPLIT_ALGORITHMS)]
+    algorithm = st.selectbox("Algorithm", names, key=f"{key}-algorithm")
+    positions: tuple[int, ...] = ()
+    if algorithm == _SPECIFIED:
+        text = st.text_input("Positions", key=f"{key}-positions", placeholder="0x20000000, 0x30000000", max_chars=2_000)
+        positions = tuple(_hash(part) for part in text.split(",") if part.strip())
+    unload = st.toggle("Unload the children", key=f"{key}-unload")
+    name = "" if algorithm in {_DEFAULT, None} else str(algorithm)
+    return SplitBundle(bundle=bundle, algorithm=name, positions=positions, unload=unload, at_min=_minute(key))
+
+
+def _hash(text: str) -> int:
+    """Read a position of the hash space; what is none becomes -1, which the scenario refuses in a sentence."""
+    try:
+        return int(text.strip(), 0)
+    except ValueError:
+        return -1
+
+
+def _bundle_count(snapshot: Snapshot, key: str) -> Edit:
+    namespace = _namespace(snapshot, key)
+    number = int(st.number_input("Bundles", 1, 100_000, 16, key=f"{key}-bundles"))
+    return SetBundleCount(namespace=namespace, bundles=number)
+
+
+def _move(snapshot: Snapshot, key: str) -> Edit:
+    bundle = _bundle(snapshot, key)
+    to = st.selectbox("To", [_ANYWHERE, *snapshot.brokers.name], key=f"{key}-to")
+    return MoveBundle(bundle=bundle, destination="" if to in {_ANYWHERE, None} else str(to), at_min=_minute(key))
+
+
+def _pin(snapshot: Snapshot, key: str) -> Edit:
+    st.caption("Pulsar cannot pin a bundle; the nearest it has is an isolation policy for its namespace.")
+    return PinBundle(bundle=_bundle(snapshot, key), broker=_broker(snapshot, key))
+
+
+def _expressions(label: str, key: str, placeholder: str) -> tuple[str, ...]:
+    text = st.text_input(label, key=key, placeholder=placeholder, max_chars=2_000, help="Separated by commas")
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _isolation(snapshot: Snapshot, key: str) -> Edit:
+    known = [policy.name for policy in snapshot.policies.isolation]
+    name = st.text_input("Name of the policy", known[0] if known else "policy", key=f"{key}-policy", max_chars=100)
+    namespaces = _expressions("Namespaces (regular expressions)", f"{key}-namespaces", "tenant/.*; none removes it")
+    primary = _expressions("Primary brokers (regular expressions)", f"{key}-primary", "broker-1.*")
+    secondary = _expressions("Secondary brokers", f"{key}-secondary", "broker-2.*")
+    least = int(st.number_input("Primaries wanted (min_limit)", 0, 10_000, 1, key=f"{key}-least"))
+    return SetIsolation(name=name, namespaces=namespaces, primary=primary, secondary=secondary, min_limit=least)
+
+
+def _anti_affinity(snapshot: Snapshot, key: str) -> Edit:
+    namespace = _namespace(snapshot, key)
+    group = st.text_input("Group", key=f"{key}-group", max_chars=100, placeholder="empty: leaves its group")
+    return SetAntiAffinity(namespace=namespace, group=group)
+
+
+KINDS: Mapping[str, tuple[str, Callable[[Snapshot, str], Edit]]] = MappingProxyType(
+    {
+        "scale_traffic": ("Change traffic", _traffic),
+        "add_brokers": ("Add brokers", _add_brokers),
+        "remove_broker": ("Shut a broker down", _remove_broker),
+        "drain_broker": ("Drain a broker", _drain_broker),
+        "kill_broker": ("Kill a broker", _kill_broker),
+        "rolling_restart": ("Restart brokers in turn", _rolling_restart),
+        "change_capacity": ("Change machines", _capacity),
+        "split_bundle": ("Split a bundle", _split),
+        "move_bundle": ("Move or unload a bundle", _move),
+        "pin_bundle": ("Pin a bundle", _pin),
+        "set_bundle_count": ("Make a namespace anew", _bundle_count),
+        "set_isolation": ("Isolation policy", _isolation),
+        "set_anti_affinity": ("Anti-affinity group", _anti_affinity),
+    }
+)
+"""The kinds of edits: what to call them, and their form."""
+
+
+def edit_form(snapshot: Snapshot, key: str) -> Edit:
+    """Draw the form of an edit and return what it says; it may still be out of bounds.
+
+    Args:
+        snapshot: What brokers, namespaces and bundles there are.
+        key: Keeps the widgets of several forms apart.
+    """
+    kind = st.selectbox("What", list(KINDS), format_func=lambda k: KINDS[k][0], key=f"{key}-kind") or next(iter(KINDS))
+    return KINDS[kind][1](snapshot, f"{key}-{kind}")

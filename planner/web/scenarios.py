@@ -1,0 +1,319 @@
+"""The scenario that a person works on: its history, its link, and its run in the background.
+
+A scenario belongs to a snapshot. The session keeps one for each, with what can be undone; the address holds it whole,
+so that the page that opens it elsewhere shows the same plan.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit, urlunsplit
+
+import streamlit as st
+
+from planner.model.errors import PlannerError
+from planner.model.snapshot import Snapshot
+from planner.plan.link import (
+    LinkedScenario,
+    canonical_text,
+    decode_link,
+    encode_link,
+    encode_reference,
+    scenario_digest,
+    scenario_link,
+)
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Trace
+from planner.store.samples import sample_by_digest
+from planner.web import state
+from planner.web.widgets import open_page, show_error
+
+__all__ = [
+    "History",
+    "address",
+    "change",
+    "history",
+    "open_scenario_page",
+    "pending",
+    "redo",
+    "run",
+    "runs",
+    "undo",
+]
+
+_PARAM = "scenario"
+_LONGEST_IN_ADDRESS = 1_500
+_DEPTH = 100
+_KEPT_RUNS = 12
+_PATIENCE_S = 1.2
+
+
+@dataclass
+class History:
+    """A scenario with what was before it and after it.
+
+    Attributes:
+        present: The scenario.
+        past: What can be undone, the latest last.
+        future: What can be done again, the latest last.
+    """
+
+    present: Scenario = field(default_factory=Scenario)
+    past: list[Scenario] = field(default_factory=list)
+    future: list[Scenario] = field(default_factory=list)
+
+
+def _histories() -> dict[str, History]:
+    found: dict[str, History] = st.session_state.setdefault("scenario_histories", {})
+    return found
+
+
+def history(view: state.Current) -> History:
+    """Return the history of the scenario about the snapshot in view."""
+    return _histories().setdefault(view.digest, History())
+
+
+def _write_param(view: state.Current) -> None:
+    """Put the scenario into the address; one that changes nothing is left out."""
+    present = history(view).present
+    text = ""
+    if present != Scenario():
+        text = encode_link(present, view.digest, view.saved.name)
+        if len(text) > _LONGEST_IN_ADDRESS:
+            kept = state.workspace().scenarios.save(present, view.digest, view.saved.name)
+            text = encode_reference(kept.digest, view.digest, view.saved.name)
+    st.session_state["scenario_param"] = text
+    state.set_params(**{_PARAM: text})
+
+
+def change(view: state.Current, scenario: Scenario) -> None:
+    """Take another scenario, so that it can be undone.
+
+    Raises:
+        PlannerError: A value is out of bounds; nothing changes.
+    """
+    canonical_text(scenario)
+    scenario.settings_over(view.snapshot)
+    known = history(view)
+    if scenario == known.present:
+        return
+    known.past = [*known.past, known.present][-_DEPTH:]
+    known.present, known.future = scenario, []
+    _write_param(view)
+
+
+def undo(view: state.Current) -> None:
+    """Go back to the scenario before."""
+    known = history(view)
+    if known.past:
+        known.future.append(known.present)
+        known.present = known.past.pop()
+        _write_param(view)
+
+
+def redo(view: state.Current) -> None:
+    """Take back what was undone."""
+    known = history(view)
+    if known.future:
+        known.past.append(known.present)
+        known.present = known.future.pop()
+        _write_param(view)
+
+
+# Links
+
+
+def pending() -> dict[str, tuple[Scenario, str]]:
+    """Return scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
+    found: dict[str, tuple[Scenario, str]] = st.session_state.setdefault("pending_scenarios", {})
+    return found
+
+
+def _scenario_of(linked: LinkedScenario) -> Scenario:
+    if linked.scenario is not None:
+        return linked.scenario
+    return state.workspace().scenarios.load(linked.scenario_digest)
+
+
+def _adopt(text: str) -> bool:
+    """Take the scenario of a link; say where that fails and return False.
+
+    A link names its snapshot. When it is not here the scenario waits until it is.
+    """
+    try:
+        linked = decode_link(text)
+        scenario = _scenario_of(linked)
+    except PlannerError as error:
+        show_error(error)
+        return False
+    digest, name = linked.snapshot_digest, linked.snapshot_name or "without a name"
+    found = state.workspace().find(digest)
+    if found is None:
+        sample = sample_by_digest(digest)
+        found = state.add_sample(sample) if sample is not None else None
+    if found is None:
+        pending()[digest] = (scenario, name)
+        show_error(
+            PlannerError(
+                f"This link changes the snapshot '{name}' ({digest[:12]}), which is not on this server.",
+                remedy="Load that snapshot on the Snapshots page; the scenario goes on from there.",
+            )
+        )
+        st.caption(f"Digest of the snapshot: {digest}")
+        st.page_link(state.SNAPSHOTS_PAGE, label="Load the snapshot", icon=":material/folder_open:")
+        return False
+    known = _histories().setdefault(found.digest, History())
+    if known.present != scenario:
+        known.past.append(known.present)
+        known.present, known.future = scenario, []
+    state.select(found.digest)
+    st.query_params[_PARAM] = text
+    return True
+
+
+def open_scenario_page(title: str, purpose: str) -> state.Current | None:
+    """Draw the head of a page about a scenario; as `open_page`, and take the scenario of the address."""
+    text = state.param(_PARAM)
+    if text and text != st.session_state.get("scenario_param"):
+        st.session_state["scenario_param"] = text
+        if not _adopt(text):
+            state.set_params(**{_PARAM: ""})
+    view = open_page(title, purpose)
+    if view is None:
+        return None
+    waiting = pending().pop(view.digest, None)
+    if waiting is not None:
+        change(view, waiting[0])
+        st.success("The scenario of the link is here.", icon=":material/check_circle:")
+    _write_param(view)
+    return view
+
+
+def address(view: state.Current, scenario: Scenario, page: str = "what-if") -> str:
+    """Return the whole address that opens a scenario on a page.
+
+    Raises:
+        PlannerError: It cannot be written.
+    """
+    here = urlsplit(st.context.url or "http://localhost:8501/")
+    start = urlunsplit((here.scheme, here.netloc, f"/{page}", f"{_PARAM}=", ""))
+
+    def keep(large: Scenario) -> str:
+        return state.workspace().scenarios.save(large, view.digest, view.saved.name).digest
+
+    return scenario_link(scenario, view.digest, view.saved.name, address=start, keep=keep)
+
+
+# Runs
+
+
+@dataclass(eq=False)
+class Run:
+    """A simulation in the background.
+
+    Attributes:
+        cycles: How many cycles there are.
+        done: How many are done.
+        trace: What it found; None until then.
+        error: Why it failed; None unless it did.
+        stop: Set to stop it.
+        finished: Set when it has ended, however.
+    """
+
+    cycles: int
+    done: int = 0
+    trace: Trace | None = None
+    error: PlannerError | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
+
+
+class Runs:
+    """The simulations of this server, each scenario once; the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, view: state.Current, scenario: Scenario) -> Run:
+        """Return the run of a scenario; it is started when there is none."""
+        key = (view.digest, scenario_digest(replace(scenario, name="")))
+        with self._lock:
+            found = self._runs.get(key)
+            if found is None or found.stop.is_set():
+                found = Run(scenario.cycles)
+                self._runs[key] = found
+                threading.Thread(target=_work, args=(found, view.snapshot, scenario), daemon=True).start()
+            self._runs.move_to_end(key)
+            while len(self._runs) > _KEPT_RUNS:
+                _, oldest = self._runs.popitem(last=False)
+                oldest.stop.set()
+        return found
+
+
+def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
+    def tell(done: int, _: int) -> None:
+        job.done = done
+
+    try:
+        trace = simulate(snapshot, scenario, progress=tell, cancelled=job.stop.is_set)
+        if trace.complete:
+            job.trace = trace
+    except PlannerError as error:
+        job.error = error
+    except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
+        job.error = PlannerError(
+            f"The simulation failed: {type(error).__name__}.", remedy="Undo the last edit, or report this scenario."
+        )
+    finally:
+        job.finished.set()
+
+
+@st.cache_resource(show_spinner=False)
+def runs() -> Runs:
+    """Return the simulations of this server."""
+    return Runs()
+
+
+@st.fragment(run_every=0.5)
+def _watch(jobs: Sequence[Run]) -> None:
+    """Show how far runs are, with a button to stop them; draw the page again when they have ended."""
+    done, cycles = sum(job.done for job in jobs), sum(job.cycles for job in jobs)
+    st.progress(min(done / max(cycles, 1), 1.0), f"Simulating: {done:,} of {cycles:,} cycles")
+    if st.button("Stop", icon=":material/stop_circle:", key="stop-run"):
+        for job in jobs:
+            job.stop.set()
+        st.session_state["stopped"] = True
+        st.rerun()
+    if all(job.finished.is_set() for job in jobs):
+        st.rerun()
+
+
+def run(view: state.Current, *scenarios: Scenario) -> list[Trace] | None:
+    """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
+
+    Args:
+        view: The snapshot in view.
+        scenarios: What to run.
+    """
+    if st.session_state.pop("stopped", False):
+        st.warning("Stopped. Change something, or run it again.", icon=":material/stop_circle:")
+        st.button("Run again", icon=":material/play_arrow:")
+        return None
+    jobs = [runs().of(view, scenario) for scenario in scenarios]
+    for job in jobs:
+        job.finished.wait(_PATIENCE_S / len(jobs))
+    for job in jobs:
+        if job.error is not None:
+            show_error(job.error)
+            return None
+    if not all(job.finished.is_set() for job in jobs):
+        _watch(jobs)
+        return None
+    traces = [job.trace for job in jobs]
+    if any(trace is None for trace in traces):
+        st.warning("Stopped before its end.", icon=":material/stop_circle:")
+        return None
+    return [replace(trace, scenario=scenario) for trace, scenario in zip(traces, scenarios, strict=True) if trace]
