@@ -27,9 +27,10 @@ from planner.replay.history.records import (
     Kind,
     Lane,
     Record,
+    Tally,
     batches,
 )
-from planner.replay.history.sources import Block, LineCounter, SourceKind, blocks_of, find_sources, read_block
+from planner.replay.history.sources import Block, SourceKind, blocks_of, find_sources, lines_of_block, read_block
 
 AT = 1_800_000_000_000
 BUNDLE = "acme/orders/0x00000000_0x80000000"
@@ -60,7 +61,7 @@ TOPIC_STATS = {"msgRateIn": 1.0, "producerCount": 2, "subscriptions": {"s": {"co
 
 
 def lines(*rows: Any) -> list[Record | Aside]:
-    return list(records_of_lines([r if isinstance(r, bytes) else json.dumps(r).encode() for r in rows], "c"))
+    return list(records_of_lines([r if isinstance(r, bytes) else json.dumps(r).encode() for r in rows], "c", Tally()))
 
 
 def only(row: Any) -> Record:
@@ -146,8 +147,10 @@ def test_bad_line_is_put_aside_with_its_reason(row: Any, words: str) -> None:
 
 @given(st.lists(st.one_of(st.binary(max_size=30), st.just(json.dumps(REPORT).encode())), max_size=8))
 def test_every_line_is_a_record_or_put_aside(rows: list[bytes]) -> None:
-    found = list(records_of_lines(rows, "c"))
-    assert len(found) == sum(bool(r.strip()) for r in rows)
+    tally = Tally()
+    found = list(records_of_lines(rows, "c", tally))
+    assert len(found) == tally.rows == sum(bool(r.strip()) for r in rows)
+    assert tally.lines == len(rows)
 
 
 def export(*series: Any) -> bytes:
@@ -162,7 +165,7 @@ def test_export_is_read_series_by_series_and_cut_by_the_hour() -> None:
     start = AT // 3_600_000 * 3_600
     samples = [[start + 60 * i, str(i)] for i in range(90)]
     found = list(
-        records_of_export(io.BytesIO(export(series("pulsar_bundle_msg_rate_in", samples, bundle=BUNDLE))), "c")
+        records_of_export(io.BytesIO(export(series("pulsar_bundle_msg_rate_in", samples, bundle=BUNDLE))), "c", Tally())
     )
     assert all(isinstance(r, Record) for r in found)
     records = [r for r in found if isinstance(r, Record)]
@@ -183,7 +186,7 @@ def test_bad_series_and_samples_are_counted() -> None:
         {"metric": {"__name__": "pulsar_lb_cpu_usage"}, "values": good},
         {"values": 3},
     )
-    found = list(records_of_export(io.BytesIO(data), "c"))
+    found = list(records_of_export(io.BytesIO(data), "c", Tally()))
     aside = [a for a in found if isinstance(a, Aside)]
     assert [(a.line, a.rows) for a in aside] == [(1, 3), (2, 2), (3, 2), (4, 2), (5, 1)]
     assert "NaN is no finite number" in aside[0].reason
@@ -192,11 +195,11 @@ def test_bad_series_and_samples_are_counted() -> None:
 
 def test_export_that_is_cut_off_keeps_what_comes_before() -> None:
     data = export(*(series("pulsar_rate_in", [[AT / 1_000, "1"]], topic=f"{TOPIC}{i}") for i in range(5)))
-    found = list(records_of_export(io.BytesIO(data[: len(data) * 3 // 5]), "c"))
+    found = list(records_of_export(io.BytesIO(data[: len(data) * 3 // 5]), "c", Tally()))
     assert [isinstance(r, Record) for r in found[:-1]] == [True] * (len(found) - 1)
     assert isinstance(found[-1], Aside)
     assert "cut off" in found[-1].reason
-    (error,) = records_of_export(io.BytesIO(b'{"status":"error","error":"too many points"}'), "c")
+    (error,) = records_of_export(io.BytesIO(b'{"status":"error","error":"too many points"}'), "c", Tally())
     assert isinstance(error, Aside)
     assert b"too many points" in error.raw
 
@@ -220,7 +223,7 @@ def test_sources_are_told_apart(tmp_path: Path, small: Snapshot) -> None:
         ("readme.md", SourceKind.UNKNOWN),
         ("snap", SourceKind.SNAPSHOT),
     ]
-    kinds = [[type(item).__name__ for item in read_block(blocks_of(s)[0], "c")] for s in found]
+    kinds = [[type(item).__name__ for item in read_block(blocks_of(s)[0], "c", Tally())] for s in found]
     assert kinds == [["Aside"], ["Record"], ["Aside"], ["Aside"], ["Record"]]
     for wrong in ([tmp_path / "absent"], [history]):
         with pytest.raises(FormatError):
@@ -233,7 +236,7 @@ def test_damaged_files_are_put_aside(tmp_path: Path, small: Snapshot) -> None:
     write_folder(small, tmp_path / "snap")
     (tmp_path / "snap" / "bundles.parquet").write_bytes(b"x")
     for source in find_sources([tmp_path], tmp_path / "none"):
-        found = list(read_block(blocks_of(source)[0], "c"))
+        found = list(read_block(blocks_of(source)[0], "c", Tally()))
         assert isinstance(found[-1], Aside)
         assert found[-1].reason
 
@@ -248,7 +251,7 @@ def test_blocks_share_the_lines_out_without_loss(
     kept, sources.BLOCK_BYTES = sources.BLOCK_BYTES, size
     try:
         source = sources.Source(str(path), SourceKind.LINES, len(text), 0)
-        found = [line for block in blocks_of(source) for line in LineCounter(block)]
+        found = [line for block in blocks_of(source) for line in lines_of_block(block)]
     finally:
         sources.BLOCK_BYTES = kept
     assert found == text.splitlines(keepends=True)
@@ -258,7 +261,7 @@ def test_stream_has_the_declared_types_and_carries_the_last_minutes() -> None:
     midnight = (AT // DAY_MS + 1) * DAY_MS
     early = Record(Kind.REPORT, "c", midnight - 600_000, "b:1", names=[BUNDLE], values=[1.0], clock_lag_ms=5)
     late = Record(Kind.REPORT, "c", midnight - 1_000, "b:1", clock_lag_ms=-3)
-    found = list(batches(iter([late, early, Aside("bad", 9, raw=b"\xff")]), 4, 60_000))
+    found = list(batches(iter([late, early, Aside("bad", 9, raw=b"\xff")]), 4, 60_000, Tally()))
     assert all(b.schema == SCHEMA for b in found)
     rows = pa.Table.from_batches(found).to_pylist()
     kept = [(r["day"] - midnight // DAY_MS, r["carry"]) for r in rows if r["lane"] == Lane.ROW]
@@ -273,7 +276,7 @@ def test_stream_has_the_declared_types_and_carries_the_last_minutes() -> None:
 
 def test_digest_depends_on_content_alone() -> None:
     def digest(record: Record) -> tuple[int, int]:
-        row = pa.Table.from_batches(list(batches(iter([record]), 0, 0))).to_pylist()[0]
+        row = pa.Table.from_batches(list(batches(iter([record]), 0, 0, Tally()))).to_pylist()[0]
         return row["digest_low"], row["digest_high"]
 
     one = Record(Kind.TOP, "c", AT, "b:1", names=[BUNDLE], values=[1.0, 2.0], line=3)

@@ -24,7 +24,7 @@ from planner.model.errors import FormatError, PlannerError
 from planner.model.hashing import namespace_of_topic
 from planner.model.ranges import parse_bundle
 from planner.replay.history.prometheus import records_of_answer
-from planner.replay.history.records import Aside, Kind, Record
+from planner.replay.history.records import Aside, Kind, Record, Tally
 
 __all__ = ["records_of_lines"]
 
@@ -48,22 +48,25 @@ _SHAPES = (
 )
 
 
-def records_of_lines(lines: Iterable[bytes], cluster: str, first_line: int = 1) -> Iterator[Record | Aside]:
+def records_of_lines(lines: Iterable[bytes], cluster: str, tally: Tally) -> Iterator[Record | Aside]:
     """Read lines; those that cannot be read come back as `Aside`. Blank lines are no rows.
 
     Args:
         lines: The lines, in UTF-8, with or without their ends.
         cluster: Name of the cluster where a line does not give it.
-        first_line: Number of the first.
+        tally: Takes what is counted.
     """
-    for line, data in enumerate(lines, first_line):
+    for line, data in enumerate(lines, 1):
+        tally.lines = line
         text = data.strip()
         if not text:
             continue
+        tally.rows += 1
         try:
             value = _parse(text)
             if "status" in value and ("data" in value or "error" in value):
-                yield from records_of_answer(value, cluster, line)
+                tally.rows -= 1  # its samples count
+                yield from records_of_answer(value, cluster, line, tally)
             else:
                 yield _record(value, cluster, line)
         except PlannerError as error:

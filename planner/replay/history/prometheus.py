@@ -15,7 +15,7 @@ import ijson
 from planner.model.errors import FormatError
 from planner.model.hashing import namespace_of_topic
 from planner.model.ranges import parse_bundle
-from planner.replay.history.records import Aside, Kind, Record
+from planner.replay.history.records import Aside, Kind, Record, Tally
 
 __all__ = [
     "BROKER_METRICS",
@@ -75,7 +75,7 @@ _PAIR = 2
 _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
 
 
-def records_of_export(data: BinaryIO, cluster: str) -> Iterator[Record | Aside]:
+def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
     """Read an export from a file; one series is in memory at a time.
 
     What follows a place that is no JSON cannot be read, and counts as one row put aside.
@@ -83,23 +83,26 @@ def records_of_export(data: BinaryIO, cluster: str) -> Iterator[Record | Aside]:
     Args:
         data: The file.
         cluster: Name of the cluster where a series has no label `cluster`.
+        tally: Takes what is counted.
     """
     series = 0
     try:
         for item in ijson.items(data, "data.result.item", use_float=True):
             series += 1
-            yield from _records_of_series(item, cluster, series)
+            yield from _records_of_series(item, cluster, series, tally)
     except ijson.JSONError as error:
+        tally.rows += 1
         reason = " ".join(str(error).split())[:120]
         yield Aside(f"Not JSON after series {series}: {reason}. The file was cut off or damaged. {_EXPORT}", series + 1)
         return
     if not series:
+        tally.rows += 1
         data.seek(0)
         head = data.read(2_000)
         yield Aside(f"The export has no series. {_EXPORT}", 0, raw=head)
 
 
-def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int) -> Iterator[Record | Aside]:
+def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
     """Read an answer that stands on one line.
 
     Raises:
@@ -109,15 +112,17 @@ def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int) -> Ite
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or not result:
         said = str(answer.get("error") or "there is no series in it")[:200].rstrip(".")
+        tally.rows += 1
         raise FormatError(f"Prometheus answered without data: {said}.", remedy=_EXPORT)
     for item in result:
-        yield from _records_of_series(item, cluster, line)
+        yield from _records_of_series(item, cluster, line, tally)
 
 
-def _records_of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
+def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
     labels = item.get("metric") if isinstance(item, dict) else None
     values = item.get("values") if isinstance(item, dict) else None
-    if not isinstance(labels, dict) or not isinstance(values, list):
+    tally.rows += len(values) if isinstance(values, list) and values else 1
+    if not isinstance(labels, dict) or not isinstance(values, list) or not values:
         yield Aside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
         return
     rows = len(values)

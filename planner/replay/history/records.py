@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "Lane",
     "Record",
+    "Tally",
     "batches",
 ]
 
@@ -208,6 +209,19 @@ class Aside:
 
 
 @dataclass
+class Tally:
+    """What was read, counted before anybody looks at what it is.
+
+    Attributes:
+        rows: Rows.
+        lines: Lines, blank ones too; 0 in a file that has none.
+    """
+
+    rows: int = 0
+    lines: int = 0
+
+
+@dataclass
 class Hint:
     """What the records of a day have in common, known before the first of them is looked at.
 
@@ -316,13 +330,17 @@ def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], source: int) -> Iterat
             yield _row(Lane.HINT, source, kind="clocks", names=brokers, times=lags, **place)
 
 
-def batches(found: Iterator[Record | Aside], source: int, carry_ms: int) -> Iterator[pa.RecordBatch]:
+def batches(
+    found: Iterator[Record | Aside], source: int, carry_ms: int, tally: Tally, first: int = 0
+) -> Iterator[pa.RecordBatch]:
     """Turn what was read of a file, or of a block of it, into rows of the stream.
 
     Args:
         found: What was read.
         source: Number of the file.
         carry_ms: How long before midnight a record matters to the next day.
+        tally: What is counted while it is read.
+        first: First byte of the block.
     """
     waiting: list[dict[str, Any]] = []
     weight = 0
@@ -331,7 +349,8 @@ def batches(found: Iterator[Record | Aside], source: int, carry_ms: int) -> Iter
     for item in found:
         if isinstance(item, Aside):
             text = f"{item.place}: {item.reason}" if item.place else item.reason
-            waiting.append(_row(Lane.ASIDE, source, text=text, line=item.line, rows=item.rows, raw=item.raw))
+            place = {"time_ms": first, "line": item.line}
+            waiting.append(_row(Lane.ASIDE, source, text=text, rows=item.rows, raw=item.raw, **place))
             weight += len(item.raw) // 8
         else:
             rows = list(_rows_of_record(item, source, carry_ms))
@@ -348,5 +367,5 @@ def batches(found: Iterator[Record | Aside], source: int, carry_ms: int) -> Iter
             yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
             waiting, weight = [], 0
     waiting += _rows_of_hints(hints, source)
-    if waiting:
-        yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
+    waiting.append(_row(Lane.BLOCK, source, time_ms=first, line=tally.lines, rows=tally.rows))
+    yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)

@@ -15,9 +15,9 @@ from planner.model.digest import snapshot_digest
 from planner.model.errors import FormatError, PlannerError
 from planner.replay.history.lines import records_of_lines
 from planner.replay.history.prometheus import records_of_export
-from planner.replay.history.records import Aside, Kind, Record
+from planner.replay.history.records import Aside, Kind, Record, Tally
 
-__all__ = ["Block", "Source", "SourceKind", "blocks_of", "find_sources", "read_block"]
+__all__ = ["Block", "Source", "SourceKind", "blocks_of", "find_sources", "lines_of_block", "read_block"]
 
 BLOCK_BYTES = 32 << 20
 """How much of a file of lines one task reads."""
@@ -151,59 +151,60 @@ def blocks_of(source: Source) -> list[Block]:
     return [Block(source.path, source.kind, at, min(at + BLOCK_BYTES, source.size)) for at in starts]
 
 
-class LineCounter:
-    """The lines of a block; afterwards `count` tells how many there were."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.count = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _open(Path(self.block.path)) as file:
-            at = self.block.first
-            if at:
-                file.seek(at - 1)
-                at += len(file.readline()) - 1  # the end of a line that began before
-            zipped = self.block.path.endswith(".gz")
-            while zipped or at < self.block.last:
-                line = file.readline(_LONGEST_LINE)
-                if not line:
-                    return
-                at += len(line)
-                self.count += 1
-                yield line
+def lines_of_block(block: Block) -> Iterator[bytes]:
+    """Yield the lines that start in a block."""
+    with _open(Path(block.path)) as file:
+        at = block.first
+        if at:
+            file.seek(at - 1)
+            at += len(file.readline()) - 1  # the end of a line that began before
+        zipped = block.path.endswith(".gz")
+        while zipped or at < block.last:
+            line = file.readline(_LONGEST_LINE)
+            if not line:
+                return
+            at += len(line)
+            yield line
 
 
-def read_block(block: Block, cluster: str, lines: LineCounter | None = None) -> Iterator[Record | Aside]:
+def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
     """Read a block; what cannot be read comes back as `Aside`.
 
     Args:
         block: The block.
         cluster: Name of the cluster where the data does not give it.
-        lines: The lines of the block, when the caller wants to know how many there are.
+        tally: Takes what is counted.
     """
     try:
-        if block.kind is SourceKind.LINES:
-            yield from records_of_lines(lines or LineCounter(block), cluster)
-        elif block.kind is SourceKind.EXPORT:
-            with _open(Path(block.path)) as file:
-                yield from records_of_export(file, cluster)
-        elif block.kind is SourceKind.SNAPSHOT:
-            snapshot = read_snapshot(Path(block.path))
-            info = snapshot.info
-            if not info.captured_at_ms:
-                yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
-                return
-            digest = snapshot_digest(snapshot)
-            yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=digest, text=block.path)
-        else:
-            yield Aside(
-                "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
-                " either may end in .gz; zips hold snapshots."
-            )
+        yield from _read(block, cluster, tally)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        yield Aside(f"The file is cut off or damaged: {error}. Copy it again.")
+        tally.rows += 1
+        yield Aside(f"The file is cut off or damaged: {error}. Copy it again.", tally.lines + 1)
     except OSError as error:
+        tally.rows += 1
         yield Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
     except PlannerError as error:
         yield Aside.of(error, 0)
+
+
+def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+    if block.kind is SourceKind.LINES:
+        yield from records_of_lines(lines_of_block(block), cluster, tally)
+    elif block.kind is SourceKind.EXPORT:
+        with _open(Path(block.path)) as file:
+            yield from records_of_export(file, cluster, tally)
+    elif block.kind is SourceKind.SNAPSHOT:
+        tally.rows += 1
+        snapshot = read_snapshot(Path(block.path))
+        info = snapshot.info
+        if not info.captured_at_ms:
+            yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
+            return
+        digest = snapshot_digest(snapshot)
+        yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=digest, text=block.path)
+    else:
+        tally.rows += 1
+        yield Aside(
+            "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
+            " either may end in .gz; zips hold snapshots."
+        )
