@@ -20,7 +20,7 @@ from planner.model.ranges import format_range, parse_bundle
 from planner.model.setting import SettingValue
 from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import LoadManager, Snapshot
-from planner.plan.shell import comment, option, positional, quoted, writable
+from planner.plan.shell import comment, option, positional, quoted
 from planner.simulate.scenario import (
     AddBrokers,
     ChangeCapacity,
@@ -321,16 +321,14 @@ def _settings(trace: Trace, how: CommandOptions, *, later: Sequence[str]) -> Ite
                 restart.append(name)
         else:
             restart.append(name)
-            shown = f"{name}={value}" if writable(value) else f"{name}, to a value that cannot be shown here"
-            yield Command(
-                section="settings", note=f"{note} It is not dynamic: put this line into every broker.conf: {shown}"
-            )
+            yield Command(section="settings", note=f"{note} Not dynamic; by hand, this line into every broker.conf:")
+            yield Command(section="settings", note=f"{name}={value}")
     if restart:
         yield Command(
             section="settings",
             note=(
-                f"By hand: restart the brokers one after the other, then go on; {', '.join(restart)} only counts after"
-                " that."
+                "By hand: restart the brokers one after the other, then go on. Without that, these do not count:"
+                f" {', '.join(restart)}."
             ),
         )
 

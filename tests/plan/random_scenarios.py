@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import Snapshot
+from planner.simulate.run import simulate
 from planner.simulate.scenario import (
     AddBrokers,
     Assumptions,
@@ -19,12 +20,14 @@ from planner.simulate.scenario import (
     RollingRestart,
     ScaleTraffic,
     Scenario,
+    ScenarioError,
     SetAntiAffinity,
     SetBundleCount,
     SetIsolation,
     SplitBundle,
     Step,
 )
+from planner.simulate.trace import Trace
 
 Value: TypeAlias = str | int | float | bool
 Pool: TypeAlias = tuple[tuple[str, Callable[[], Value]], ...]
@@ -82,7 +85,7 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
         ("cluster", ""),
         ("namespace", namespace),
         ("bundle", bundle),
-        ("topic", f"persistent://{namespace}/topic-{draw.randint(0, 9)}"),
+        ("topic", str(draw.choice(snapshot.topics.name))),
     )
     scope, target = draw.choice(targets)
     return draw.choice(
@@ -105,3 +108,13 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             SetAntiAffinity(namespace=namespace, group=draw.choice(("", "group"))),
         )
     )  # fmt: skip
+
+
+def random_plan(snapshot: Snapshot, seed: int, *, most_cycles: int = 6) -> Trace:
+    """Run a random scenario; edits that do not fit together are left out, the last one first."""
+    scenario = random_scenario(snapshot, seed, most_cycles=most_cycles)
+    while True:
+        try:
+            return simulate(snapshot, scenario)
+        except ScenarioError:
+            scenario = scenario.with_steps(*scenario.steps[:-1])
