@@ -5,8 +5,59 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.model.arrays import FloatArray
 
-__all__ = ["counter_lines", "paired_scores"]
+__all__ = ["counter_grid", "counter_lines", "paired_scores"]
+
+_NUMBERED = 30
+
+
+def counter_grid(
+    names: Sequence[str], values: FloatArray, needed: float, marked: Sequence[tuple[int, int]], mark: str
+) -> go.Figure:
+    """Draw counters as cells, one row for each that counts and one column for each cycle.
+
+    Args:
+        names: What each row is about.
+        values: Count after each cycle. Shape (rows, cycles).
+        needed: Count at which the strategy acts; the colour is full there.
+        marked: Rows and cycles (from 1) to mark, such as those in which the strategy acts.
+        mark: What the mark means.
+    """
+    cycles = values.shape[1] if values.ndim > 1 else 0
+    few = cycles <= _NUMBERED
+    figure = go.Figure(
+        go.Heatmap(
+            x=list(range(1, cycles + 1)),
+            y=list(range(len(names))),
+            z=values,
+            zmin=0,
+            zmax=max(needed, 1.0),
+            colorscale=[[0.0, "rgba(140,153,168,0.12)"], [1e-9, "rgba(0,114,178,0.25)"], [1.0, ACCENT]],
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            text=values if few else None,
+            texttemplate="%{text:d}" if few else None,
+            customdata=[[name] * cycles for name in names],
+            hovertemplate=f"%{{customdata}}<br>cycle %{{x}}: %{{z:d}} of {needed:g} needed<extra></extra>",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[cycle for _, cycle in marked],
+            y=[row for row, _ in marked],
+            mode="markers",
+            marker={"symbol": "square-open", "size": 22, "color": WARNING, "line": {"width": 3}},
+            hovertemplate=f"{mark} in cycle %{{x}}<extra></extra>",
+        )
+    )
+    figure = finish(figure, height=max(150, min(700, 80 + 30 * len(names))), x_title="cycle")
+    figure.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], showgrid=False
+    )
+    figure.update_xaxes(range=[0.5, max(cycles, 1) + 0.5], dtick=1 if few else None, showgrid=False)
+    return figure
 
 
 def counter_lines(

@@ -1,169 +1,330 @@
 """What the Hit counters page draws."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.figures.counters import counter_lines, paired_scores
+from planner.figures.counters import counter_grid, counter_lines, paired_scores
+from planner.model.decisions import SheddingDecision
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.shedding import avg, threshold, transfer
+from planner.shedding.avg import AvgState
 from planner.shedding.protocol import Shedder
-from planner.simulate.sequence import CycleStep, decide_cycles, same_load
+from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
+from planner.splitting import automatic_extensible
 from planner.web import state
+from planner.web.documentation import SHEDDING_DIFFERENCES
+from planner.web.memory import show_memory
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.text import count, moment
-from planner.web.widgets import chart, show_error, table
+from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
 
-__all__ = ["avg_frame", "draw", "sequence_of"]
+__all__ = ["avg_frame", "draw"]
 
 _MOST_CYCLES = 60
-_DRAWN_BROKERS = 10
-_COUNTING: dict[LoadManager, tuple[Shedder, ...]] = {
-    LoadManager.MODULAR: (avg.SHEDDER, threshold.SHEDDER),
-    LoadManager.EXTENSIBLE: (transfer.SHEDDER,),
+_CYCLES = 10
+_ROWS = 20
+_SAID = 12
+_PAIRS = 40
+_PALETTE = 8
+_REASONS = 2_000
+_SPLITS = "Automatic splits"
+_COUNTING: dict[LoadManager, tuple[str, ...]] = {
+    LoadManager.MODULAR: (avg.SHEDDER.name, threshold.SHEDDER.name),
+    LoadManager.EXTENSIBLE: (transfer.SHEDDER.name, _SPLITS),
 }
+_WIDE: dict[str, Any] = {"why": st.column_config.TextColumn(width="large")}
+_SHEDDERS: Mapping[str, Shedder] = {s.name: s for s in (avg.SHEDDER, threshold.SHEDDER, transfer.SHEDDER)}
 
 
-def sequence_of(view: state.Current) -> tuple[list[Snapshot], str]:
-    """Return the snapshots to go through, oldest first, and a sentence about them."""
-    saved = [s for s in state.workspace().saved() if s.cluster == view.saved.cluster]
-    saved = sorted(saved, key=lambda s: (s.captured_at_ms, s.digest))
-    earlier = [s.digest for s in saved]
-    labels = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in saved}
+@dataclass(frozen=True)
+class _Choice:
+    """What to go through: snapshots, oldest first, and how many cycles see the last one."""
+
+    snapshots: tuple[Snapshot, ...]
+    cycles: int
+
+    def sequence(self, config: Settings) -> tuple[Snapshot, ...]:
+        return (*self.snapshots[:-1], *same_load(self.snapshots[-1], self.cycles, config))
+
+
+def _choose(view: state.Current) -> _Choice:
+    """Draw which snapshots of the cluster to go through; the address keeps them."""
+    mine = [
+        s
+        for s in state.workspace().saved()
+        if s.cluster == view.saved.cluster and s.load_manager == view.saved.load_manager
+    ]
+    mine = sorted(mine, key=lambda s: (s.captured_at_ms, s.digest))
+    labels = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in mine}
+    asked = [part for part in state.param("sequence").split(",") if part]
+    found = [s.digest for s in mine if any(s.digest.startswith(part) for part in asked)]
+    if len(found) < len(asked):
+        st.warning(
+            f"{count(len(asked) - len(found), 'snapshot')} of this link's sequence cannot be shown: load it on the"
+            " Snapshots page first.",
+            icon=":material/link_off:",
+        )
     left, right = st.columns([3, 1])
     chosen = left.multiselect(
         "Snapshots of this cluster, in the order of time",
-        earlier,
-        default=[view.digest],
-        format_func=lambda d: labels[d],
+        list(labels),
+        default=found or [view.digest],
+        format_func=lambda digest: labels[digest],
         key=f"sequence-{view.digest}",
+        help="Those of the same cluster and load manager that are on this server.",
     )
-    repeats = int(right.number_input("Cycles with the last one", 1, _MOST_CYCLES, 10, key="sequence-repeats"))
-    picked = [d for d in earlier if d in chosen] or [view.digest]
-    snapshots = [state.snapshot_of(d) for d in picked]
-    snapshots += same_load(snapshots[-1], repeats, view.snapshot.settings)[1:]
-    what = f"{count(len(picked), 'snapshot')}, the last one seen in {count(repeats, 'cycle')}"
-    return snapshots[: _MOST_CYCLES + len(picked)], what
+    picked = [digest for digest in labels if digest in chosen] or [view.digest]
+    wanted = state.param("cycles")
+    start = int(wanted) if wanted.isdecimal() and 1 <= int(wanted) <= _MOST_CYCLES else _CYCLES
+    help_ = "How many cycles in a row see the load of the last snapshot."
+    cycles = int(right.number_input("Cycles with the last one", 1, _MOST_CYCLES, start, key="cycles", help=help_))
+    state.set_params(
+        sequence="" if picked == [view.digest] else ",".join(digest[:12] for digest in picked),
+        cycles="" if cycles == _CYCLES else str(cycles),
+    )
+    return _Choice(tuple(state.snapshot_of(digest) for digest in picked[-_MOST_CYCLES:]), cycles)
 
 
-def avg_frame(step: CycleStep, config: Settings) -> pd.DataFrame:
-    """Return one row for each pair that AvgShedder compares in a cycle, with the counters afterwards."""
-    snapshot = step.snapshot
-    points = step.decision.shedding.scores * 100
-    order = [i for i in snapshot.brokers.map_order.tolist() if np.isfinite(points[i])]
-    state_ = step.after.shedding.state
-    moves = {(m.source, m.destination) for m in step.decision.shedding.moves}
+def _paired(decision: SheddingDecision) -> list[tuple[int, int]]:
+    """Return the pairs that AvgShedder's reasons name, lower score first, by that score."""
+    scores, pairs = decision.scores, set()
+    for group in decision.reasons:
+        if group.code.code.startswith("avg.") and (group.bundles < 0).all():
+            for broker, other in zip(group.brokers.tolist(), group.others.tolist(), strict=True):
+                two = sorted((broker, other if other >= 0 else broker), key=lambda i: (scores[i], i))
+                pairs.add((two[0], two[1]))
+    return sorted(pairs, key=lambda pair: scores[pair[0]])
+
+
+def avg_frame(step: CycleStep, before: AvgState, config: Settings) -> pd.DataFrame:
+    """Return one row for each pair that AvgShedder compares in a cycle, with the counters before and afterwards.
+
+    Args:
+        step: The cycle.
+        before: What the strategy remembered before.
+        config: Settings in force.
+    """
+    snapshot, shedding = step.snapshot, step.decision.shedding
+    points = shedding.scores * 100
+    after = step.after.shedding.state
+    moves = {move.source for move in shedding.moves}
     names = snapshot.brokers.name
+
+    def most(hits: Mapping[str, int], *pair: int) -> int:
+        return max(hits.get(names[i], 0) for i in pair)
+
     return pd.DataFrame(
         [
             {
-                "lower broker": names[pair.low],
-                "lower score": points[pair.low],
-                "higher broker": names[pair.high],
-                "higher score": points[pair.high],
-                "difference": pair.difference,
-                "low hits": max(state_.hits_low.get(names[i], 0) for i in (pair.low, pair.high)),
+                "lower broker": names[low],
+                "lower score": points[low],
+                "higher broker": names[high],
+                "higher score": points[high],
+                "difference": points[high] - points[low],
+                "low hits before": most(before.hits_low, low, high),
+                "low hits": most(after.hits_low, low, high),
                 "needed (low)": config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
-                "high hits": max(state_.hits_high.get(names[i], 0) for i in (pair.low, pair.high)),
+                "high hits before": most(before.hits_high, low, high),
+                "high hits": most(after.hits_high, low, high),
                 "needed (high)": config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
-                "unloads": (names[pair.high], names[pair.low]) in moves,
+                "unloads": names[high] in moves,
             }
-            for pair in avg.pair_brokers(order, points)
+            for low, high in _paired(shedding)
         ]
     )
 
 
-def _series(steps: Sequence[CycleStep], shedder: Shedder) -> tuple[dict[str, list[float]], str]:
-    """Return what the strategy remembers after each cycle, of the brokers with the largest values."""
-    if shedder is transfer.SHEDDER:
-        return {
-            "hit count": [float(s.after.shedding.state.hit_count) for s in steps]
-        }, "cycles in a row that call for shedding"
-    brokers = steps[-1].snapshot.brokers.name
-    if shedder is avg.SHEDDER:
-        values = {b: [float(s.after.shedding.state.hits_low.get(b, 0)) for s in steps] for b in brokers}
-        values |= {f"{b} (high)": [float(s.after.shedding.state.hits_high.get(b, 0)) for s in steps] for b in brokers}
-        title = "hits after the cycle"
-    else:
-        values = {b: [s.after.shedding.state.usage_ema.get(b, float("nan")) * 100 for s in steps] for b in brokers}
-        title = "averaged usage (%)"
-    largest = sorted(values, key=lambda name: -max(values[name]))[:_DRAWN_BROKERS]
-    return {name: values[name] for name in largest if max(values[name]) > 0}, title
+def _when(what: str, fired: Sequence[int]) -> str:
+    if not fired:
+        return f"**{what}** does not act in any of these cycles."
+    return f"**{what}** acts in cycle {', '.join(map(str, fired[:_SAID]))}{' …' if len(fired) > _SAID else ''}."
 
 
-def _limit(shedder: Shedder, steps: Sequence[CycleStep], config: Settings) -> tuple[float | None, str]:
-    if shedder is avg.SHEDDER:
-        return float(config.integer("loadBalancerAvgShedderHitCountHighThreshold")), "high hits needed"
-    if shedder is transfer.SHEDDER:
-        return float(config.integer("loadBalancerSheddingConditionHitCountThreshold")), "must be exceeded:"
+def _grid(label: str, values: Mapping[str, list[float]], needed: int, marked: set[tuple[str, int]], mark: str) -> None:
+    """Draw counters as cells, those with the largest counts first; nothing when nothing was counted."""
+    rows = sorted((name for name in values if max(values[name]) > 0), key=lambda name: -max(values[name]))
+    shown = rows[:_ROWS]
+    if not shown:
+        st.markdown(f"{label}: nothing is counted.")
+        return
+    more = f" The {_ROWS} with the most of {len(rows)} are drawn." if len(rows) > _ROWS else ""
+    marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
+    figure = counter_grid(shown, np.array([values[name] for name in shown]), float(needed), marks, mark)
+    framed = f" A frame marks who {mark}; the count starts again there." if marks else ""
+    chart(figure, f"{label}: {needed} needed; the cells show the count after each cycle.{framed}{more}", label)
+
+
+def _avg(steps: Sequence[CycleStep], config: Settings) -> dict[str, list[float]]:
+    """Draw both kinds of counters of AvgShedder and return them."""
+    names = steps[-1].snapshot.brokers.name
+    marked = {(m.source, at) for at, step in enumerate(steps, start=1) for m in step.decision.shedding.moves}
+    columns: dict[str, list[float]] = {}
+    for kind, field in (("Low", "hits_low"), ("High", "hits_high")):
+        values = {n: [float(getattr(s.after.shedding.state, field).get(n, 0)) for s in steps] for n in names}
+        needed = config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold")
+        points = config.integer(f"loadBalancerAvgShedder{kind}Threshold")
+        _grid(f"**{kind} hits** (a pair at least {points} points apart)", values, needed, marked, "unloads")
+        columns |= {f"{name} ({kind.lower()})": counts for name, counts in values.items() if max(counts) > 0}
+    return columns
+
+
+def _threshold(steps: Sequence[CycleStep], fired: list[int]) -> dict[str, list[float]]:
+    """Draw the averages of ThresholdShedder and return them."""
+    names = steps[-1].snapshot.brokers.name
+    values = {n: [s.after.shedding.state.usage_ema.get(n, float("nan")) * 100 for s in steps] for n in names}
+    largest = sorted(values, key=lambda name: -np.nan_to_num(values[name]).max())[:_PALETTE]
     lines = {line.label: line.value for line in steps[-1].decision.shedding.lines}
     limit = lines.get("average + threshold")
-    return (None if limit is None else limit * 100), "average + threshold in the last cycle"
+    figure = counter_lines(
+        {name: values[name] for name in largest},
+        None if limit is None else limit * 100,
+        "average + threshold in the last cycle",
+        fired,
+        "averaged usage (%)",
+    )
+    more = f", the {_PALETTE} highest of {len(names)} brokers" if len(names) > _PALETTE else ""
+    chart(figure, f"The usage that the strategy remembers after each cycle{more}.", "averages")
+    return values
+
+
+def _transfer(steps: Sequence[CycleStep], config: Settings, fired: list[int]) -> dict[str, list[float]]:
+    """Draw the hit count of TransferShedder and return it."""
+    hits = {"hit count": [float(s.after.shedding.state.hit_count) for s in steps]}
+    limit = config.integer("loadBalancerSheddingConditionHitCountThreshold")
+    figure = counter_lines(hits, float(limit), "must be exceeded:", fired, "cycles in a row that call for shedding")
+    chart(figure, f"It acts when more than {limit} cycles in a row call for shedding; then the count is 0.", "hits")
+    return hits
+
+
+def _look_at(steps: Sequence[object], fired: list[int]) -> int:
+    """Draw which cycle to look into and return its place."""
+    if len(steps) < 2:  # noqa: PLR2004 - nothing to choose
+        return 0
+    return int(st.slider("Look at cycle", 1, len(steps), fired[0] if fired else 1)) - 1
+
+
+def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> Callable[[], None]:
+    """Draw the counters of a shedding strategy, and return what draws one of its cycles."""
+    config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.name))
+    if off:
+        st.info(off, icon=":material/toggle_off:")
+    steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
+    fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
+    st.markdown(_when(shedder.name, fired))
+    if shedder is avg.SHEDDER:
+        series = _avg(steps, config)
+    elif shedder is threshold.SHEDDER:
+        series = _threshold(steps, fired)
+    else:
+        series = _transfer(steps, config, fired)
+    chosen = [len(s.decision.shedding.moves) for s in steps]
+    numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
+    return lambda: _one_cycle(steps, fired, shedder, config, numbers)
+
+
+def _one_cycle(
+    steps: Sequence[CycleStep], fired: list[int], shedder: Shedder, config: Settings, numbers: pd.DataFrame
+) -> None:
+    """Draw the numbers of all cycles, and what one of them compares and decides."""
+    with st.expander("The counters as a table"):
+        table(numbers, "counters")
+    at = _look_at(steps, fired)
+    step = steps[at]
+    if shedder is avg.SHEDDER:
+        before = steps[at - 1].after.shedding.state if at else shedder.initial()
+        _pairs(step, before, at + 1, config)
+    moves = step.decision.shedding.moves
+    if moves:
+        st.markdown(f"**Chosen in cycle {at + 1}**")
+        moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in moves]
+        table(pd.DataFrame(moved), "moves-of-cycle", column_config=_WIDE)
+    st.markdown(f"**Why each broker acts or not in cycle {at + 1}**")
+    reasons = reason_rows(step.snapshot, step.decision.shedding.reasons, bundles=False)
+    table(pd.DataFrame(reasons), "reasons-of-cycle", column_config=_WIDE)
+    show_memory(step.after, "counters")
+    show_notes(SHEDDING_DIFFERENCES.get(shedder.name, ()), "Where the public documentation differs from the code")
+
+
+def _pairs(step: CycleStep, before: AvgState, cycle: int, config: Settings) -> None:
+    """Draw the scores of a cycle, ranked and paired."""
+    frame = avg_frame(step, before, config)
+    if frame.empty:
+        st.markdown(f"Cycle {cycle}: there is nobody to pair.")
+        return
+    columns = ["lower broker", "lower score", "higher broker", "higher score"]
+    pairs = list(frame[columns].itertuples(index=False, name=None))
+    low = config.integer("loadBalancerAvgShedderLowThreshold")
+    high = config.integer("loadBalancerAvgShedderHighThreshold")
+    apart = int((frame["difference"] >= low).sum())
+    summary = (
+        f"**Cycle {cycle}, ranked and paired**: lowest with highest, second lowest with second highest, and so on."
+        f" {apart} of {len(frame)} pairs are at least {low} points apart,"
+        f" {int((frame['difference'] >= high).sum())} at least {high}."
+    )
+    chart(paired_scores(pairs[:_PAIRS], low, high), summary, "pairs")
+    number = st.column_config.NumberColumn(format="%.4f")
+    table(frame, "pairs", column_config=dict.fromkeys(("lower score", "higher score", "difference"), number))
+
+
+def _splitting(choice: _Choice, config: Settings) -> Callable[[], None]:
+    """Draw the hit counts of automatic splitting, and return what draws one check."""
+    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        st.info(
+            "loadBalancerAutoBundleSplitEnabled is off in this cluster. Shown is what its brokers would do.",
+            icon=":material/toggle_off:",
+        )
+    steps = decide_split_checks(choice.sequence(config), config)
+    fired = [at for at, step in enumerate(steps, start=1) if step.decision.splits]
+    st.markdown(_when(_SPLITS, fired))
+    threshold_ = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
+    counted = [{b: h for held in step.after.values() for b, h in held.hit_counts.items()} for step in steps]
+    marked = {(order.bundle, at) for at, step in enumerate(steps, start=1) for order in step.decision.splits}
+    names = sorted({name for hits in counted for name in hits} | {name for name, _ in marked})
+    values = {name: [float(hits.get(name, 0)) for hits in counted] for name in names}
+    _grid("**Checks in a row above a limit**", values, threshold_ + 1, marked, "is split")
+
+    def one_check() -> None:
+        at = _look_at(steps, fired)
+        rows = reason_rows(steps[at].snapshot, steps[at].decision.reasons, bundles=True)
+        rows = sorted(rows, key=lambda row: (not row["moves"], row["code"].endswith(".below")))
+        st.markdown(f"**Why each bundle is split or not at check {at + 1}**")
+        table(pd.DataFrame(rows[:_REASONS]).rename(columns={"moves": "splits"}), "splits-of-check", column_config=_WIDE)
+
+    return one_check
 
 
 def draw(view: state.Current) -> None:
-    """Draw the page."""
-    offered = {s.name: s for s in _COUNTING[view.snapshot.info.load_manager]}
+    """Draw the page: choices on top, counters beside the settings; in a narrow window counters come first."""
+    names = _COUNTING[view.snapshot.info.load_manager]
     asked = state.param("strategy")
-    names = list(offered)
-    start = asked if asked in offered else names[0]
-    picked = st.selectbox("Strategy that remembers", names, index=names.index(start), key=f"counts-{start}") or start
+    start = asked if asked in names else names[0]
+    picked = st.selectbox("What counts", names, index=names.index(start), key=f"counts-{start}") or start
     state.set_params(strategy="" if picked == names[0] else picked)
-    shedder = offered[picked]
     try:
-        snapshots, what = sequence_of(view)
-        with st.expander("Settings"):
-            config = setting_form(shedder.settings, view.snapshot.settings, f"counters-{view.digest}-{picked}")
-        config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=picked))
-        steps = decide_cycles(snapshots, config, 0, explain=False)
+        choice = _choose(view)
+        results, settings = st.columns([2, 1], gap="large")
+        with settings:
+            st.subheader("Settings")
+            own = automatic_extensible.SETTINGS if picked == _SPLITS else _SHEDDERS[picked].settings
+            interval = () if picked == _SPLITS else ("loadBalancerSheddingIntervalMinutes",)
+            prefix = f"counters-{view.digest}-{picked}"
+            config = setting_form((*own, *interval), view.snapshot.settings, prefix, columns=1)
+        with results:
+            seen = count(choice.cycles, "cycle")
+            st.caption(
+                f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {seen}. Nothing is carried out in"
+                " between: the snapshots show what the cluster really did, so that what acts goes on counting from the"
+                " same load."
+            )
+            below = _splitting(choice, config) if picked == _SPLITS else _shedding(choice, _SHEDDERS[picked], config)
+        below()
     except PlannerError as error:
         show_error(error)
-        return
-    if off:
-        st.info(off, icon=":material/toggle_off:")
-    fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
-    when = (
-        f"It acts in cycle {', '.join(map(str, fired[:12]))}{' …' if len(fired) > 12 else ''}."  # noqa: PLR2004 - room
-        if fired
-        else "It does not act in any of these cycles."
-    )
-    st.caption(
-        f"{what}. Nothing is carried out in between: the snapshots show what the cluster really did, so that a strategy"
-        " that acts goes on counting from the same load."
-    )
-    series, title = _series(steps, shedder)
-    limit, label = _limit(shedder, steps, config)
-    if series:
-        chart(counter_lines(series, limit, label, fired, title), f"**{picked}.** {when}", "counters")
-    else:
-        st.markdown(f"**{picked}.** {when} Nothing is counted.")
-    numbers = {
-        "cycle": list(range(1, len(steps) + 1)),
-        **series,
-        "bundles unloaded": [len(s.decision.shedding.moves) for s in steps],
-    }
-    table(pd.DataFrame(numbers), "counters")
-    cycle = st.slider("Look at cycle", 1, len(steps), fired[0] if fired else 1) if len(steps) > 1 else 1
-    step = steps[int(cycle) - 1]
-    if shedder is avg.SHEDDER:
-        frame = avg_frame(step, config)
-        pairs = list(
-            frame[["lower broker", "lower score", "higher broker", "higher score"]].itertuples(index=False, name=None)
-        )
-        low = config.integer("loadBalancerAvgShedderLowThreshold")
-        high = config.integer("loadBalancerAvgShedderHighThreshold")
-        apart = int((frame["difference"] >= low).sum())
-        summary = (
-            f"Cycle {cycle}: {apart} of {len(frame)} pairs are at least {low} points apart,"
-            f" {int((frame['difference'] >= high).sum())} at least {high}."
-        )
-        chart(paired_scores(pairs[:40], low, high), summary, "pairs")
-        table(frame, "pairs")
-    elif step.decision.shedding.moves:
-        moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in step.decision.shedding.moves]
-        table(pd.DataFrame(moved), "moves-of-cycle")
