@@ -346,7 +346,7 @@ class Collector:
         stem = stem or stem_of(request.name, *about)
         path = path or request.filled(names)
         kept = self._parts.find(stem)
-        if kept is None or not kept.good or again:
+        if kept is None or not kept.good or again or (kept.asked, kept.path) != (base, path):
             kept = self._parts.add(stem, await self._fetch(request, base, path, stem))
         self._done += 1
         self._failed += not kept.good

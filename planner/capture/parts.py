@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ _OK = 200
 _LONGEST_NAME = 80
 _JOURNAL_BYTES = 512 << 20
 _NAME = re.compile(r"[-\w%~.+=]{1,200}\.(?:json|txt)")
+_MINE = re.compile(_NAME.pattern + r"|.{1,250}\.part")
 _TAG = re.compile(r"b([0-9]+)\.")
 _ORDER = {request.name: place for place, request in enumerate(CATALOGUE)}
 
@@ -86,40 +87,46 @@ class Parts:
     Args:
         folder: Where they are; made when it does not exist.
         purpose: What is asked for; a folder begun for something else is refused.
+        fresh: Names of requests of which no answer is kept from before.
+
+    Attributes:
+        kept: How many parts were there from before.
 
     Raises:
         CaptureError: The folder holds something else, or cannot be written.
     """
 
-    def __init__(self, folder: Path, purpose: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, purpose: Mapping[str, Any], fresh: Collection[str] = ()) -> None:
         self.folder = folder
         self._parts: dict[str, Part] = {}
         self.kept = 0
+        journal = folder / JOURNAL
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._go_on(dict(purpose))
-            self._journal: IO[str] = (folder / JOURNAL).open("a", encoding="utf-8")
-            if not (folder / JOURNAL).stat().st_size:
-                self._write({"purpose": dict(purpose)})
-            for leftover in folder.glob("*.part"):
-                leftover.unlink()
+            if journal.exists():
+                self._go_on(journal, dict(purpose), fresh)
+            elif any(folder.iterdir()):
+                raise CaptureError(
+                    "The folder holds something that is no capture.",
+                    where=str(folder),
+                    remedy="Choose an empty folder.",
+                )
+            begun = folder / f"{JOURNAL}.part"
+            with begun.open("w", encoding="utf-8") as file:
+                file.writelines(map(_line, [{"purpose": dict(purpose)}, *map(asdict, self)]))
+            begun.replace(journal)
+            for path in folder.iterdir():
+                if path.name not in self._parts and path != journal and _MINE.fullmatch(path.name):
+                    path.unlink()
+            self._journal: IO[str] = journal.open("a", encoding="utf-8")
         except OSError as error:
             raise _cannot_write(folder, error) from error
 
-    def _go_on(self, purpose: Mapping[str, Any]) -> None:
+    def _go_on(self, journal: Path, purpose: Mapping[str, Any], fresh: Collection[str]) -> None:
         """Take over the parts of a capture that was cut short; the last line may be cut short as well."""
-        path = self.folder / JOURNAL
-        if not path.exists():
-            if any(self.folder.iterdir()):
-                raise CaptureError(
-                    "The folder holds something that is no capture.",
-                    where=str(self.folder),
-                    remedy="Choose an empty folder.",
-                )
-            return
-        if path.stat().st_size > _JOURNAL_BYTES:
-            raise CaptureError("The journal is too long.", where=str(path), remedy="Choose an empty folder.")
-        lines = list(_lines(path))
+        if journal.stat().st_size > _JOURNAL_BYTES:
+            raise CaptureError("The journal is too long.", where=str(journal), remedy="Choose an empty folder.")
+        lines = list(_lines(journal))
         if lines and lines[0].get("purpose") != purpose:
             raise CaptureError(
                 "The folder holds a capture of something else.",
@@ -128,12 +135,9 @@ class Parts:
             )
         for line in lines[1:]:
             part = _part(line)
-            if part is not None and part.good and self._is_whole(part):
+            if part is not None and part.good and self._is_whole(part) and part.file.partition(".")[0] not in fresh:
                 self._parts[part.file] = part
         self.kept = len(self._parts)
-        if path.read_bytes()[-1:] not in {b"\n", b""}:
-            with path.open("a", encoding="utf-8") as journal:
-                journal.write("\n")
 
     def _is_whole(self, part: Part) -> bool:
         path = self.folder / part.file
@@ -162,13 +166,13 @@ class Parts:
         """
         try:
             unfinished = self.unfinished(stem)
+            for name in (f"{stem}.json", f"{stem}.txt"):
+                (self.folder / name).unlink(missing_ok=True)
+                self._parts.pop(name, None)
             if part.status is None:
                 unfinished.unlink(missing_ok=True)
             else:
                 unfinished.replace(self.folder / part.file)
-            for name in {f"{stem}.json", f"{stem}.txt"} - {part.file}:
-                (self.folder / name).unlink(missing_ok=True)
-                self._parts.pop(name, None)
             self._write(asdict(part))
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
@@ -213,7 +217,7 @@ class Parts:
         self._journal.close()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._journal.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._journal.write(_line(line))
         self._journal.flush()
 
 
@@ -222,6 +226,10 @@ def _place(part: Part) -> tuple[int, int, str]:
     name, _, rest = part.file.partition(".")
     tag = _TAG.match(rest)
     return _ORDER.get(name, len(_ORDER)), int(tag[1]) if tag else 0, part.file
+
+
+def _line(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
