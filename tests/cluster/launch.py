@@ -286,10 +286,12 @@ def start_cluster(
         _await_brokers(cluster)
         yield cluster
     finally:
-        for process in [*(broker.process for broker in started), store]:
-            process.kill()
-        for process in [*(broker.process for broker in started), store]:
-            process.wait(timeout=30)
+        for broker in started:
+            broker.process.kill()
+        store.kill()
+        for broker in started:
+            broker.process.wait(timeout=30)
+        store.communicate(timeout=30)
 
 
 def _await_brokers(cluster: Cluster) -> None:

