@@ -4,6 +4,7 @@ Commands are those of `pulsar-admin` 4.2.4 (`topicPolicies`, `namespaces`, `brok
 """
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.model.settings import Settings
@@ -109,7 +110,7 @@ def commands(edit: LimitEdit) -> tuple[str, ...]:
     return (shlex.join(words),)
 
 
-def setting_commands(values: dict[str, object]) -> tuple[str, ...]:
+def setting_commands(values: Mapping[str, object]) -> tuple[str, ...]:
     """Return the commands that change settings of all brokers while they run.
 
     Args:

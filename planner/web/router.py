@@ -25,6 +25,7 @@ st.navigation(
                 icon=":material/exposure_plus_1:",
                 url_path="hit-counters",
             ),
+            st.Page(PAGES / "throttling.py", title="Throttling", icon=":material/speed:", url_path="throttling"),
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),

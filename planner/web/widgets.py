@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from planner.model.decisions import ReasonBlock
 from planner.model.errors import PlannerError, SnapshotError
@@ -114,17 +115,20 @@ def open_page(title: str, purpose: str) -> state.Current | None:
     return view
 
 
-def table(frame: pd.DataFrame, name: str, *, height: int | None = None, **options: Any) -> Any:
+def table(
+    frame: pd.DataFrame, name: str, *, height: int | None = None, style: Styler | None = None, **options: Any
+) -> Any:
     """Show a table and a button that downloads it as CSV.
 
     Args:
         frame: What to show.
         name: Names the file, and the widgets.
         height: In pixels, by content when None.
+        style: The same frame with colours.
         options: Further arguments of `st.dataframe`.
     """
     shown = st.dataframe(
-        frame,
+        frame if style is None else style,
         hide_index=True,
         width="stretch",
         height=height if height is not None else "auto",

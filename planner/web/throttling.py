@@ -1,0 +1,353 @@
+"""What the Throttling page draws."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
+from planner.model.errors import PlannerError
+from planner.model.settings import Settings
+from planner.model.settings_catalog import SETTINGS_BY_NAME
+from planner.model.snapshot import DispatchRate, Policies, Snapshot
+from planner.throttling.caps import broker_dispatch, dispatch_caps, throttles_consumers
+from planner.throttling.documented import DIFFERENCES, DOCUMENTED, play
+from planner.throttling.edits import LimitEdit, commands, edited, setting_commands
+from planner.throttling.load import SubscriptionType
+from planner.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
+from planner.throttling.prefill import topic_traffic
+from planner.throttling.simulate import simulate
+from planner.throttling.trace import DispatchTrace
+from planner.web import state
+from planner.web.setting_form import setting_form
+from planner.web.text import bytes_per_s, count, msg_per_s
+from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
+from planner.web.widgets import chart, show_error, show_notes, table
+
+__all__ = ["broker_frame", "chain_frame", "chain_sentence", "compared", "draw", "duration", "rate_text", "verdict"]
+
+_LOSER = "color: #7a8594"
+_WINNER = "font-weight: 600"
+_DRAWN_BROKERS = 20
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_MEGA = 1e6
+
+
+def duration(seconds: float) -> str:
+    """Return a time such as `9 s`, `4 min 10 s`, `3 h 5 min` or `12 days`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.3g} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY:,} days"
+
+
+def rate_text(rate: DispatchRate | None) -> str:
+    """Return a limit such as `10 messages and 1,000 bytes in 2 s, added to the publish rate`."""
+    if rate is None:
+        return "not set"
+    if not has_limit(rate):
+        return "no limit"
+    parts = [(rate.msg_per_period, "message"), (rate.bytes_per_period, "byte")]
+    both = " and ".join(count(n, noun) for n, noun in parts if n > 0)
+    relative = ", added to the publish rate" if rate.relative_to_publish_rate else ""
+    return f"{both} in {rate.period_s} s{relative}"
+
+
+def chain_frame(chains: tuple[LimitChain, ...]) -> pd.DataFrame:
+    """Return one row for each place where a limit may be set, the one in force and those that lose to it."""
+    return pd.DataFrame(
+        [
+            {
+                "level": chain.level.value,
+                "asked": f"{at}. {candidate.source.value}",
+                "where": candidate.where,
+                "limit": rate_text(candidate.rate),
+                "in force": candidate.in_force,
+                "why": candidate.reason.text,
+                "code": candidate.reason.code.code,
+            }
+            for chain in chains
+            for at, candidate in enumerate(chain.candidates, start=1)
+        ]
+    )
+
+
+def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
+    """Show the chains, what is in force in bold and what loses in grey."""
+    frame = chain_frame(chains)
+    style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
+    table(frame, name, style=style, column_config={"in force": None, "code": None})
+
+
+def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:
+    """Return what is in force, as one sentence for each level that is limited."""
+    said = []
+    for chain in chains:
+        winner = chain.winner
+        if winner is None:
+            continue
+        rate = chain.rate
+        times = ""
+        if partitions > 1 and chain.level is not Level.BROKER and rate.msg_per_period > 0:
+            total = msg_per_s(partitions * rate.msg_per_period / rate.period_s)
+            times = f" — each of {partitions} partitions has it, {total} in all"
+        said.append(f"**{chain.level.value}**: {rate_text(rate)}, by the {winner.source.value}{times}")
+    return "; ".join(said) + "." if said else "**Nothing limits** how fast this topic is dispatched."
+
+
+def verdict(trace: DispatchTrace) -> str:
+    """Return when the backlog of everything simulated is gone."""
+    drain = trace.drain()
+    if drain.seconds == 0:
+        return "no backlog is left behind"
+    if drain.seconds is not None:
+        return f"backlog drains in {duration(drain.seconds)}"
+    if drain.change_msgs_per_s > 0:
+        return f"backlog grows by {msg_per_s(drain.change_msgs_per_s)}"
+    return "backlog does not shrink"
+
+
+def _bound_by(trace: DispatchTrace) -> str:
+    bound = [str(limit) for limit in trace.binding() if limit is not None]
+    if not bound:
+        return "no limit"
+    most = max(dict.fromkeys(bound), key=bound.count)
+    return f"{most} in {len(bound)} of {trace.periods} periods"
+
+
+def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
+    """Return one row for each scenario."""
+    rows = []
+    for name, trace in traces.items():
+        seconds = trace.periods * trace.period_s
+        waiting = trace.total("waiting_msgs")
+        rows.append(
+            {
+                "scenario": name,
+                "delivered msg/s": float(trace.total("delivered_msgs").sum()) / seconds,
+                "delivered MB/s": float(trace.total("delivered_bytes").sum()) / seconds / _MEGA,
+                "backlog": verdict(trace),
+                "backlog at the end": int(waiting[-1]),
+                "most over the limit in 1 s": int(trace.total("over_delivered_msgs").max()),
+                "largest debt (msg)": int(trace.debt_msgs.max(initial=0)),
+                "largest debt (bytes)": int(trace.debt_bytes.max(initial=0)),
+                "bound by": _bound_by(trace),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> pd.DataFrame:
+    """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MB/s.
+
+    Args:
+        snapshot: The cluster.
+        policies: Dispatch policies.
+        config: Settings of the brokers.
+        subscriptions: Subscriptions that each topic is taken to have.
+    """
+    caps = dispatch_caps(snapshot, config, policies, subscriptions=subscriptions)
+    total = broker_dispatch(snapshot, caps, config)
+    may = (total.limited_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA
+    bandwidth = total.bandwidth_bytes_per_s / _MEGA
+    return pd.DataFrame(
+        {
+            "broker": snapshot.brokers.name,
+            "topics": total.topics,
+            "topics with a limit": total.limited_topics,
+            "dispatched now": (total.limited_now_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA,
+            "limited topics may": total.limited_bytes_per_s / _MEGA,
+            "unlimited topics, now": total.unlimited_now_bytes_per_s / _MEGA,
+            "broker's own limit": np.where(
+                np.isfinite(total.shared_bytes_per_s), total.shared_bytes_per_s / _MEGA, np.nan
+            ),
+            "bandwidth": bandwidth,
+            "may / bandwidth": may / bandwidth,
+        }
+    )
+
+
+def _draw_chains(chains: tuple[LimitChain, ...], partitions: int) -> None:
+    st.markdown(chain_sentence(chains, partitions))
+    _chain_table(chains, "limit-chain")
+
+
+def _edit(topic: str, subscription: str, snapshot: Snapshot) -> tuple[tuple[LimitEdit, ...], Settings]:
+    """Draw the editor, and return the policies edited and the settings chosen."""
+    made = []
+    for level in (Level.TOPIC, Level.SUBSCRIPTION, Level.REPLICATOR):
+        edit = edit_form(level, topic, subscription, snapshot.policies, snapshot.settings)
+        made += [edit] if edit is not None else []
+    with st.expander("Broker settings"):
+        config = setting_form(SWITCHES, snapshot.settings, "throttling")
+    return tuple(made), config
+
+
+def _without_limits(config: Settings) -> Settings:
+    return config.changed(**{name: 0 for names in RATE_SETTINGS.values() for name in names})
+
+
+def _draw_timeline(trace: DispatchTrace, name: str) -> None:
+    bound = [limit.level for limit in trace.binding() if limit is not None]
+    level = max(dict.fromkeys(bound), key=bound.count) if bound else Level.TOPIC
+    figure = dispatch_timeline(
+        trace.ends_s,
+        demand=trace.total("demand_msgs"),
+        allowed=trace.allowed(level),
+        delivered=trace.total("delivered_msgs"),
+        debt=trace.debt_msgs.max(axis=0, initial=0).astype(np.float64),
+        waiting=trace.total("waiting_msgs"),
+        unit="messages in 1 s",
+    )
+    row = compared({name: trace}).iloc[0]
+    over = f"; at most {row['most over the limit in 1 s']:,} messages in a second more than the limits had left"
+    summary = (
+        f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])}"
+        f" ({bytes_per_s(row['delivered MB/s'] * _MEGA)}) are delivered on average, bound by {row['bound by']}"
+        f"{over if row['most over the limit in 1 s'] else ''}."
+    )
+    chart(figure, summary, "dispatch-timeline")
+
+
+def _draw_scenarios(traces: dict[str, DispatchTrace]) -> None:
+    ends_s = next(iter(traces.values())).ends_s
+    series = {name: trace.total("waiting_msgs") for name, trace in traces.items()}
+    said = "; ".join(f"{name.lower()}: {verdict(trace)}" for name, trace in traces.items())
+    chart(scenario_lines(ends_s, series, "backlog (messages)"), f"**Scenarios.** {said}.", "dispatch-scenarios")
+    table(compared(traces), "dispatch-scenarios")
+
+
+def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> None:
+    st.subheader("What all topics of a broker may dispatch")
+    if not len(snapshot.topics):
+        st.info("The snapshot does not list topics, so that their limits cannot be added up.", icon=":material/info:")
+        return
+    frame = broker_frame(snapshot, policies, config, subscriptions)
+    share = frame["may / bandwidth"].fillna(0.0)
+    shown = frame.loc[frame.assign(order=share).sort_values("order", ascending=False, kind="stable").index]
+    shown = shown.head(_DRAWN_BROKERS)
+    limited, topics = int(frame["topics with a limit"].sum()), int(frame["topics"].sum())
+    over = int((share > 1).sum())
+    worst = shown.iloc[0]
+    most = (
+        f"{worst['broker']} may dispatch {bytes_per_s((worst['limited topics may']) * _MEGA)} from"
+        f" {count(int(worst['topics with a limit']), 'topic')} with a limit, and dispatches"
+        f" {bytes_per_s(worst['unlimited topics, now'] * _MEGA)} from the others, for which nothing sets a bound;"
+        f" together {worst['may / bandwidth']:.1%} of its bandwidth"
+        if np.isfinite(worst["may / bandwidth"])
+        else "no broker reported its bandwidth"
+    )
+    summary = (
+        f"**{limited:,} of {count(topics, 'topic')} have a limit; {over} of {count(len(frame), 'broker')} may be asked"
+        f" for more than the bandwidth.** {most}."
+    )
+    columns = ("dispatched now", "limited topics may", "unlimited topics, now", "bandwidth", "broker's own limit")
+    values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
+    chart(broker_bars(shown["broker"].tolist(), *values), summary, "dispatch-brokers")
+    st.caption(
+        "MB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
+        f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
+        " mean message size."
+    )
+    table(frame, "dispatch-brokers")
+
+
+@st.cache_data(show_spinner=False)
+def _documented_frame() -> pd.DataFrame:
+    """Return one row for each example of the documentation: what it says, and what 4.2.4 does."""
+    rows = []
+    for case, trace in zip(DOCUMENTED, play(), strict=True):
+        left = [f"{n:.0f}" if np.isfinite(n) else "-" for n in trace.total("allowed_msgs")]
+        rows.append(
+            {
+                "example": case.title,
+                "the document says": case.document,
+                "Pulsar 4.2.4": "agrees" if case.agrees else "does otherwise",
+                "delivered, second by second": ", ".join(f"{n:.0f}" for n in trace.total("delivered_msgs")),
+                "limit left before": ", ".join(left),
+                "debt after": ", ".join(f"{n:.0f}" for n in trace.total("debt_msgs")),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _draw_documentation() -> None:
+    with st.expander("The documentation's examples, played by the simulation", icon=":material/menu_book:"):
+        st.caption("A limit of 10 messages in 1 s each.")
+        table(_documented_frame(), "documented-dispatch")
+    show_notes(DIFFERENCES, "Where the public documentation differs from the code")
+
+
+def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> None:
+    changed = {name: after[name] for name in SWITCHES if after[name] != before[name]}
+    dynamic = {name: value for name, value in changed.items() if SETTINGS_BY_NAME[name].dynamic}
+    lines = [line for edit in edits for line in commands(edit)] + list(setting_commands(dynamic))
+    if lines:
+        st.markdown("**The commands**")
+        st.code("\n".join(lines), language="sh")
+    fixed = [f"{name}={value}" for name, value in changed.items() if name not in dynamic]
+    if fixed:
+        st.markdown("**In broker.conf of every broker, followed by a restart**")
+        st.code("\n".join(fixed), language="properties")
+    if lines or fixed:
+        st.caption("The planner never changes a cluster; run the commands yourself.")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    snapshot = view.snapshot
+    try:
+        topic, subscription = choose_topic(view)
+        traffic = topic_traffic(snapshot, topic)
+    except PlannerError as error:
+        show_error(error)
+        return
+    if not traffic.listed:
+        st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
+    st.subheader("The limit in force, and why")
+    verdict_place = st.container()
+    with st.expander("Traffic of the topic", icon=":material/tune:"):
+        form = traffic_form(traffic, subscription)
+    st.subheader("Other limits")
+    edits, config = _edit(traffic.name, subscription, snapshot)
+    try:
+        policies, config = edited(edits, snapshot.policies, config)
+        now_chains = all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription)
+        chains = all_chains(traffic.name, policies, config, subscription)
+        changed = bool(edits) or config != snapshot.settings
+        loads = {"As it is": (form.load(topic, snapshot.policies, snapshot.settings), snapshot.settings)}
+        if changed:
+            loads["Edited"] = (form.load(topic, policies, config), config)
+        free = _without_limits(config)
+        loads["Without limits"] = (form.load(topic, Policies(), free), free)
+        traces = {name: simulate([load], settings, form.duration_s) for name, (load, settings) in loads.items()}
+    except PlannerError as error:
+        show_error(error)
+        return
+    with verdict_place:
+        _draw_chains(now_chains, len(form.brokers))
+        if not throttles_consumers(config):
+            st.warning(
+                "dispatchThrottlingOnNonBacklogConsumerEnabled is off and cursors of connected consumers are never"
+                " inactive: no subscription with consumers is throttled at all.",
+                icon=":material/warning:",
+            )
+    if changed:
+        st.markdown("After the edit: " + chain_sentence(chains, len(form.brokers)))
+        with st.expander("The chain after the edit"):
+            _chain_table(chains, "limit-chain-edited")
+        _draw_commands(edits, snapshot.settings, config)
+    st.subheader("Dispatch over time")
+    name = "Edited" if changed else "As it is"
+    _draw_timeline(traces[name], name)
+    st.caption(
+        "All subscriptions and partitions of the topic together, which has its brokers to itself. Limiters are full at"
+        " first. Debt is the largest of the limiters that it is charged to."
+    )
+    _draw_scenarios(traces)
+    subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in form.subscriptions)
+    _draw_brokers(snapshot, policies, config, subscriptions)
+    _draw_documentation()
