@@ -35,6 +35,7 @@ def local_session(name: str, cores: int | None = None, java: JavaRuntime | None 
             SparkSession.builder.master(f"local[{cores or '*'}]")
             .appName(name)
             .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.sql.execution.arrow.pyspark.enabled", "true")

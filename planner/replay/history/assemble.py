@@ -152,6 +152,11 @@ class DayAssembler:
         self.counts["counter_resets"] = self.state.counters.resets + samples.counters.resets
         self._close_gaps()
 
+    @property
+    def regular(self) -> bool:
+        """Whether there are snapshots at full intervals."""
+        return self.newest_ms >= 0 or len(self.state.samples) > 0
+
     def notes(self) -> list[str]:
         """Return what else there is to know about the day, one sentence each."""
         found = []
@@ -164,6 +169,8 @@ class DayAssembler:
         if self.state.unplaced_topics:
             count = len(self.state.unplaced_topics)
             found.append(f"{count} topics have the hash 0xffffffff, for which Pulsar finds no bundle.")
+        if self.regular:
+            found.append("Averages (BundleData) follow from the reports of this day and the minutes before it alone.")
         if self.state.base is None:
             found.append("Settings and policies are not known; defaults are shown. Add a snapshot from before.")
         return found
@@ -223,7 +230,7 @@ class DayAssembler:
         while self.next_ms < before_ms:
             at = self.next_ms
             self.next_ms += self.options.interval_ms
-            if self.newest_ms < 0 and not len(self.state.samples):
+            if not self.regular:
                 continue  # nothing but snapshots so far
             self.state.advance(at)
             if at == self.last_moment_ms or not self._listen(at):
