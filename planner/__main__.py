@@ -17,6 +17,7 @@ _COMMANDS = {
     "conform": "planner.conform.run",
     "generate": "planner.formats.generate_command",
     "history": "planner.replay.history.command",
+    "watch": "planner.capture.watch_command",
 }
 
 _FAILED = 2

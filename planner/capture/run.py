@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,7 +61,9 @@ def _silent(_progress: Progress) -> None:
     pass
 
 
-def capture_cluster(options: CaptureOptions, progress: ProgressSink = _silent) -> CaptureResult:
+def capture_cluster(
+    options: CaptureOptions, progress: ProgressSink = _silent, *, fresh: Collection[str] = ()
+) -> CaptureResult:
     """Capture a running cluster with read-only requests.
 
     Raw answers go to `raw/` in `options.out`, the snapshot to `snapshot/`. A capture that was cut short goes on where
@@ -70,6 +72,7 @@ def capture_cluster(options: CaptureOptions, progress: ProgressSink = _silent) -
     Args:
         options: What to capture, and how.
         progress: Told for each part.
+        fresh: Names of requests that are sent again where the folder has their answers already.
 
     Raises:
         CaptureError: The cluster cannot be captured, or a bound was broken; what arrived stays in the folder.
@@ -78,7 +81,7 @@ def capture_cluster(options: CaptureOptions, progress: ProgressSink = _silent) -
     """
     options.check()
     began = time.monotonic()
-    parts = Parts(options.out / RAW, _purpose(options))
+    parts = Parts(options.out / RAW, _purpose(options), fresh)
     try:
         client, notes = asyncio.run(_collect(options, parts, progress))
         parts.finish()

@@ -1,0 +1,181 @@
+"""Captures a cluster again and again, at every report interval, into a history folder."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+from planner.capture.catalogue import CATALOGUE
+from planner.capture.collect import MOMENT, Progress
+from planner.capture.estimate import with_estimated_averages
+from planner.capture.history import HistoryFolder
+from planner.capture.options import CaptureOptions
+from planner.capture.run import CaptureResult, capture_cluster
+from planner.model.errors import CaptureError, PlannerError
+from planner.model.snapshot import Snapshot
+
+__all__ = ["CAPTURING", "FAST", "WatchOptions", "WatchSink", "Watched", "watch_cluster"]
+
+CAPTURING = ".capturing-"
+"""How the folder, inside the history, begins in which a capture under way lies; what follows tells clusters apart."""
+
+FAST: frozenset[str] = frozenset(
+    {"brokers-all", "brokers-after", "leader", "dynamic-config-values", "bundles", "zookeeper", *MOMENT}
+)
+"""What is asked for at every interval; the rest, which people change, only now and then."""
+
+_SLOWEST_S = 86_400.0
+_LEAST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How a cluster is watched.
+
+    Attributes:
+        capture: What is captured; `out` is not used.
+        history: The history folder.
+        interval_s: Time from one capture to the next; 0 for the cluster's own report interval.
+        refresh_s: How long what people change (namespaces, policies, topic lists, settings) is taken from before.
+        max_bytes: What the snapshots of the cluster may take on disk; the oldest go.
+        captures: How many captures; 0 for no end.
+        failures: How many in a row may fail before watching ends.
+    """
+
+    capture: CaptureOptions
+    history: Path
+    interval_s: float = 0.0
+    refresh_s: float = 300.0
+    max_bytes: int = 10 << 30
+    captures: int = 0
+    failures: int = 20
+
+    def check(self) -> None:
+        """Refuse options that cannot be carried out.
+
+        Raises:
+            CaptureError: Naming the option.
+        """
+        self.capture.check()
+        for name, low, high in (
+            ("interval_s", 0, _SLOWEST_S),
+            ("refresh_s", 0, _SLOWEST_S),
+            ("max_bytes", 1, float("inf")),
+            ("captures", 0, float("inf")),
+            ("failures", 1, float("inf")),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise CaptureError(
+                    f"{getattr(self, name)} is out of bounds.", where=name, remedy=f"Give {low} to {high:g}."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One moment of watching.
+
+    Attributes:
+        number: Which one, from 1.
+        snapshot: What was captured; None when it failed.
+        folder: Where it is in the history.
+        error: Why it failed.
+        took_s: How long the capture took.
+        interval_s: Time from one capture to the next.
+    """
+
+    number: int
+    snapshot: Snapshot | None
+    folder: Path | None
+    error: PlannerError | None
+    took_s: float
+    interval_s: float
+
+
+WatchSink = Callable[[Watched], None]
+"""Called after each capture, failed ones included."""
+
+
+@dataclass
+class _State:
+    interval_s: float
+    refreshed_s: float = -float("inf")
+    failed: int = 0
+    last: Snapshot | None = None
+    names: frozenset[str] = field(default_factory=lambda: frozenset(r.name for r in CATALOGUE) | FAST)
+
+
+def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event | None = None) -> int:
+    """Capture at every interval until told to stop.
+
+    A capture that fails is told and tried again at the next interval. A capture that takes longer than the interval
+    moves the next one to the next multiple. Killed at any moment, the history holds whole snapshots only.
+
+    Args:
+        options: What to watch.
+        sink: Told of each capture.
+        stop: Ends the watching when set.
+
+    Returns:
+        How many captures succeeded.
+
+    Raises:
+        CaptureError: The options cannot be carried out, or too many captures in a row failed.
+    """
+    options.check()
+    ended = stop or threading.Event()
+    history = HistoryFolder(options.history, options.max_bytes)
+    working = options.history / (CAPTURING + sha256(options.capture.admin_url.encode()).hexdigest()[:12])
+    shutil.rmtree(working, ignore_errors=True)
+    state = _State(options.interval_s or 5.0)
+    number = succeeded = 0
+    due_s = time.monotonic()
+    try:
+        while not ended.wait(max(0.0, due_s - time.monotonic())):
+            number += 1
+            watched = _once(options, history, working, state, number)
+            succeeded += watched.snapshot is not None
+            sink(watched)
+            if state.failed >= options.failures:
+                raise CaptureError(
+                    f"{state.failed} captures in a row failed; the last one: {watched.error}",
+                    where=options.capture.admin_url,
+                    remedy="Watch again when the cluster answers.",
+                )
+            if options.captures and number >= options.captures:
+                break
+            now_s = time.monotonic()
+            due_s += max(1, -(-(now_s - due_s) // state.interval_s)) * state.interval_s
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+    return succeeded
+
+
+def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int) -> Watched:
+    began_s = time.monotonic()
+    whole = began_s - state.refreshed_s >= options.refresh_s
+    try:
+        result = _capture(options, working, state.names if whole else FAST)
+        if whole:
+            state.refreshed_s = began_s
+        snapshot = with_estimated_averages(result.snapshot, state.last)
+        folder = history.add(snapshot)
+    except PlannerError as error:
+        state.failed += 1
+        state.refreshed_s = -float("inf")
+        return Watched(number, None, None, error, time.monotonic() - began_s, state.interval_s)
+    state.failed, state.last = 0, snapshot
+    if not options.interval_s:
+        interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)
+    return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s)
+
+
+def _capture(options: WatchOptions, working: Path, fresh: frozenset[str]) -> CaptureResult:
+    return capture_cluster(replace(options.capture, out=working), _silent, fresh=fresh)
+
+
+def _silent(_progress: Progress) -> None:
+    pass
