@@ -27,6 +27,9 @@ st.navigation(
             ),
             st.Page(PAGES / "throttling.py", title="Throttling", icon=":material/speed:", url_path="throttling"),
         ],
+        "What-if": [
+            st.Page(PAGES / "what_if.py", title="What-if", icon=":material/science:", url_path="what-if"),
+        ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
         ],

@@ -23,6 +23,7 @@ from planner.plan.link import (
     scenario_digest,
     scenario_link,
 )
+from planner.plan.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace
@@ -34,6 +35,7 @@ __all__ = [
     "History",
     "address",
     "change",
+    "file_exchange",
     "history",
     "open_scenario_page",
     "pending",
@@ -204,6 +206,28 @@ def address(view: state.Current, scenario: Scenario, page: str = "what-if") -> s
         return state.workspace().scenarios.save(large, view.digest, view.saved.name).digest
 
     return scenario_link(scenario, view.digest, view.saved.name, address=start, keep=keep)
+
+
+def file_exchange(view: state.Current) -> None:
+    """Draw a button that exports the scenario as a file, and a field that imports one."""
+    present = history(view).present
+    content = scenario_file(present, view.digest, view.saved.name)
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in present.name) or "scenario"
+    st.download_button(
+        "Export as a file", content.encode(), f"{name}.json", "application/json", icon=":material/download:"
+    )
+    given = st.file_uploader("Import a file", type=["json"], key=f"import-{st.session_state.get('imports', 0)}")
+    if given is None:
+        return
+    try:
+        linked = read_scenario_file(given.getvalue())
+        if linked.scenario is not None:
+            change(view, linked.scenario)
+    except PlannerError as error:
+        show_error(error)
+        return
+    st.session_state["imports"] = st.session_state.get("imports", 0) + 1
+    st.rerun()
 
 
 # Runs

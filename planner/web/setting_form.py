@@ -11,12 +11,12 @@ from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.web import state
 from planner.web.widgets import show_error
 
-__all__ = ["setting_form"]
+__all__ = ["setting_form", "setting_widget", "written"]
 
 _WIDE = 3
 
 
-def _widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
+def setting_widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
     """Draw the widget of one setting and return its value."""
     unit = f" ({setting.unit})" if setting.unit else ""
     default = f"Default {setting.default}."
@@ -30,10 +30,10 @@ def _widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
         return float(st.number_input(label, value=float(value), key=key, help=help_, format="%g"))
     if setting.kind == "string" and value in setting.choices:
         return st.selectbox(label, setting.choices, setting.choices.index(str(value)), key=key, help=help_)
-    return st.text_input(label, _written(value), key=key, help=help_, max_chars=500)
+    return st.text_input(label, written(value), key=key, help=help_, max_chars=500)
 
 
-def _written(value: SettingValue) -> str:
+def written(value: SettingValue) -> str:
     """Return a value as `broker.conf` writes it."""
     if isinstance(value, tuple):
         return ",".join(value)
@@ -63,11 +63,11 @@ def setting_form(names: Sequence[str], base: Settings, prefix: str, columns: int
                 show_error(error)
                 start = base[name]
             with column:
-                value = _widget(setting, start, f"{prefix}-{name}")
+                value = setting_widget(setting, start, f"{prefix}-{name}")
             try:
                 chosen = chosen.changed(**{name: value})
             except PlannerError as error:
                 show_error(error)
                 continue
-            state.set_params(**{name: "" if chosen[name] == base[name] else _written(value)})
+            state.set_params(**{name: "" if chosen[name] == base[name] else written(value)})
     return chosen
