@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
@@ -10,12 +11,17 @@ from planner.model.arrays import FloatArray
 __all__ = ["counter_grid", "counter_lines", "paired_scores"]
 
 _NUMBERED = 30
+_ROW_PX = 40
+_AXIS_PX = 100
+_LABEL_PX = 18
+_BELOW = _LABEL_PX / _ROW_PX / 2  # the name of a row stands above its content
+_FAINT = "#6B7B8C"  # white numbers can be read on it
 
 
 def counter_grid(
     names: Sequence[str], values: FloatArray, needed: float, marked: Sequence[tuple[int, int]], mark: str
 ) -> go.Figure:
-    """Draw counters as cells, one row for each that counts and one column for each cycle.
+    """Draw counters as cells, one row for each that counts and one column for each cycle; empty where nothing counts.
 
     Args:
         names: What each row is about.
@@ -29,16 +35,18 @@ def counter_grid(
     figure = go.Figure(
         go.Heatmap(
             x=list(range(1, cycles + 1)),
-            y=list(range(len(names))),
-            z=values,
+            y=[row + _BELOW for row in range(len(names))],
+            z=np.where(values > 0, values, np.nan),
             zmin=0,
             zmax=max(needed, 1.0),
-            colorscale=[[0.0, "rgba(140,153,168,0.12)"], [1e-9, "rgba(0,114,178,0.25)"], [1.0, ACCENT]],
+            colorscale=[[0.0, _FAINT], [1.0, ACCENT]],
             showscale=False,
             xgap=2,
-            ygap=2,
-            text=values if few else None,
-            texttemplate="%{text:d}" if few else None,
+            ygap=_LABEL_PX,
+            text=[[f"{value:.0f}" if value > 0 else "" for value in row] for row in values.tolist()] if few else None,
+            texttemplate="%{text}" if few else None,
+            textfont={"color": "#FFFFFF"},
+            hoverongaps=False,
             customdata=[[name] * cycles for name in names],
             hovertemplate=f"%{{customdata}}<br>cycle %{{x}}: %{{z:d}} of {needed:g} needed<extra></extra>",
         )
@@ -46,18 +54,33 @@ def counter_grid(
     figure.add_trace(
         go.Scatter(
             x=[cycle for _, cycle in marked],
-            y=[row for row, _ in marked],
+            y=[row + _BELOW for row, _ in marked],
             mode="markers",
-            marker={"symbol": "square-open", "size": 22, "color": WARNING, "line": {"width": 3}},
+            marker={"symbol": "square-open", "size": 17, "color": WARNING, "line": {"width": 3}},
             hovertemplate=f"{mark} in cycle %{{x}}<extra></extra>",
         )
     )
-    figure = finish(figure, height=max(150, min(700, 80 + 30 * len(names))), x_title="cycle")
-    figure.update_yaxes(
-        tickvals=list(range(len(names))), ticktext=list(names), range=[len(names) - 0.5, -0.5], showgrid=False
-    )
+    figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(names)), x_title="cycle")
+    _label_rows(figure, names)
     figure.update_xaxes(range=[0.5, max(cycles, 1) + 0.5], dtick=1 if few else None, showgrid=False)
     return figure
+
+
+def _label_rows(figure: go.Figure, names: Sequence[str]) -> None:
+    """Write the name of each row above it, where a narrow window leaves room too."""
+    for row, name in enumerate(names):
+        figure.add_annotation(
+            text=name,
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=row - 0.5,
+            yanchor="top",
+            showarrow=False,
+            borderpad=0,
+            font={"size": 11},
+        )
+    figure.update_yaxes(showticklabels=False, ticks="", range=[len(names) - 0.4, -0.5], showgrid=False)
 
 
 def counter_lines(
@@ -114,7 +137,7 @@ def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, hi
         figure.add_trace(
             go.Scatter(
                 x=[score_below, score_above],
-                y=[at, at],
+                y=[at + _BELOW, at + _BELOW],
                 mode="lines+markers",
                 line={"color": colour, "width": 3},
                 marker={"size": 11, "color": [ACCENT, colour]},
@@ -122,10 +145,6 @@ def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, hi
                 hovertemplate="%{customdata}: %{x:.2f}<extra></extra>",
             )
         )
-    figure = finish(figure, height=max(180, min(700, 90 + 34 * len(pairs))), x_title="score (points)")
-    figure.update_yaxes(
-        tickvals=list(range(len(pairs))),
-        ticktext=[b if b == a else f"{b} ↔ {a}" for b, _, a, _ in pairs],
-        range=[len(pairs) - 0.5, -0.5],
-    )
+    figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(pairs)), x_title="score (points)")
+    _label_rows(figure, [b if b == a else f"{b} ↔ {a}" for b, _, a, _ in pairs])
     return figure

@@ -1,12 +1,13 @@
 """What the Hit counters page draws."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
 from planner.model.decisions import SheddingDecision
@@ -30,9 +31,9 @@ __all__ = ["avg_frame", "draw"]
 
 _MOST_CYCLES = 60
 _CYCLES = 10
-_ROWS = 20
+_ROWS = 12
 _SAID = 12
-_PAIRS = 40
+_PAIRS = 20
 _PALETTE = 8
 _REASONS = 2_000
 _SPLITS = "Automatic splits"
@@ -55,7 +56,7 @@ class _Choice:
         return (*self.snapshots[:-1], *same_load(self.snapshots[-1], self.cycles, config))
 
 
-def _choose(view: state.Current) -> _Choice:
+def _choose(view: state.Current, left: DeltaGenerator, right: DeltaGenerator) -> _Choice:
     """Draw which snapshots of the cluster to go through; the address keeps them."""
     mine = [
         s
@@ -72,9 +73,8 @@ def _choose(view: state.Current) -> _Choice:
             " Snapshots page first.",
             icon=":material/link_off:",
         )
-    left, right = st.columns([3, 1])
     chosen = left.multiselect(
-        "Snapshots of this cluster, in the order of time",
+        "Snapshots of this cluster, oldest first",
         list(labels),
         default=found or [view.digest],
         format_func=lambda digest: labels[digest],
@@ -142,9 +142,11 @@ def avg_frame(step: CycleStep, before: AvgState, config: Settings) -> pd.DataFra
     )
 
 
-def _when(what: str, fired: Sequence[int]) -> str:
+def _when(what: str, fired: Sequence[int], cycles: int) -> str:
     if not fired:
         return f"**{what}** does not act in any of these cycles."
+    if len(fired) == cycles:
+        return f"**{what}** acts in every cycle."
     return f"**{what}** acts in cycle {', '.join(map(str, fired[:_SAID]))}{' …' if len(fired) > _SAID else ''}."
 
 
@@ -187,7 +189,7 @@ def _threshold(steps: Sequence[CycleStep], fired: list[int]) -> dict[str, list[f
         {name: values[name] for name in largest},
         None if limit is None else limit * 100,
         "average + threshold in the last cycle",
-        fired,
+        fired if len(fired) < len(steps) else (),
         "averaged usage (%)",
     )
     more = f", the {_PALETTE} highest of {len(names)} brokers" if len(names) > _PALETTE else ""
@@ -211,14 +213,14 @@ def _look_at(steps: Sequence[object], fired: list[int]) -> int:
     return int(st.slider("Look at cycle", 1, len(steps), fired[0] if fired else 1)) - 1
 
 
-def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> Callable[[], None]:
-    """Draw the counters of a shedding strategy, and return what draws one of its cycles."""
+def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
+    """Draw the counters of a shedding strategy, and one of its cycles."""
     config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.name))
     if off:
         st.info(off, icon=":material/toggle_off:")
     steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
     fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
-    st.markdown(_when(shedder.name, fired))
+    st.markdown(_when(shedder.name, fired, len(steps)))
     if shedder is avg.SHEDDER:
         series = _avg(steps, config)
     elif shedder is threshold.SHEDDER:
@@ -227,7 +229,7 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> Callable[[
         series = _transfer(steps, config, fired)
     chosen = [len(s.decision.shedding.moves) for s in steps]
     numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
-    return lambda: _one_cycle(steps, fired, shedder, config, numbers)
+    _one_cycle(steps, fired, shedder, config, numbers)
 
 
 def _one_cycle(
@@ -268,14 +270,15 @@ def _pairs(step: CycleStep, before: AvgState, cycle: int, config: Settings) -> N
         f"**Cycle {cycle}, ranked and paired**: lowest with highest, second lowest with second highest, and so on."
         f" {apart} of {len(frame)} pairs are at least {low} points apart,"
         f" {int((frame['difference'] >= high).sum())} at least {high}."
+        f"{f' The first {_PAIRS} are drawn.' if len(frame) > _PAIRS else ''}"
     )
     chart(paired_scores(pairs[:_PAIRS], low, high), summary, "pairs")
     number = st.column_config.NumberColumn(format="%.4f")
     table(frame, "pairs", column_config=dict.fromkeys(("lower score", "higher score", "difference"), number))
 
 
-def _splitting(choice: _Choice, config: Settings) -> Callable[[], None]:
-    """Draw the hit counts of automatic splitting, and return what draws one check."""
+def _splitting(choice: _Choice, config: Settings) -> None:
+    """Draw the hit counts of automatic splitting, and one check."""
     if not config.flag("loadBalancerAutoBundleSplitEnabled"):
         st.info(
             "loadBalancerAutoBundleSplitEnabled is off in this cluster. Shown is what its brokers would do.",
@@ -283,22 +286,18 @@ def _splitting(choice: _Choice, config: Settings) -> Callable[[], None]:
         )
     steps = decide_split_checks(choice.sequence(config), config)
     fired = [at for at, step in enumerate(steps, start=1) if step.decision.splits]
-    st.markdown(_when(_SPLITS, fired))
+    st.markdown(_when(_SPLITS, fired, len(steps)))
     threshold_ = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
     counted = [{b: h for held in step.after.values() for b, h in held.hit_counts.items()} for step in steps]
     marked = {(order.bundle, at) for at, step in enumerate(steps, start=1) for order in step.decision.splits}
     names = sorted({name for hits in counted for name in hits} | {name for name, _ in marked})
     values = {name: [float(hits.get(name, 0)) for hits in counted] for name in names}
     _grid("**Checks in a row above a limit**", values, threshold_ + 1, marked, "is split")
-
-    def one_check() -> None:
-        at = _look_at(steps, fired)
-        rows = reason_rows(steps[at].snapshot, steps[at].decision.reasons, bundles=True)
-        rows = sorted(rows, key=lambda row: (not row["moves"], row["code"].endswith(".below")))
-        st.markdown(f"**Why each bundle is split or not at check {at + 1}**")
-        table(pd.DataFrame(rows[:_REASONS]).rename(columns={"moves": "splits"}), "splits-of-check", column_config=_WIDE)
-
-    return one_check
+    at = _look_at(steps, fired)
+    rows = reason_rows(steps[at].snapshot, steps[at].decision.reasons, bundles=True)
+    rows = sorted(rows, key=lambda row: (not row["moves"], row["code"].endswith(".below")))
+    st.markdown(f"**Why each bundle is split or not at check {at + 1}**")
+    table(pd.DataFrame(rows[:_REASONS]).rename(columns={"moves": "splits"}), "splits-of-check", column_config=_WIDE)
 
 
 def draw(view: state.Current) -> None:
@@ -306,10 +305,11 @@ def draw(view: state.Current) -> None:
     names = _COUNTING[view.snapshot.info.load_manager]
     asked = state.param("strategy")
     start = asked if asked in names else names[0]
-    picked = st.selectbox("What counts", names, index=names.index(start), key=f"counts-{start}") or start
+    first, middle, last = st.columns([2, 4, 2])
+    picked = first.selectbox("What counts", names, index=names.index(start), key=f"counts-{start}") or start
     state.set_params(strategy="" if picked == names[0] else picked)
     try:
-        choice = _choose(view)
+        choice = _choose(view, middle, last)
         results, settings = st.columns([2, 1], gap="large")
         with settings:
             st.subheader("Settings")
@@ -324,7 +324,9 @@ def draw(view: state.Current) -> None:
                 " between: the snapshots show what the cluster really did, so that what acts goes on counting from the"
                 " same load."
             )
-            below = _splitting(choice, config) if picked == _SPLITS else _shedding(choice, _SHEDDERS[picked], config)
-        below()
+            if picked == _SPLITS:
+                _splitting(choice, config)
+            else:
+                _shedding(choice, _SHEDDERS[picked], config)
     except PlannerError as error:
         show_error(error)
