@@ -11,6 +11,8 @@ from planner.model.arrays import FloatArray
 
 __all__ = ["broker_bars", "dispatch_timeline", "scenario_lines"]
 
+_FAR = 4.0
+
 
 def dispatch_timeline(
     ends_s: FloatArray,
@@ -29,8 +31,8 @@ def dispatch_timeline(
         demand: What consumers would have taken.
         allowed: What the binding limiters left, NaN where nothing limits.
         delivered: What was sent.
-        debt: Debt at the end of each period.
-        waiting: Backlog at the end of each period.
+        debt: Debt at the beginning and at the end of each period. Shape (periods + 1,).
+        waiting: Backlog at the same moments. Shape (periods + 1,).
         unit: What all of them count, such as `messages in 1 s`.
     """
     begins = ends_s - (ends_s[0] if len(ends_s) else 0.0)
@@ -60,7 +62,7 @@ def dispatch_timeline(
         figure.add_trace(trace, row=1, col=1)
     for row, name, values, colour in ((2, "debt", debt, CATEGORICAL[3]), (3, "backlog", waiting, CATEGORICAL[2])):
         trace = go.Scatter(
-            x=ends_s,
+            x=np.concatenate(([0.0], ends_s)),
             y=values,
             name=name,
             line={"color": colour, "width": 2},
@@ -69,8 +71,14 @@ def dispatch_timeline(
         )
         figure.add_trace(trace, row=row, col=1)
     figure = finish(figure, height=460)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.08, "x": 0})
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.16, "x": 0})
     figure.update_yaxes(rangemode="tozero", nticks=4)
+    served = max(float(np.nanmax(values, initial=0.0)) for values in (delivered, np.nan_to_num(allowed)))
+    most = float(demand.max(initial=0.0))
+    if served > 0 and most > _FAR * served:  # a demand far beyond would press the rest flat
+        figure.update_yaxes(range=[0, 2 * served], row=1, col=1)
+        text = f"demand up to {most:,.0f} ↑"
+        figure.add_annotation(text=text, x=1, xref="x domain", y=1, yref="y domain", showarrow=False, yshift=9)
     for row, title in ((1, unit), (2, "debt"), (3, "backlog")):
         figure.update_yaxes(title=title, row=row, col=1)
     figure.update_xaxes(title="seconds", row=3, col=1)
@@ -157,7 +165,7 @@ def broker_bars(
                 )
             )
     figure = finish(figure, height=max(220, min(900, 130 + 46 * len(names))), x_title="MB/s")
-    figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.25, "x": 0})
+    figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.35, "x": 0})
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(rangemode="tozero")
     return figure

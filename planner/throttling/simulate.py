@@ -39,7 +39,7 @@ RETRY_MS = 1000
 
 _STEPS_MS = (100, 50, 20, 10)
 _MOST_DURATION_S = 3600.0
-_MOST_CELLS = 30_000_000
+_MOST_CELLS = 3_000_000
 _SECOND_NS = 1_000_000_000
 _MS_NS = 1_000_000
 
@@ -192,7 +192,8 @@ class _Run:
         self._events = np.zeros((len(LIMITS), size), dtype=np.int32)
         self._published, self._msgs, self._bytes = np.zeros((3, size), dtype=np.int64)
         self._over_msgs, self._over_bytes = np.zeros((2, size), dtype=np.int64)
-        self._allowed = np.full((2, size), -1, dtype=np.int64)
+        self._bound = np.zeros((len(LIMITS), size), dtype=np.int32)
+        self._left = np.full((len(LIMITS), size), -1, dtype=np.int64)
 
     def _update_cursors(self) -> None:
         """Decide which streams are throttled: inactive cursors only, if those without backlog are to be spared."""
@@ -268,8 +269,7 @@ class _Run:
             byte_count = np.where(applies, np.minimum(byte_count, of_bytes[0]), byte_count)
         entries, room = wanted, np.full(rows.size, self._max_bytes, dtype=np.int64)
         if self._brokers.limits:
-            most = np.where(byte_count > 0, np.minimum(wanted, msgs), 0)
-            shared = self._share_broker(rows, most, np.minimum(room, byte_count))
+            shared = self._share_broker(rows, np.minimum(wanted, msgs), np.minimum(room, byte_count))
             entries, room = self._reduce(0, rows, entries, room, *shared)
             msgs, byte_count = np.minimum(msgs, shared[0]), np.minimum(byte_count, shared[1])
         for (limit, at, applies), answer in zip(limits, answers, strict=True):
@@ -295,11 +295,22 @@ class _Run:
         """Reduce entries and bytes to what a limiter leaves, and count that it did."""
         self._events[event, rows] += msgs < entries
         self._events[event + 1, rows] += byte_count < room
-        return np.minimum(entries, msgs), np.minimum(room, byte_count)
+        fewer, less = np.minimum(entries, msgs), np.minimum(room, byte_count)
+        before, by_msgs, after = (self._fits(rows, *both) for both in ((entries, room), (fewer, room), (fewer, less)))
+        self._bound[event, rows] += by_msgs < before
+        self._bound[event + 1, rows] += after < by_msgs
+        for at, left in ((event, msgs), (event + 1, byte_count)):
+            self._left[at, rows] = np.maximum(self._left[at, rows], np.where(left < NO_BOUND, left, -1))
+        return fewer, less
+
+    def _fits(self, rows: Int64Array, entries: Int64Array, room: Int64Array) -> Int64Array:
+        """Return how many entries a read is estimated to hold, at least one unless there are no tokens at all."""
+        held = np.minimum(entries, np.maximum(room // self._estimated[rows], 1))
+        return np.where(room > 0, held, 0)
 
     def _entries_read(self, rows: Int64Array, entries: Int64Array, room: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return entries read from the backlog and entries replayed; both reads see the same tokens."""
-        most = np.minimum(entries, np.maximum(room // self._estimated[rows], 1))
+        most = self._fits(rows, entries, room)
         return np.minimum(most, self._waiting[rows]), np.minimum(most, self._replays[rows])
 
     def _share_broker(self, rows: Int64Array, entries: Int64Array, room: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -381,10 +392,8 @@ class _Run:
         self._in_flight[rows] += sent[0]
         self._msgs[rows] += sent[0]
         self._bytes[rows] += sent[1]
-        for at, (left, amount, over) in enumerate(zip(allowed, sent, (self._over_msgs, self._over_bytes), strict=True)):
-            limited = left < NO_BOUND
-            self._allowed[at, rows] = np.maximum(self._allowed[at, rows], np.where(limited, left, -1))
-            over[rows] += np.where(limited, np.maximum(amount - left, 0), 0)
+        for left, amount, over in zip(allowed, sent, (self._over_msgs, self._over_bytes), strict=True):
+            over[rows] += np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
         charges = entries * self._charge[rows], sent[1]
         for limit, positions, applies in limits:
             for column, charge in zip(limit.columns, charges, strict=True):
@@ -404,17 +413,14 @@ class _Run:
             own = self._own.columns[at].debt()
             debts.append(np.maximum(np.where(self._shares, shared, 0), np.where(self._limited, own, 0)))
         waiting = (self._waiting + self._replays) * s.messages
-        allowed = np.where(self._allowed < 0, np.nan, self._allowed)
         recorder.take(
             period,
-            self._events,
+            {"events": self._events, "bound": self._bound, "left": self._left},
             published_msgs=self._published,
             delivered_msgs=self._msgs,
             delivered_bytes=self._bytes,
             waiting_msgs=waiting,
             demand_msgs=self._msgs + np.minimum(waiting, np.maximum(self._permits, 0)),
-            allowed_msgs=allowed[0],
-            allowed_bytes=allowed[1],
             over_delivered_msgs=self._over_msgs,
             over_delivered_bytes=self._over_bytes,
             debt_msgs=debts[0],

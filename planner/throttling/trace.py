@@ -1,6 +1,6 @@
 """What a dispatch simulation found out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -72,9 +72,6 @@ class DispatchTrace:
         waiting_msgs: Messages left at the end of the period.
         demand_msgs: Messages that consumers would have taken: those delivered, and those that still wait and that they
             have permits for.
-        allowed_msgs: Most messages that the limiters left at any time in the period; NaN without limit, or when nobody
-            asked.
-        allowed_bytes: The same for bytes.
         over_delivered_msgs: Messages beyond what the limiters had left when they were read.
         over_delivered_bytes: The same for bytes.
         debt_msgs: Largest debt of the limiters it is charged to, in messages (or entries, where those are counted), at
@@ -82,6 +79,10 @@ class DispatchTrace:
         debt_bytes: The same for bytes.
         events: How often each of `LIMITS` reduced or stopped a read: Pulsar's `dispatchThrottledMsgEventsBy…Limit` and
             `dispatchThrottledBytesEventsBy…Limit`. Shape (6, streams, periods).
+        bound: How often each of them made a read smaller or stopped it. Less than `events`: bytes that are limited, but
+            hold all entries to be read, bind nothing. Shape (6, streams, periods).
+        left: Most tokens that each of them left at any time in the period; -1 without limit, or when nobody asked.
+            Shape (6, streams, periods).
     """
 
     topics: tuple[TopicLoad, ...]
@@ -96,13 +97,13 @@ class DispatchTrace:
     delivered_bytes: Int64Array
     waiting_msgs: Int64Array
     demand_msgs: Int64Array
-    allowed_msgs: FloatArray
-    allowed_bytes: FloatArray
     over_delivered_msgs: Int64Array
     over_delivered_bytes: Int64Array
     debt_msgs: Int64Array
     debt_bytes: Int64Array
     events: IntArray
+    bound: IntArray
+    left: Int64Array
 
     @property
     def periods(self) -> int:
@@ -124,49 +125,38 @@ class DispatchTrace:
         return chosen
 
     def total(self, column: str, streams: BoolArray | None = None) -> FloatArray:
-        """Return a matrix summed over some streams (all by default). Shape (periods,).
-
-        What the limiters allowed is NaN where none of them has a number.
-        """
+        """Return a matrix summed over some streams (all by default). Shape (periods,)."""
         values = getattr(self, column)[self.streams() if streams is None else streams]
-        if values.dtype != np.float64:
-            return np.asarray(values.sum(axis=0), dtype=np.float64)
-        known = np.isfinite(values)
-        sums = np.where(known, values, 0.0).sum(axis=0, dtype=np.float64)
-        return np.asarray(np.where(known.any(axis=0), sums, np.nan), dtype=np.float64)
+        return np.asarray(values.sum(axis=0), dtype=np.float64)
 
-    def allowed(self, level: Level, streams: BoolArray | None = None) -> FloatArray:
-        """Return how many messages the limiters of a level left to some streams in all. Shape (periods,).
+    def allowed(self, streams: BoolArray | None = None) -> FloatArray:
+        """Return how many messages the limiters left to some streams (all by default) in all. Shape (periods,).
 
-        Streams that share a limiter saw the same tokens, which count once. A limit in bytes counts as the messages that
-        fit into it.
-
-        Args:
-            level: The one that binds.
-            streams: Which streams, all by default.
+        Streams that share a limiter saw the same tokens, which count once; the tightest level counts. A limit in bytes
+        counts as the messages that fit into it.
 
         Returns:
-            NaN where nothing limits them, or nobody asked.
+            NaN where no limiter bounds all of them, or nobody asked.
         """
         chosen = np.flatnonzero(self.streams() if streams is None else streams)
-        size = np.array([t.entry_bytes / t.messages_per_entry for t in self.topics])[self.topic[chosen]]
-        left = np.fmin(self.allowed_msgs[chosen], self.allowed_bytes[chosen] / size[:, None])
-        partition = self.topic[chosen] * (int(self.partition.max(initial=0)) + 1) + self.partition[chosen]
-        if level is Level.BROKER:
-            brokers = [self.topics[t].brokers for t in self.topic[chosen]]
-            group = np.array([b[p % len(b)] for b, p in zip(brokers, self.partition[chosen], strict=True)])
-        else:
-            group = partition if level is Level.TOPIC else np.arange(len(chosen))
-        names, at = np.unique(group, return_inverse=True)
-        most = np.full((len(names), self.periods), -np.inf)
-        np.maximum.at(most, at, np.nan_to_num(left, nan=-np.inf))
-        known = np.isfinite(most)
-        sums = np.where(known, most, 0.0).sum(axis=0, dtype=np.float64)
-        return np.asarray(np.where(known.any(axis=0), sums, np.nan), dtype=np.float64)
+        size = np.array([t.entry_bytes / t.messages_per_entry for t in self.topics])[self.topic[chosen], None]
+        both = np.where(self.left < 0, np.inf, self.left)[:, chosen]
+        broker, topic, own = (np.minimum(both[at], both[at + 1] / size) for at in (0, 2, 4))
+        brokers_of = [
+            (self.topics[t].brokers, p) for t, p in zip(self.topic[chosen], self.partition[chosen], strict=True)
+        ]
+        broker_of = np.array([b[p % len(b)] for b, p in brokers_of], dtype=np.int64)
+        partitions, at = np.unique(np.stack((self.topic[chosen], self.partition[chosen])), axis=1, return_inverse=True)
+        by_partition = np.minimum(_sums(own, at), _most(topic, at))
+        first = np.array([np.flatnonzero(at == group)[0] for group in range(partitions.shape[1])], dtype=np.int64)
+        _, home = np.unique(broker_of, return_inverse=True)
+        by_broker = np.minimum(_sums(by_partition, home[first]), _most(broker, home))
+        total = by_broker.sum(axis=0)
+        return np.where(np.isfinite(total), total, np.nan)
 
     def binding(self, streams: BoolArray | None = None) -> tuple[Limit | None, ...]:
-        """Return which limit reduced or stopped most reads of some streams, by period; None where none did."""
-        counts = self.events if streams is None else self.events[:, streams]
+        """Return which limit bound most reads of some streams, by period; None where none did."""
+        counts = self.bound if streams is None else self.bound[:, streams]
         sums = counts.sum(axis=1, dtype=np.int64)
         return tuple(LIMITS[int(np.argmax(column))] if column.any() else None for column in sums.T)
 
@@ -186,7 +176,24 @@ class DispatchTrace:
         return Drain(eta, measured=False, change_msgs_per_s=change, left_msgs=left)
 
 
+def _sums(values: FloatArray, group: Int64Array) -> FloatArray:
+    """Add the rows of each group; infinite where one of them is."""
+    sums = np.zeros((int(group.max(initial=-1)) + 1, values.shape[1]))
+    np.add.at(sums, group, values)
+    return sums
+
+
+def _most(values: FloatArray, group: Int64Array) -> FloatArray:
+    """Return the largest finite number in the rows of each group, infinite where there is none."""
+    most = np.full((int(group.max(initial=-1)) + 1, values.shape[1]), -np.inf)
+    np.maximum.at(most, group, np.where(np.isfinite(values), values, -np.inf))
+    return np.where(np.isneginf(most), np.inf, most)
+
+
 _MATRICES = tuple(f.name for f in fields(DispatchTrace) if f.name.endswith(("_msgs", "_bytes")))[1:]
+
+
+_CUBES = ("events", "bound", "left")
 
 
 class Recorder:
@@ -198,20 +205,20 @@ class Recorder:
     """
 
     def __init__(self, streams: int, periods: int) -> None:
-        shape = (periods, streams)
-        real = {"allowed_msgs", "allowed_bytes"}
-        self._matrices = {n: np.zeros(shape, dtype=np.float64 if n in real else np.int64) for n in _MATRICES}
-        self._events = np.zeros((periods, len(LIMITS), streams), dtype=np.int32)
+        self._matrices = {name: np.zeros((periods, streams), dtype=np.int64) for name in _MATRICES}
+        shape = (periods, len(LIMITS), streams)
+        self._cubes = {n: np.zeros(shape, dtype=np.int64 if n == "left" else np.int32) for n in _CUBES}
 
-    def take(self, period: int, events: IntArray, **columns: Int64Array | FloatArray) -> None:
-        """Store what happened in a period, by stream."""
-        self._events[period] = events
+    def take(self, period: int, cubes: Mapping[str, IntArray | Int64Array], **columns: Int64Array) -> None:
+        """Store what happened in a period, by limit and stream, and by stream."""
+        for name, values in cubes.items():
+            self._cubes[name][period] = values
         for name, values in columns.items():
             self._matrices[name][period] = values
 
     def trace(self, topics: Sequence[TopicLoad], period_s: float, **columns: Int64Array | FloatArray) -> DispatchTrace:
         """Return everything, read-only."""
         matrices = {name: frozen(matrix.T) for name, matrix in self._matrices.items()}
-        events = frozen(np.moveaxis(self._events, 0, 2))
+        cubes = {name: frozen(np.moveaxis(cube, 0, 2)) for name, cube in self._cubes.items()}
         given = {name: frozen(column) for name, column in columns.items()}
-        return DispatchTrace(tuple(topics), period_s, events=events, **given, **matrices)  # type: ignore[arg-type]
+        return DispatchTrace(tuple(topics), period_s, **given, **matrices, **cubes)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
+from planner.model.arrays import FloatArray
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.settings_catalog import SETTINGS_BY_NAME
@@ -30,6 +31,7 @@ _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _MEGA = 1e6
+_ROW_PX = 35
 
 
 def duration(seconds: float) -> str:
@@ -63,10 +65,10 @@ def chain_frame(chains: tuple[LimitChain, ...]) -> pd.DataFrame:
             {
                 "level": chain.level.value,
                 "asked": f"{at}. {candidate.source.value}",
-                "where": candidate.where,
                 "limit": rate_text(candidate.rate),
-                "in force": candidate.in_force,
                 "why": candidate.reason.text,
+                "in force": candidate.in_force,
+                "where": candidate.where,
                 "code": candidate.reason.code.code,
             }
             for chain in chains
@@ -79,7 +81,9 @@ def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
     """Show the chains, what is in force in bold and what loses in grey."""
     frame = chain_frame(chains)
     style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
-    table(frame, name, style=style, column_config={"in force": None, "code": None})
+    table(
+        frame, name, style=style, height=_ROW_PX * (len(frame) + 1) + 3, column_config={"in force": None, "code": None}
+    )
 
 
 def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:
@@ -191,15 +195,13 @@ def _without_limits(config: Settings) -> Settings:
 
 
 def _draw_timeline(trace: DispatchTrace, name: str) -> None:
-    bound = [limit.level for limit in trace.binding() if limit is not None]
-    level = max(dict.fromkeys(bound), key=bound.count) if bound else Level.TOPIC
     figure = dispatch_timeline(
         trace.ends_s,
         demand=trace.total("demand_msgs"),
-        allowed=trace.allowed(level),
+        allowed=trace.allowed(),
         delivered=trace.total("delivered_msgs"),
-        debt=trace.debt_msgs.max(axis=0, initial=0).astype(np.float64),
-        waiting=trace.total("waiting_msgs"),
+        debt=np.concatenate(([0.0], trace.debt_msgs.max(axis=0, initial=0))),
+        waiting=_backlog(trace),
         unit="messages in 1 s",
     )
     row = compared({name: trace}).iloc[0]
@@ -212,9 +214,14 @@ def _draw_timeline(trace: DispatchTrace, name: str) -> None:
     chart(figure, summary, "dispatch-timeline")
 
 
+def _backlog(trace: DispatchTrace) -> FloatArray:
+    """Return the backlog at the beginning and after each period."""
+    return np.concatenate(([float(trace.backlog_at_start_msgs.sum())], trace.total("waiting_msgs")))
+
+
 def _draw_scenarios(traces: dict[str, DispatchTrace]) -> None:
-    ends_s = next(iter(traces.values())).ends_s
-    series = {name: trace.total("waiting_msgs") for name, trace in traces.items()}
+    ends_s = np.concatenate(([0.0], next(iter(traces.values())).ends_s))
+    series = {name: _backlog(trace) for name, trace in traces.items()}
     said = "; ".join(f"{name.lower()}: {verdict(trace)}" for name, trace in traces.items())
     chart(scenario_lines(ends_s, series, "backlog (messages)"), f"**Scenarios.** {said}.", "dispatch-scenarios")
     table(compared(traces), "dispatch-scenarios")
@@ -252,7 +259,7 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
         f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
         " mean message size."
     )
-    table(frame, "dispatch-brokers")
+    table(frame, "dispatch-brokers", column_config={"may / bandwidth": st.column_config.NumberColumn(format="percent")})
 
 
 @st.cache_data(show_spinner=False)
@@ -260,7 +267,7 @@ def _documented_frame() -> pd.DataFrame:
     """Return one row for each example of the documentation: what it says, and what 4.2.4 does."""
     rows = []
     for case, trace in zip(DOCUMENTED, play(), strict=True):
-        left = [f"{n:.0f}" if np.isfinite(n) else "-" for n in trace.total("allowed_msgs")]
+        left = [f"{n:.0f}" if np.isfinite(n) else "-" for n in trace.allowed()]
         rows.append(
             {
                 "example": case.title,

@@ -292,8 +292,9 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
         period = st.number_input(
             "Period (s)", 1, _MOST_PERIOD_S, min(max(rate.period_s, 1), _MOST_PERIOD_S), key=f"{key}-period"
         )
+    help_ = "Added to the publish rate of the topic (relativeToPublishRate)."
     with columns[4]:
-        relative = st.toggle("Relative to publish rate", rate.relative_to_publish_rate, key=f"{key}-relative")
+        relative = st.toggle("Relative", rate.relative_to_publish_rate, key=f"{key}-relative", help=help_)
     made = DispatchRate(int(msgs), int(bytes_), int(period), bool(relative))
     state.set_params(**{name: written_edit(picked, made)})
     return LimitEdit(level, picked, topic, made, subscription)

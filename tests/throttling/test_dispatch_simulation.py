@@ -42,16 +42,17 @@ def test_eleven_of_ten_leave_nine(config: dict[str, str]) -> None:
     trace = run(load(11, publish=PublishPattern(11), messages_per_entry=11, limit=TEN), 3, **config)
     assert delivered(trace)[0] == 11
     assert trace.total("over_delivered_msgs")[0] == trace.total("debt_msgs")[0] == 1
-    assert trace.total("allowed_msgs").tolist()[:2] == [10, 9]
+    assert trace.allowed().tolist()[:2] == [10, 9]
 
 
 @pytest.mark.parametrize("config", [{}, CLASSIC])
 def test_thirty_of_ten_leave_nothing_for_two_periods(config: dict[str, str]) -> None:
     trace = run(load(90, messages_per_entry=3, limit=TEN), 7, **config)
     assert delivered(trace) == [30, 0, 0, 30, 0, 0, 30]
-    assert trace.total("allowed_msgs").tolist() == [10, 0, 0, 10, 0, 0, 10]
+    assert trace.allowed().tolist() == [10, 0, 0, 10, 0, 0, 10]
     assert trace.total("debt_msgs").tolist() == [20, 10, 0, 20, 10, 0, 20]
     assert {str(limit) for limit in trace.binding()} == {"topic (messages)"}
+    assert (trace.events >= trace.bound).all()
 
 
 SWITCHES = [
@@ -105,14 +106,14 @@ def test_tokens_that_streams_share_count_once() -> None:
     subs = tuple(SubscriptionLoad(f"s{i}", backlog_msgs=10_000, limit=DispatchRate(100)) for i in range(2))
     topic = TopicLoad(NAME, subscriptions=subs, limit=DispatchRate(50), partitions=3, brokers=(0, 1, 1))
     trace = run(topic, 3, dispatchThrottlingRateInMsg=30)
-    assert trace.allowed(Level.BROKER).tolist() == [60] * 3
+    assert trace.allowed().tolist() == [60] * 3
     only = run(replace(topic, subscriptions=subs[:1]), 3)
-    assert only.allowed(Level.TOPIC).tolist() == [150] * 3
+    assert only.allowed().tolist() == [150] * 3
     apart = run(replace(topic, limit=NO_LIMIT), 3)
-    assert apart.allowed(Level.SUBSCRIPTION).tolist() == [600] * 3
+    assert apart.allowed().tolist() == [600] * 3
     in_bytes = run(load(9_000, messages_per_entry=10, entry_bytes=1000, limit=DispatchRate(-1, 5000)), 2)
-    assert in_bytes.allowed(Level.TOPIC)[0] == 50
-    assert np.isnan(run(load(10), 2).allowed(Level.TOPIC)).all()
+    assert in_bytes.allowed()[0] == 50
+    assert np.isnan(run(load(10), 2).allowed()).all()
 
 
 def test_one_entry_is_read_however_large() -> None:
@@ -220,6 +221,7 @@ def test_no_topics() -> None:
     trace = simulate([], Settings(), 5)
     assert trace.delivered_msgs.shape == (0, 5)
     assert trace.drain().seconds == 0
+    assert trace.allowed().tolist() == [0] * 5
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
