@@ -32,7 +32,7 @@ def cluster(
     owner = np.array([b for b, sizes in owned.items() for _ in sizes], dtype=np.int32)
     size = np.array([s for sizes in owned.values() for s in sizes], dtype=np.float64)
     rate = np.array([r for each in rates.values() for r in each]) if rates is not None else size * 1000
-    ends = [*equal_boundaries(len(owner))[:-1], FULL_HIGH]
+    ends = [*equal_boundaries(len(owner))[:-1], FULL_HIGH] if len(owner) else [0]
     names = tuple(f"b{i + 1}:8080" for i in range(len(usage)))
     of_broker = [np.bincount(owner, column, minlength=len(usage)) for column in (rate, size * MB)]
     averages = {
