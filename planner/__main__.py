@@ -17,6 +17,7 @@ _COMMANDS = {
     "conform": "planner.conform.run",
     "generate": "planner.formats.generate_command",
     "history": "planner.replay.history.command",
+    "plan": "planner.store.plan_command",
     "watch": "planner.capture.watch_command",
 }
 
