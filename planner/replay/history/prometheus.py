@@ -7,11 +7,12 @@ that has a port.
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, BinaryIO
 
 import ijson
+import numpy as np
 
+from planner.model.arrays import FloatArray, Int64Array
 from planner.model.errors import FormatError
 from planner.model.hashing import namespace_of_topic
 from planner.model.ranges import parse_bundle
@@ -70,8 +71,7 @@ COUNTER_METRICS: Mapping[str, str] = {
 
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _HOUR_MS = 3_600_000
-_LAST_S = 1 << 43
-_PAIR = 2
+_LAST_MS = 1 << 53
 _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
 
 
@@ -138,29 +138,47 @@ def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iter
         yield Aside(
             f"{reason} {_EXPORT}", line, f"values[{first + 1}]", len(wrong), _shown([values[i] for i, _ in wrong])
         )
-    start = 0
-    for end in range(1, len(times) + 1):
-        if end == len(times) or times[end] // _HOUR_MS != times[start] // _HOUR_MS:
-            yield Record(
-                Kind.SAMPLES,
-                str(named),
-                times[start] // _HOUR_MS * _HOUR_MS,
-                broker=broker,
-                metric=metric,
-                names=[name] if name else [],
-                times=times[start:end],
-                values=numbers[start:end],
-                text=other,
-                rows=end - start,
-                line=line,
-            )
-            start = end
+    hours = times // _HOUR_MS
+    cuts = np.flatnonzero(np.diff(hours)) + 1
+    for some_times, some_numbers in zip(np.split(times, cuts), np.split(numbers, cuts), strict=True):
+        if not len(some_times):
+            continue
+        yield Record(
+            Kind.SAMPLES,
+            str(named),
+            int(some_times[0]) // _HOUR_MS * _HOUR_MS,
+            broker=broker,
+            metric=metric,
+            names=[name] if name else [],
+            times=some_times,
+            values=some_numbers,
+            text=other,
+            rows=len(some_times),
+            line=line,
+        )
 
 
-def _samples(values: list[Any]) -> tuple[list[int], list[float], list[tuple[int, str]]]:
-    """Return times in ms and values of the samples, and place and reason of those that are none."""
-    times: list[int] = []
-    numbers: list[float] = []
+def _samples(values: list[Any]) -> tuple[Int64Array, FloatArray, list[tuple[int, str]]]:
+    """Return times in ms and values of the samples, in order, and place and reason of those that are none."""
+    try:
+        seconds, texts = zip(*values, strict=True)
+        times = np.round(np.array(seconds, dtype=np.float64) * 1_000)
+        numbers = np.array(list(map(float, texts)))
+        plain = np.isfinite(numbers).all() and (numbers >= 0).all() and (times > 0).all() and (times < _LAST_MS).all()
+        wrong: list[tuple[int, str]] = []
+    except (TypeError, ValueError, OverflowError):
+        plain = False
+    if not plain:  # find out which ones are wrong
+        times, numbers, wrong = _checked_samples(values)
+    whole = times.astype(np.int64)
+    if (np.diff(whole) < 0).any():
+        order = np.argsort(whole, kind="stable")
+        whole, numbers = whole[order], numbers[order]
+    return whole, numbers, wrong
+
+
+def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tuple[int, str]]]:
+    rows: list[tuple[float, float]] = []
     wrong: list[tuple[int, str]] = []
     for at, pair in enumerate(values):
         try:
@@ -169,17 +187,14 @@ def _samples(values: list[Any]) -> tuple[list[int], list[float], list[tuple[int,
         except (TypeError, ValueError, OverflowError):
             wrong.append((at, "The sample is no pair of time and number."))
             continue
-        if not 0 < time_ms < _LAST_S * 1_000 or isinstance(text, bool):
+        if not 0 < time_ms < _LAST_MS:
             wrong.append((at, "The sample has no time."))
         elif not math.isfinite(value) or value < 0:
             wrong.append((at, f"The value {str(text)[:40]} is no finite number from 0 on."))
         else:
-            times.append(time_ms)
-            numbers.append(value)
-    if any(a > b for a, b in pairwise(times)):
-        order = sorted(range(len(times)), key=times.__getitem__)
-        times, numbers = [times[i] for i in order], [numbers[i] for i in order]
-    return times, numbers, wrong
+            rows.append((time_ms, value))
+    table = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    return table[:, 0], table[:, 1], wrong
 
 
 def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:

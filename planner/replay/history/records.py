@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from planner.model.arrays import FloatArray, Int64Array
 from planner.model.errors import PlannerError
 from planner.replay.history.manifest import DAY_MS
 
@@ -175,8 +177,8 @@ class Record:
     broker: str = ""
     metric: str = ""
     names: Sequence[str] = ()
-    times: Sequence[int] = ()
-    values: Sequence[float] = ()
+    times: Sequence[int] | Int64Array = ()
+    values: Sequence[float] | FloatArray = ()
     text: str = ""
     rows: int = 1
     line: int = 0
@@ -261,9 +263,8 @@ def _digest(record: Record) -> int:
     parts = (record.kind, record.cluster, record.broker, record.metric, record.text, str(record.time_ms))
     head = "\x1f".join((*parts, *record.names)).encode()
     digest = hashlib.blake2b(head, digest_size=8)
-    for column, kind in ((record.times, pa.int64()), (record.values, pa.float64())):
-        data = pa.array(column, kind).buffers()[1]
-        digest.update(b"" if data is None else data)
+    digest.update(np.asarray(record.times, dtype="<i8").tobytes())
+    digest.update(np.asarray(record.values, dtype="<f8").tobytes())
     return int.from_bytes(digest.digest()) >> 2
 
 
@@ -313,7 +314,7 @@ def _rows_of_record(record: Record, source: int, carry_ms: int) -> Iterator[dict
         digest_high=digest >> _SHIFT,
     )
     yield made
-    last_ms = max(record.times) if len(record.times) else record.time_ms
+    last_ms = int(record.times[-1]) if len(record.times) else record.time_ms
     if last_ms % DAY_MS >= DAY_MS - carry_ms and record.kind is not Kind.SNAPSHOT:
         yield made | {"day": made["day"] + 1, "carry": True}
 
