@@ -1,19 +1,42 @@
-"""Real clusters for the tests; each starts with the first test that wants it and ends with its module or session."""
+"""Real clusters for the tests. One runs at a time; each starts with the first test that wants it."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.launch import Cluster, classpath, start_cluster
+from tests.cluster.launch import classpath
+from tests.cluster.scene import Scene, modular_scene
+
+MODULAR = "modular"
+
+
+class Stage:
+    """Runs the cluster that is asked for, and ends the one before."""
+
+    def __init__(self, paths: str, folder: Path) -> None:
+        self.paths = paths
+        self.folder = folder
+        self.running = contextlib.ExitStack()
+        self.shown: tuple[str, Scene] | None = None
+
+    def show(self, name: str, build: Callable[[contextlib.ExitStack, str, Path], Scene]) -> Scene:
+        if self.shown is None or self.shown[0] != name:
+            self.running.close()
+            self.shown = name, build(self.running, self.paths, self.folder / name)
+        return self.shown[1]
 
 
 @pytest.fixture(scope="session")
-def pulsar_classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return classpath(tmp_path_factory.mktemp("pulsar"))
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("pulsar")
+    shown = Stage(classpath(folder), folder)
+    with shown.running:
+        yield shown
 
 
-@pytest.fixture(scope="module")
-def modular(pulsar_classpath: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three brokers with the modular load manager."""
-    with start_cluster(pulsar_classpath, tmp_path_factory.mktemp("modular") / "run", {}) as cluster:
-        yield cluster
+@pytest.fixture
+def modular(stage: Stage) -> Scene:
+    """Three brokers with the modular load manager, and traffic on them."""
+    return stage.show(MODULAR, modular_scene)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 CLUSTER = "planner"
 READY_S = 180.0
 
-_BROKER_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m")
+_HEAP = ("-Xms128m", "-Xmx384m")
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
 _OPENED = tuple(
     f"--add-opens={package}=ALL-UNNAMED"
@@ -180,6 +180,11 @@ class Cluster:
     def alive(self) -> list[Broker]:
         return [broker for broker in self.brokers if broker.process.poll() is None]
 
+    @property
+    def leader(self) -> Broker:
+        """The broker that decides, of either load manager."""
+        return self.broker(Admin(self.alive[0].url, self.token).leader())
+
     def owners(self) -> dict[str, str]:
         """Return the owner of each bundle, by each broker's own word."""
         owners: dict[str, str] = {}
@@ -228,7 +233,9 @@ def _await_store(store: Any, folder: Path) -> None:
     raise AssertionError(f"The store did not start: {(folder / 'log.txt').read_text()[-3000:]}")
 
 
-def _start_broker(java: str, paths: str, folder: Path, host: str, settings: Mapping[str, object]) -> Broker:
+def _start_broker(
+    java: str, paths: str, folder: Path, host: str, direct_mib: int, settings: Mapping[str, object]
+) -> Broker:
     folder.mkdir()
     web, service = free_port(host), free_port(host)
     own = {
@@ -242,7 +249,14 @@ def _start_broker(java: str, paths: str, folder: Path, host: str, settings: Mapp
     conf = folder / "broker.conf"
     conf.write_text("".join(f"{name}={value}\n" for name, value in own.items()))
     command = [
-        *(java, *_BROKER_MEMORY, *_QUICK_START, *_OPENED, "-Dio.netty.tryReflectionSetAccessible=true"),
+        *(
+            java,
+            *_HEAP,
+            f"-XX:MaxDirectMemorySize={direct_mib}m",
+            *_QUICK_START,
+            *_OPENED,
+            "-Dio.netty.tryReflectionSetAccessible=true",
+        ),
         *("-Dpulsar.allocator.exit_on_oom=true", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"),
         *("-cp", paths, "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)),
     ]
@@ -257,17 +271,16 @@ def start_cluster(
     folder: Path,
     settings: Mapping[str, object],
     *,
-    brokers: int = 3,
-    of_broker: Mapping[int, Mapping[str, object]] | None = None,
+    direct_mib: Sequence[int] = (256, 256, 256),
 ) -> Iterator[Cluster]:
     """Start a cluster, wait until every broker answers, and stop it in the end, whatever happens.
 
     Args:
         paths: Class path.
-        folder: An empty folder for configuration, data and logs.
+        folder: A folder to be made for configuration, data and logs.
         settings: What differs from `BASE_SETTINGS`, under the names of `broker.conf`.
-        brokers: How many.
-        of_broker: What differs for single brokers, by number from 0 on.
+        direct_mib: Direct memory that each broker may use. All use much the same, so that one with little is the most
+            loaded one where direct memory counts, at once and for certain.
     """
     java = str(find_java().home / "bin" / "java")
     ports = free_port(), free_port()
@@ -279,9 +292,9 @@ def start_cluster(
     started: list[Broker] = []
     try:
         _await_store(store, store_folder)
-        for number in range(brokers):
-            own = {**common, **(of_broker or {}).get(number, {})}
-            started.append(_start_broker(java, paths, folder / f"b{number + 1}", f"127.0.0.{number + 1}", own))
+        for number, mib in enumerate(direct_mib, start=1):
+            host = f"127.0.0.{number}"
+            started.append(_start_broker(java, paths, folder / f"b{number}", host, mib, common))
         cluster = Cluster(CLUSTER, started, store, store_url)
         _await_brokers(cluster)
         yield cluster

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -81,13 +82,15 @@ def _open(given: Mapping[str, Any]) -> list[tuple[Any, Flow]]:
         tls_trust_certs_file_path=given["tls_trust"] or None,
         logger=quiet,
     )
-    producers = []
-    for topic, values in given["flows"].items():
-        flow = Flow(**values)
+
+    def connect(topic: str, flow: Flow) -> tuple[Any, Flow]:
         for number in range(flow.subscriptions):
             client.subscribe(topic, f"sub-{number}", message_listener=_acknowledge)
-        producers.append((client.create_producer(topic, send_timeout_millis=10_000), flow))
-    return producers
+        return client.create_producer(topic, send_timeout_millis=10_000), flow
+
+    flows = {topic: Flow(**values) for topic, values in given["flows"].items()}
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return list(pool.map(connect, flows, flows.values()))
 
 
 def _pump(producers: list[tuple[Any, Flow]]) -> None:
