@@ -41,6 +41,7 @@ class AdminRequest:
         max_bytes: Longest answer that is read, unless `Limits` allows less.
         required: The capture ends when it fails.
         text: The answer is no JSON.
+        may_be_unset: HTTP 404 says that nothing was ever set.
         only_settings: Of the answer only the settings that the planner knows are kept, since it holds passwords.
         when: Condition, in words; empty for always.
     """
@@ -54,6 +55,7 @@ class AdminRequest:
     max_bytes: int = 4 * _MIB
     required: bool = False
     text: bool = False
+    may_be_unset: bool = False
     only_settings: bool = False
     when: str = ""
 
@@ -116,6 +118,7 @@ CATALOGUE: tuple[AdminRequest, ...] = (
         "superuser, or the cluster policy NAMESPACE_ISOLATION",
         "namespace isolation policies",
         "those of the metadata store, else none",
+        may_be_unset=True,
     ),
     AdminRequest(
         "failure-domains",

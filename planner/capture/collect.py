@@ -14,7 +14,7 @@ from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, Answer, AnswerError
 from planner.capture.keep import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.options import CaptureOptions
-from planner.capture.parts import Part, Parts, stem_of
+from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.store import ZooKeeperStore
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import host_and_port
@@ -33,6 +33,7 @@ _DUMP = "zookeeper"
 _JSON = "application/json, text/plain;q=0.5"
 _TEXT = "text/plain, */*;q=0.1"
 _OK = 200
+_NOT_FOUND = 404
 _FORBIDDEN = (401, 403)
 _START = 512
 
@@ -224,6 +225,10 @@ class Collector:
             rest.append("metrics")
         elif metrics == "off" and extensible:
             self._note("Metrics were not asked for (--metrics off), and the extensible load manager has no load report")
+        if extensible and metrics != "off":
+            self._note(
+                "Brokers of the extensible load manager take one more sample of weightedMaxEMA when asked for metrics"
+            )
         await self._of_brokers(rest, bases, tags, names)
         if metrics not in {"auto", "off", "admin"}:
             await self._prometheus(bases, tags)
@@ -371,6 +376,8 @@ class Collector:
                 raise
             now_ms = time.time_ns() // 1_000_000
             return Part(f"{stem}.txt", path, base, time_ms=now_ms, note=f"{error.what} {error.remedy}".strip())
+        if request.may_be_unset and answer.status == _NOT_FOUND:
+            note = UNSET
         ending = "json" if good and not request.text else "txt"
         return _part(f"{stem}.{ending}", path, answer, target.stat().st_size, note)
 

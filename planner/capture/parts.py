@@ -14,12 +14,16 @@ from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
 from planner.model.errors import CaptureError, FormatError
 
-__all__ = ["JOURNAL", "Part", "Parts", "stem_of"]
+__all__ = ["JOURNAL", "UNSET", "Part", "Parts", "stem_of"]
 
 JOURNAL = "journal.jsonl"
 """Name of the file with one line for each part that arrived, in that order; the first line says what was asked for."""
 
+UNSET = "nothing was ever set"
+"""Note of an answer with HTTP 404 that says so."""
+
 _OK = 200
+_NOT_FOUND = 404
 _LONGEST_NAME = 80
 _JOURNAL_BYTES = 512 << 20
 _NAME = re.compile(r"[-\w%~.+=]{1,200}\.(?:json|txt)")
@@ -62,8 +66,8 @@ class Part:
 
     @property
     def good(self) -> bool:
-        """Whether it is an answer that can be used."""
-        return self.status == _OK
+        """Whether it is an answer that can be used, be it that nothing was ever set."""
+        return self.status == _OK or (self.status == _NOT_FOUND and self.note == UNSET)
 
 
 def stem_of(name: str, *about: str) -> str:

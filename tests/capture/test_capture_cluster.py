@@ -94,7 +94,8 @@ def test_the_extensible_load_manager_is_known_by_its_metrics(start: Callable[...
     assert differing(result.snapshot, expected) == {"brokers.updated_at_ms"}
     assert (result.snapshot.brokers.cpu_usage_percent > 0).all()
     assert not any("load-report" in path for path in cluster.paths())
-    assert not any(path.startswith("/metrics") for path in cluster.paths()), "a scrape speeds up the broker's average"
+    assert not any(path.startswith("/metrics") for path in cluster.paths()), "asked once, since it advances averages"
+    assert warned(result, "take one more sample of weightedMaxEMA")
 
 
 def test_metrics_off_is_said(start: Callable[..., Cluster], options: Options) -> None:
@@ -208,6 +209,15 @@ def test_pulsars_own_bundles_and_partitions_are_said(cluster: Cluster, options: 
     result = capture_cluster(options(cluster))
     assert warned(result, "bundles are Pulsar's own")
     assert warned(result, "of the topics are partitions")
+
+
+def test_no_isolation_policy_was_ever_set(cluster: Cluster, options: Options) -> None:
+    path = "/admin/v2/clusters/planner/namespaceIsolationPolicies"
+    cluster.answers["", path] = (404, b'{"reason":"NamespaceIsolationPolicies does not exist"}', "application/json")
+    result = capture_cluster(options(cluster))
+    assert not result.missing
+    assert not warned(result, "isolation-policies")
+    assert result.snapshot.policies.isolation == ()
 
 
 def test_topics_can_be_left_out(cluster: Cluster, options: Options) -> None:

@@ -20,6 +20,9 @@ INDEX = "index.json"
 _OK = 200
 _LAST_MS = 1 << 53
 _FORBIDDEN = (401, 403)
+_NOT_FOUND = 404
+_NONE_SET = frozenset({"isolation-policies"})
+"""Stems of which HTTP 404 says that nothing was ever set."""
 _TAG = re.compile(r"\.(b[0-9]+)\.(?:json|txt)$")
 _ENDINGS = (".json", ".+follow.json", ".txt")
 _MAX_WARNINGS = 200
@@ -109,6 +112,8 @@ class Answers:
         if not names or any(map(self._given, names)):
             return ""
         entry = next((self.index[name] for name in names if name in self.index), None)
+        if entry is not None and entry.status == _NOT_FOUND and stem in _NONE_SET:
+            return ""
         if entry is None or entry.status in {_OK, None}:
             return f"there is no answer ({entry.note})" if entry is not None and entry.note else "there is no answer"
         if entry.status in _FORBIDDEN:
