@@ -56,6 +56,10 @@ def _topic_names(snapshot: Snapshot, rows: Int64Array) -> list[str]:
     return names
 
 
+def _so_many(count: int, what: str) -> str:
+    return f"It is the only {what} like that" if count == 1 else f"{count} {what}s are like that"
+
+
 def hot_topic(case: Case) -> tuple[Finding, ...]:
     """One topic is too much for a bundle, or most of what a full broker carries: no split can divide it."""
     end, config = case.trace.end, case.trace.settings
@@ -79,7 +83,7 @@ def hot_topic(case: Case) -> tuple[Finding, ...]:
     where = f" and {share[first] * 100:.0f} % of its broker's throughput" if share[first] > _HOT_SHARE else ""
     evidence = (
         f"{names[0]} carries {size[first] / _MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; a bundle is split"
-        f" above {limit_size / _MIB:.0f} MiB/s or {limit_rate:,} msg/s. {len(hot)} topics are like that."
+        f" above {limit_size / _MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
     )
     bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
     brokers = [end.brokers.name[i] for i in owner[hot].tolist() if i >= 0]
@@ -122,7 +126,7 @@ def _hot_single_bundle(case: Case) -> tuple[Finding, ...]:
     names = [end.bundle_names[i] for i in hot.tolist()]
     evidence = (
         f"{names[0]} holds one topic, which carries {size[hot[0]] / _MIB:.1f} MiB/s and {rate[hot[0]]:,.0f} msg/s;"
-        f" {len(hot)} bundles are like that."
+        f" {_so_many(len(hot), 'bundle')}."
     )
     brokers = [end.brokers.name[i] for i in bundles.owner[hot].tolist() if i >= 0]
     return (_hot(evidence, f"Bundles: {listed(names)}.", brokers, names),)
@@ -250,7 +254,7 @@ def bundle_count_too_high(case: Case) -> tuple[Finding, ...]:
     for space in _namespaces(end):
         empty = int((end.bundles.topics[space.bundles] == 0).sum())
         count = len(space.bundles)
-        if count < _MANY_BUNDLES or empty <= _EMPTY_SHARE * count:
+        if count < _MANY_BUNDLES or empty <= _EMPTY_SHARE * count or empty == count:
             continue
         enough = "fewer bundles"
         if len(space.topics):
