@@ -1,5 +1,7 @@
 """What the Throttling page draws."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -80,10 +82,10 @@ def chain_frame(chains: tuple[LimitChain, ...]) -> pd.DataFrame:
 def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
     """Show the chains, what is in force in bold and what loses in grey."""
     frame = chain_frame(chains)
+    wide = st.column_config.Column(width="medium")
+    columns: dict[str, Any] = {"in force": None, "code": None, "limit": wide, "why": wide}
     style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
-    table(
-        frame, name, style=style, height=_ROW_PX * (len(frame) + 1) + 3, column_config={"in force": None, "code": None}
-    )
+    table(frame, name, style=style, height=_ROW_PX * (len(frame) + 1) + 3, column_config=columns)
 
 
 def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:
