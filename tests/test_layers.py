@@ -29,6 +29,7 @@ LAYERS = (
 HOMES = {
     "streamlit": {"web", "pages", "app"},
     "plotly": {"figures"},
+    "matplotlib": {"figures"},
     "pyspark": {"replay"},
     "duckdb": {"store"},
     "httpx": {"capture"},

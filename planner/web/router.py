@@ -29,6 +29,15 @@ st.navigation(
         ],
         "What-if": [
             st.Page(PAGES / "what_if.py", title="What-if", icon=":material/science:", url_path="what-if"),
+            st.Page(PAGES / "moves.py", title="Moves", icon=":material/swap_horiz:", url_path="moves"),
+            st.Page(PAGES / "compare.py", title="Compare", icon=":material/balance:", url_path="compare"),
+            st.Page(PAGES / "why.py", title="Why", icon=":material/help:", url_path="why"),
+            st.Page(
+                PAGES / "failure_review.py",
+                title="Failure review",
+                icon=":material/emergency_home:",
+                url_path="failure-review",
+            ),
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),

@@ -1,0 +1,146 @@
+"""What the Compare page draws: several scenarios side by side."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.figures.curves import MOST_CURVES, overlaid_curves
+from planner.model.errors import PlannerError
+from planner.model.snapshot import LoadManager
+from planner.placement.registry import PLACEMENTS
+from planner.shedding.registry import SHEDDERS
+from planner.simulate.measures import Comparison, broker_series, compare, cycle_counts, imbalance_series
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Trace
+from planner.web import scenarios, state
+from planner.web.setting_form import written
+from planner.web.text import count
+from planner.web.widgets import chart, show_error, table
+
+__all__ = ["comparison_frame", "draw", "five_shedders"]
+
+_SHEDDING = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT = "loadBalancerLoadPlacementStrategy"
+_CURVES = {
+    "std": "Deviation of usage (points)",
+    "highest": "Highest usage (%)",
+    "spread": "Highest minus lowest usage (points)",
+    "shed": "Bundles shed so far",
+}
+_MODES = {"shedders": "All five strategies", "mine": "My scenarios"}
+
+
+def five_shedders(view: state.Current, base: Scenario) -> dict[str, Scenario]:
+    """Return the same scenario under each of the shedding strategies, each under the load manager that can run it."""
+    config = base.settings_over(view.snapshot)
+    placed = config.text(_PLACEMENT).rpartition(".")[2]
+    made = {}
+    for shedder in SHEDDERS:
+        settings: dict[str, Any] = {**base.settings, _SHEDDING: shedder.name}
+        if shedder.load_manager is LoadManager.MODULAR:
+            default = PLACEMENTS[0].name if placed == "AvgShedder" else placed
+            settings[_PLACEMENT] = "AvgShedder" if shedder.name == "AvgShedder" else default
+        manager: Any = "" if shedder.load_manager is view.snapshot.info.load_manager else str(shedder.load_manager)
+        made[shedder.name] = replace(base, name=shedder.name, settings=settings, load_manager=manager)
+    return made
+
+
+def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
+    """Let saved scenarios be chosen beside the present one and the cluster as it is."""
+    offered = {
+        f"{present.name or 'This scenario'} (open)": present,
+        "The cluster as it is": Scenario(cycles=present.cycles, seed=present.seed),
+    }
+    for saved in state.workspace().scenarios.list(view.digest):
+        label = saved.name or saved.digest[:8]
+        while label in offered:
+            label += " "
+        offered[label] = state.workspace().scenarios.load(saved.digest)
+    chosen = st.multiselect(
+        "Scenarios",
+        list(offered),
+        list(offered)[:MOST_CURVES],
+        max_selections=MOST_CURVES,
+        help="Save scenarios on the What-if page to find them here.",
+    )
+    return {name: replace(offered[name], cycles=present.cycles) for name in chosen}
+
+
+def comparison_frame(found: Comparison) -> pd.DataFrame:
+    """Return one row for each measure, one column for each scenario; the best are marked with a star."""
+    rows = []
+    for row in found.rows:
+        shown: dict[str, str] = {
+            "measure": f"{row.measure.label}{f' ({row.measure.unit})' if row.measure.unit else ''}"
+        }
+        for name, value, best in zip(found.names, row.values, row.best, strict=True):
+            text = "not yet" if value is None else f"{value:,.4g}" if np.isfinite(value) else "unlimited"
+            shown[name] = f"★ {text}" if best else text
+        rows.append({**shown, "good": f"{row.measure.better} is better" if row.measure.better else ""})
+    return pd.DataFrame(rows)
+
+
+def _values(trace: Trace, which: str) -> tuple[list[float], list[float]]:
+    series = broker_series(trace)
+    if which == "shed":
+        return series.minutes.tolist(), np.cumsum(cycle_counts(trace).shed).tolist()
+    spread = imbalance_series(series)
+    values = {"std": spread.std, "highest": spread.highest, "spread": spread.spread}[which]
+    return series.minutes.tolist(), (values * 100).tolist()
+
+
+def _winners(found: Comparison) -> str:
+    stars = {name: sum(row.best[at] for row in found.rows) for at, name in enumerate(found.names)}
+    best = max(stars.values(), default=0)
+    names = [name for name, number in stars.items() if number == best]
+    if not best:
+        return "The scenarios do the same in every measure."
+    return f"**{', '.join(names)} {'has' if len(names) == 1 else 'have'} the best value in most measures ({best})**; ★"
+
+
+def _show(names: Sequence[str], traces: Sequence[Trace]) -> None:
+    found = compare(dict(zip(names, traces, strict=True)))
+    which = st.segmented_control("Curve", list(_CURVES), default="std", format_func=_CURVES.__getitem__) or "std"
+    curves = {name: _values(trace, which) for name, trace in zip(names, traces, strict=True)}
+    last = {name: values[-1] for name, (_, values) in curves.items() if values}
+    lowest = min(last, key=lambda name: last[name])
+    summary = f"{_CURVES[which]} over time. At the end it is lowest with **{lowest}**: {last[lowest]:.3g}."
+    chart(overlaid_curves(curves, _CURVES[which]), summary, f"compare-{which}")
+    st.markdown(f"{_winners(found)} marks the best of a measure.")
+    table(comparison_frame(found), "comparison")
+    if found.settings:
+        st.markdown("**Settings that differ**")
+        rows = [
+            {"setting": name, **{n: written(v) for n, v in zip(found.names, values, strict=True)}}  # type: ignore[arg-type]
+            for name, values in found.settings.items()
+        ]
+        table(pd.DataFrame(rows), "settings-that-differ")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    present = scenarios.history(view).present
+    asked = state.param("compare")
+    mode = st.segmented_control(
+        "Compare", list(_MODES), default=asked if asked in _MODES else "shedders", format_func=_MODES.__getitem__
+    )
+    state.set_params(compare="" if mode in {None, "shedders"} else str(mode))
+    try:
+        chosen = _mine(view, present) if mode == "mine" else five_shedders(view, present)
+        if len(chosen) < 2:  # noqa: PLR2004 - one with another
+            st.info("Choose at least two scenarios.", icon=":material/balance:")
+            return
+        traces = scenarios.run(view, *chosen.values())
+        if traces is None:
+            return
+        st.caption(
+            f"{count(len(chosen), 'scenario')} over {count(present.cycles, 'cycle')} of the same cluster, with the"
+            " edits and settings of the scenario that is open."
+        )
+        _show(list(chosen), traces)
+    except PlannerError as error:
+        show_error(error)

@@ -1,0 +1,106 @@
+"""What the Failure review page draws: what the cluster can lose, and how far it can grow."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.figures.curves import bars_by_name
+from planner.model.errors import PlannerError
+from planner.model.settings import Settings
+from planner.model.snapshot import Snapshot
+from planner.plan.failure_review import FailureReview, review_losses
+from planner.simulate.scenario import Assumptions, KillBroker, Scenario, Step
+from planner.web import scenarios, state
+from planner.web.text import count, percent
+from planner.web.widgets import chart, show_error, show_notes, table
+
+__all__ = ["draw", "review_frame"]
+
+_SHOWN = 2_000
+_BARS = 30
+
+
+@st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr, Snapshot: id})
+def _review(digest: str, _snapshot: Snapshot, config: Settings, lost: Any, assumptions: Assumptions) -> FailureReview:
+    del digest
+    return review_losses(_snapshot, config, lost=lost, assumptions=assumptions)
+
+
+def review_frame(found: FailureReview, limit: int = _SHOWN) -> pd.DataFrame:
+    """Return one row for each loss, the worst first."""
+    order = found.worst_first()[:limit]
+    return pd.DataFrame(
+        {
+            "lost": [", ".join(found.names(int(at))) for at in order],
+            "peak usage (%)": found.peak_usage[order] * 100,
+            "on": [found.brokers[int(found.peak_broker[at])] for at in order],
+            "brokers over threshold": found.over_threshold[order],
+            "headroom (times)": found.headroom_factor[order],
+            "bundles nobody may take": found.unserved[order],
+            "clients that reconnect": found.clients[order],
+        }
+    )
+
+
+def _try_it(view: state.Current, found: FailureReview, present: Scenario) -> None:
+    """Offer the exact answer: a scenario in which the worst loss happens."""
+    order = found.worst_first()
+    if not len(order):
+        return
+    names = found.names(int(order[0]))
+    if st.button(f"Simulate the worst loss: {' and '.join(names)}", icon=":material/science:"):
+        steps = tuple(Step(KillBroker(broker=name, at_min=2)) for name in names)
+        scenarios.change(view, present.with_steps(*present.steps, *steps))
+        st.switch_page(state.PAGES / "what_if.py")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    present = scenarios.history(view).present
+    traces = scenarios.run(view, present)
+    if traces is None:
+        return
+    trace = traces[0]
+    asked = state.param("lose")
+    options = {"1": "any one broker", "2": "any two brokers"}
+    lost = st.segmented_control(
+        "Lose", list(options), default=asked if asked in options else "1", format_func=options.__getitem__
+    )
+    state.set_params(lose="" if lost in {None, "1"} else str(lost))
+    when = st.segmented_control("Cluster", ["as it is", "after the scenario"], default="as it is") or "as it is"
+    snapshot = trace.end if when == "after the scenario" else view.snapshot
+    try:
+        number = 2 if lost == "2" else 1
+        key = f"{view.digest}-{trace.digest() if when != 'as it is' else ''}"
+        found = _review(key, snapshot, trace.settings, number, present.assumptions)
+    except PlannerError as error:
+        show_error(error)
+        return
+    growth = found.before
+    limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    left, middle, right = st.columns(3)
+    left.metric("Peak usage now", percent(found.before_peak_usage), help="Of the most used broker, nothing lost.")
+    middle.metric("Brokers over threshold now", f"{found.before_over_threshold:,}", help=f"Above {limit} %.")
+    right.metric(
+        "Growth until saturation",
+        f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited",
+        help=f"{growth.broker or 'Nobody'} saturates first, by {growth.resource}; nothing is moved meanwhile.",
+    )
+    if not len(found.peak_usage):
+        st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")
+        return
+    frame = review_frame(found)
+    worst = frame.iloc[0]
+    bad = int((found.over_threshold > found.before_over_threshold).sum())
+    summary = (
+        f"**Worst: losing {worst['lost']}: {worst['on']} reaches {worst['peak usage (%)']:.1f} %.** {bad} of"
+        f" {count(len(found.peak_usage), 'loss').replace('losss', 'losses')} put more brokers over the threshold"
+        f" of {limit} %."
+    )
+    bars = {str(row["lost"]): float(row["peak usage (%)"]) for _, row in frame.head(_BARS).iterrows()}
+    chart(bars_by_name(bars, limit, "peak usage after the loss (%)"), summary, "losses")
+    _try_it(view, found, present)
+    table(frame, "losses", height=420)
+    show_notes((found.method,), "How the lost bundles are placed")

@@ -1,0 +1,155 @@
+"""What the Why page draws: every rule that was examined about one broker or bundle in one cycle."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from planner.model.decisions import ReasonBlock
+from planner.model.errors import PlannerError
+from planner.model.snapshot import Snapshot
+from planner.plan.whatif_answers import Target, WhatIf, what_if
+from planner.simulate.cycle import CycleDecision
+from planner.simulate.trace import Trace
+from planner.web import scenarios, state
+from planner.web.text import count
+from planner.web.widgets import show_error, show_notes, table
+
+__all__ = ["draw", "rules_about"]
+
+
+def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Target) -> pd.DataFrame:
+    """Return every rule that was examined about a broker (and its bundles), or about a bundle, as a table."""
+    rows: list[Mapping[str, Any]] = []
+    broker = snapshot.brokers.position.get(target.broker, -1)
+    bundle = snapshot.bundle_position.get(target.bundle, -1)
+    for group in blocks:
+        hits = group.bundles == bundle if target.bundle else (group.brokers == broker) | (group.brokers < 0)
+        if not hits.any():
+            continue
+        for reason, hit in zip(group.rows(snapshot.brokers.name, snapshot.bundle_names), hits.tolist(), strict=True):
+            if hit:
+                rows.append(
+                    {
+                        "about": reason.bundle or reason.broker or "the whole cluster",
+                        "acts": reason.code.acts,
+                        "rule": reason.text,
+                        "numbers": ", ".join(f"{name} {value:.6g}" for name, value in reason.values.items()),  # noqa: PD011 - no pandas
+                        "code": reason.code.code,
+                    }
+                )
+    rows.sort(key=lambda row: ("/" in str(row["about"]), not row["acts"]))
+    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code"])
+
+
+def _target(trace: Trace, cycle: int) -> Target:
+    """Let a broker, and perhaps one of its bundles, be chosen."""
+    view = trace.cycles[cycle].view
+    names = list(view.brokers.name)
+    usage = trace.cycles[cycle].state.usage
+    asked = state.param("broker")
+    busiest = names[int(usage.argmax())] if len(usage) else ""
+    left, right = st.columns(2)
+    start = names.index(asked) if asked in names else names.index(busiest)
+    broker = left.selectbox("Broker", names, start, key=f"why-broker-{start}") or busiest
+    rows = view.bundles_of(view.brokers.position[broker])
+    traffic = view.bundles.msg_throughput_in_bytes_per_s + view.bundles.msg_throughput_out_bytes_per_s
+    ordered = sorted(rows.tolist(), key=lambda i: -float(traffic[i]))
+    every = "the broker itself"
+    bundles = [every, *(view.bundle_names[i] for i in ordered)]
+    wanted = state.param("bundle")
+    at = bundles.index(wanted) if wanted in bundles else 0
+    bundle = right.selectbox("Bundle", bundles, at, key=f"why-bundle-{broker}-{at}") or every
+    state.set_params(broker=broker, bundle="" if bundle == every else bundle)
+    return Target(broker=broker, bundle="" if bundle == every else bundle)
+
+
+def _outcome(decision: CycleDecision, target: Target) -> str:
+    moves = [
+        unload
+        for unload in decision.unloads
+        if (unload.move.bundle == target.bundle if target.bundle else unload.move.source == target.broker)
+    ]
+    subject = target.bundle or target.broker
+    if not moves:
+        return f"**{decision.shedder.name} chose nothing of {subject}.**"
+    gone = [unload for unload in moves if unload.carried_out]
+    if not gone:
+        return f"**{count(len(moves), 'bundle')} chosen, but kept:** {moves[0].reason.text}."
+    where = ", ".join(sorted({unload.move.destination or "nobody" for unload in gone}))
+    return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
+
+
+def _answers(found: WhatIf) -> None:
+    verb = "is shed from" if found.shed else "is not shed from"
+    title = f"{found.shedder}{' (in force)' if found.ran else ''}: {'sheds' if found.shed else 'does not shed'} it"
+    with st.container(border=True):
+        st.markdown(f"**{title}**")
+        for reason in found.reasons[:6]:
+            st.text(reason)
+        if found.answers:
+            st.markdown(f"It would {'not be shed' if found.shed else 'be shed'} with:")
+            for answer in found.answers:
+                conditions = " and ".join(change.text for change in answer.changes)
+                exact = [c for c in answer.changes if c.exact is not None]
+                note = f" (exactly {exact[0].exact:.4g})" if exact else ""
+                now = ", ".join(f"{change.setting} is {change.now}" for change in answer.changes)
+                st.code(conditions, language=None, wrap_lines=True)
+                st.caption(f"Now {now}{note}; {count(len(answer.moves), 'bundle')} of it would move then.")
+        else:
+            st.caption(f"No setting of this strategy changes that it {verb} here.")
+        if found.traffic_factor is not None:
+            usage = "" if found.usage_percent is None else f", a usage of {found.usage_percent:.1f} %"
+            st.caption(f"The answer changes at {found.traffic_factor:.3g} times its traffic{usage}.")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    present = scenarios.history(view).present
+    found = scenarios.run(view, present)
+    if found is None:
+        return
+    trace = found[0]
+    last = len(trace.cycles)
+    asked = state.param("cycle")
+    shedding = [cycle.index for cycle in trace.cycles if any(unload.carried_out for unload in cycle.unloads)]
+    first = shedding[0] + 1 if shedding else 1
+    start = int(asked) if asked.isdecimal() and 1 <= int(asked) <= last else first
+    cycle = int(st.number_input("Cycle", 1, last, start, key=f"why-cycle-{start}")) - 1
+    state.set_params(cycle=str(cycle + 1))
+    if shedding:
+        shown = ", ".join(str(at + 1) for at in shedding[:15])
+        st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > 15 else ''}.")  # noqa: PLR2004 - room
+    try:
+        target = _target(trace, cycle)
+        decision = trace.decision(cycle)
+        st.markdown(_outcome(decision, target))
+        snapshot = trace.cycles[cycle].view
+        selections = [
+            unload.selection.decision.reasons
+            for unload in decision.unloads
+            if unload.selection is not None and unload.move.bundle == target.bundle
+        ]
+        rules = rules_about(snapshot, decision.shedding.reasons, target)
+        st.subheader("Every rule examined")
+        if len(rules):
+            table(rules, "rules", column_config={"rule": st.column_config.TextColumn(width="large")})
+        else:
+            st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
+        for reasons in selections:
+            st.markdown("**Where it goes: every candidate of placement**")
+            named = [row for group in reasons for row in group.rows(snapshot.brokers.name, snapshot.bundle_names)]
+            frame = pd.DataFrame([{"broker": r.broker, "may take it": r.code.acts, "why": r.text} for r in named])
+            table(frame, "candidates")
+        st.subheader("What would have to change")
+        st.caption("Each answer was verified by deciding this cycle again with it.")
+        if st.toggle("Ask every strategy, not only the one in force", key="why-all"):
+            answers = what_if(trace, cycle, target)
+        else:
+            answers = what_if(trace, cycle, target, (decision.shedder,))
+        for answer in answers:
+            _answers(answer)
+        show_notes(decision.notes, "Notes on this decision")
+    except PlannerError as error:
+        show_error(error)
