@@ -44,6 +44,8 @@ public final class Oracle {
         KINDS.put("placement", Oracle::placement);
         KINDS.put("modular_manager", ModularManager::answer);
         KINDS.put("dispatch_throttle", Throttling::answer);
+        KINDS.put("dispatch_precedence", DispatchLimits::precedence);
+        KINDS.put("dispatch_entries", DispatchLimits::entries);
         KINDS.put("shedder_transfer", Extensible::transfer);
         KINDS.put("auto_split_extensible", Extensible::split);
         KINDS.put("top_k_bundles", Extensible::topBundles);
