@@ -1,0 +1,176 @@
+"""The pages about scenarios: edits, undo, links, comparison, reasons, failures, commands."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.plan.link import decode_link, encode_link
+from planner.simulate.scenario import AddBrokers, ScaleTraffic, Scenario, Step
+from planner.store.samples import samples
+
+Page = Callable[..., AppTest]
+PAGES = ("what_if", "moves", "compare", "why", "failure_review")
+
+
+def sample(file: str = "pip-364.json") -> str:
+    return next(s.digest for s in samples() if s.file == file)
+
+
+def link(*steps: Step, file: str = "pip-364.json", **changes: Any) -> str:
+    return encode_link(Scenario(steps=steps, cycles=12, **changes), sample(file), "a sample")
+
+
+def shown(test: AppTest) -> str:
+    return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error, *test.success])
+
+
+def press(test: AppTest, label: str) -> AppTest:
+    next(b for b in test.button if b.label == label).click()
+    return test.run()
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("file", ["pip-364.json", "transfer-shedder.json"])
+def test_opens(page: Page, name: str, file: str) -> None:
+    test = page(name, snapshot=sample(file)[:12])
+    assert not test.exception
+    assert not test.error
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_opens_a_link(page: Page, name: str) -> None:
+    test = page(name, scenario=link(Step(AddBrokers(count=2)), Step(ScaleTraffic(factor=1.5, at_min=3))))
+    assert not test.exception
+    assert not test.error
+    assert test.query_params["snapshot"] == sample()[:12]
+
+
+class TestWhatIf:
+    def test_tells_what_happens(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        assert "3 bundles shed" in shown(test)
+        assert "Plan digest" in shown(test)
+
+    def test_another_strategy_changes_plan_and_link(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        before = shown(test)
+        next(s for s in test.selectbox if s.label == "Shedding strategy").select("AvgShedder").run()
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.settings["loadBalancerLoadSheddingStrategy"] == "AvgShedder"
+        assert scenario.settings["loadBalancerLoadPlacementStrategy"] == "AvgShedder"
+        assert shown(test) != before
+
+    def test_undo_and_redo(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
+        next(n for n in test.number_input if n.label == "Cycles").set_value(20).run()
+        changed = test.query_params["scenario"]
+        press(test, "Undo")
+        assert next(n for n in test.number_input if n.label == "Cycles").value == 12
+        press(test, "Redo")
+        assert test.query_params["scenario"] == changed
+
+    def test_an_edit_is_added_switched_off_and_deleted(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        press(test, "Add")
+        switch = next(t for t in test.toggle if "traffic" in t.label)
+        assert switch.label == "2 x traffic of the cluster"
+        switch.set_value(False).run()  # noqa: FBT003 - its only parameter
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert [step.on for step in scenario.steps] == [False]
+        next(b for b in test.button if b.key and b.key.startswith("delete-")).click().run()
+        assert "scenario" not in test.query_params
+
+    @pytest.mark.parametrize("kind", ["add_brokers", "rolling_restart", "split_bundle", "pin_bundle", "set_isolation"])
+    def test_every_kind_of_edit_has_a_form(self, page: Page, kind: str) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        next(s for s in test.selectbox if s.label == "What").select(kind).run()
+        assert not test.exception
+        press(test, "Add")
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.edits[0].kind == kind
+
+    def test_an_edit_that_does_not_fit_is_said(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(scope="namespace", target="no/where"))))
+        assert not test.exception
+        assert "no namespace no/where" in shown(test)
+
+    def test_a_setting_is_added_and_dropped(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        picker = next(s for s in test.selectbox if s.label == "Change a setting")
+        picker.select("loadBalancerBrokerThresholdShedderPercentage").run()
+        field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedder"))
+        field.set_value(40).run()
+        assert "0 bundles shed" in shown(test)
+        next(b for b in test.button if b.key and b.key.startswith("drop-")).click().run()
+        assert "3 bundles shed" in shown(test)
+
+
+class TestLinks:
+    @pytest.mark.parametrize("text", ["rubbish", "1.", "1.AAAA", "9.AAAA", "1." + "A" * 500])
+    def test_bad_links_are_said(self, page: Page, text: str) -> None:
+        test = page("what_if", scenario=text, snapshot=sample()[:12])
+        assert not test.exception
+        assert test.error
+        assert "bundles shed" in shown(test)
+
+    def test_a_link_to_a_snapshot_that_is_not_here_names_it(self, page: Page) -> None:
+        text = encode_link(Scenario(cycles=7), "ab" * 32, "our production")
+        test = page("what_if", scenario=text)
+        assert not test.exception
+        assert "our production" in shown(test)
+        assert "abababababab" in shown(test)
+
+
+class TestMoves:
+    def test_commands_and_diagnosis(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        code = "\n".join(block.value for block in test.code)
+        assert "pulsar-admin" in code
+        assert "unload" in code
+        assert [m.value for m in test.metric if m.label == "Bundles moved"] == ["3"]
+
+    def test_the_report_is_written(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        press(test, "Write the report")
+        assert not test.exception
+        assert "Markdown with its charts inside" in shown(test)
+
+    def test_a_filter_that_nothing_passes(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        next(t for t in test.text_input if t.label == "Bundle").set_value("nothing like this").run()
+        assert not test.exception
+        assert any("Nothing of this kind" in str(info.value) for info in test.info)
+
+
+def test_compare_shows_all_five_strategies(page: Page) -> None:
+    test = page("compare", snapshot=sample()[:12])
+    frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert {"ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder", "TransferShedder"} <= set(frame)
+    assert frame.map(str).apply(lambda column: column.str.contains("★")).any().any()
+
+
+def test_why_says_what_would_have_to_change(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-4:8080", cycle="1")
+    assert "1 bundle of broker-4:8080 shed" in shown(test)
+    assert any("loadBalancerBrokerThresholdShedderPercentage >=" in block.value for block in test.code)
+
+
+def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    assert "chose nothing of broker-1:8080" in shown(test)
+    assert any("<=" in block.value for block in test.code)
+
+
+def test_failures_are_reviewed(page: Page) -> None:
+    test = page("failure_review", snapshot=sample()[:12])
+    frame = next(d.value for d in test.dataframe if "lost" in d.value.columns)
+    assert len(frame) == 5
+    two = page("failure_review", snapshot=sample()[:12], lose="2")
+    assert len(next(d.value for d in two.dataframe if "lost" in d.value.columns)) == 10
