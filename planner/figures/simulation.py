@@ -1,0 +1,491 @@
+"""What a simulation did: brokers over the cycles, where bundles went, and several scenarios in one picture.
+
+Every figure has a function that says the same in one sentence, for those who do not see it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish
+from planner.model.arrays import BoolArray, FloatArray
+from planner.model.decisions import Line
+from planner.simulate.journeys import Journey
+from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
+from planner.simulate.trace import Event
+
+__all__ = [
+    "MOST_FLOW_BROKERS",
+    "Curve",
+    "brokers_over_cycles",
+    "cycle_scores",
+    "cycle_scores_text",
+    "flow_text",
+    "heat_map",
+    "heat_map_text",
+    "move_flow",
+    "overlaid_curves",
+    "overlaid_text",
+    "short_names",
+    "timeline_text",
+]
+
+MOST_FLOW_BROKERS = 30
+"""Brokers on each side of a flow; the others are drawn together."""
+
+_LINES = 30
+"""Brokers drawn as lines of their own; of more, a band."""
+_NAMED = 8
+_FEW = 3
+_NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
+"""Pixels between the nodes of a flow, for each node, and for all."""
+_MARGINS = 36
+_MIB = 1024 * 1024
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
+_UNITS: Mapping[Quantity, tuple[float, str, str]] = {
+    "usage": (100.0, "%", "usage"),
+    "msg_rate_per_s": (1.0, "msg/s", "message rate"),
+    "throughput_bytes_per_s": (1 / _MIB, "MiB/s", "throughput"),
+    "bundles": (1.0, "bundles", "bundles"),
+}
+_SHED, _MOVED, _SPLIT = CATEGORICAL[5], CATEGORICAL[0], CATEGORICAL[2]
+_BROKER_EVENTS = {
+    "broker_added": ("triangle-up", "joins"),
+    "broker_removed": ("triangle-down", "leaves"),
+    "broker_lost": ("x", "is lost"),
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Curve:
+    """One scenario's curve.
+
+    Attributes:
+        name: What to call it.
+        x: Cycle or minute. Shape (points,).
+        y: Value, NaN where there is none. Shape (points,).
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return broker ids without the ending that all of them share, for axes and labels."""
+    for separator in ".:":
+        tails = {name[name.find(separator) :] if separator in name else "" for name in names}
+        if len(names) > 1 and len(tails) == 1 and tails != {""}:
+            return [name[: name.index(separator)] for name in names]
+    return list(names)
+
+
+def _order_of_interest(table: FloatArray) -> list[int]:
+    """Return columns by how much they change, then by how high they are."""
+    with np.errstate(invalid="ignore"):
+        high = np.nan_to_num(np.where(np.isnan(table), -np.inf, table).max(axis=0, initial=-np.inf), neginf=0.0)
+        low = np.nan_to_num(np.where(np.isnan(table), np.inf, table).min(axis=0, initial=np.inf), posinf=0.0)
+    order: list[int] = np.lexsort((-high, -(high - low))).tolist()
+    return order
+
+
+def brokers_over_cycles(
+    series: BrokerSeries,
+    counts: CycleCounts,
+    events: Sequence[Sequence[Event]] = (),
+    *,
+    quantity: Quantity = "usage",
+    limit: float | None = None,
+    at: int | None = None,
+) -> go.Figure:
+    """Draw every broker over the cycles, and below what happened in each.
+
+    Up to 30 brokers are lines, the eight that change most in colour; of more brokers the range from the lowest to the
+    highest, the middle four fifths and the mean are drawn.
+
+    Args:
+        series: As `planner.simulate.measures.broker_series` returns it.
+        counts: As `planner.simulate.measures.cycle_counts` returns it.
+        events: Events by cycle; brokers that join or leave are marked.
+        quantity: What to draw.
+        limit: A line to draw, in the unit of the quantity (usage: 1.0 = 100 %).
+        at: Index of a cycle to mark.
+    """
+    factor, unit, label = _UNITS[quantity]
+    table = series.of(quantity) * factor
+    cycles = np.arange(1, len(table) + 1)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.72, 0.28], vertical_spacing=0.06)
+    _broker_lines(figure, series, table, cycles, unit)
+    for name, values, colour in (
+        ("shed", counts.shed, _SHED),
+        ("moved by hand", counts.moved, _MOVED),
+        ("split", counts.splits, _SPLIT),
+    ):
+        if values.any():
+            hover = f"cycle %{{x}}: %{{y}} {name}<extra></extra>"
+            bar = go.Bar(x=cycles, y=values, name=name, marker={"color": colour}, hovertemplate=hover)
+            figure.add_trace(bar, row=2, col=1)
+    _broker_marks(figure, events, float(np.nanmax(table)) if np.isfinite(table).any() else 0.0)
+    if limit is not None:
+        figure.add_hline(
+            y=limit * factor,
+            line={"color": WARNING, "width": 1.5, "dash": "dash"},
+            annotation={"text": f"threshold {limit * factor:g} {unit}", "font": {"size": 11}},
+            row=1,
+            col=1,
+        )
+    if at is not None:
+        figure.add_vline(x=at + 1, line={"color": MUTED, "width": 2})
+    figure = finish(figure, height=460)
+    figure.update_layout(showlegend=True, barmode="stack", legend={"orientation": "h", "y": -0.2}, bargap=0.15)
+    figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
+    figure.update_xaxes(title="cycle", row=2, col=1)
+    figure.update_xaxes(range=[0.4, len(table) + 0.6])
+    return figure
+
+
+def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cycles: np.ndarray, unit: str) -> None:
+    if len(series.brokers) > _LINES:
+        _bands(figure, table, cycles, unit)
+        return
+    interesting = _order_of_interest(table)[:_NAMED] if len(series.brokers) > 1 else [0]
+    names = short_names(series.brokers)
+    for column in [i for i in range(len(names)) if i not in interesting] + interesting[::-1]:
+        rank = interesting.index(column) if column in interesting else -1
+        figure.add_trace(
+            go.Scatter(
+                x=cycles,
+                y=table[:, column],
+                mode="lines",
+                name=names[column],
+                line={"color": CATEGORICAL[rank] if rank >= 0 else MUTED, "width": 2 if rank >= 0 else 1},
+                opacity=1.0 if rank >= 0 else 0.55,
+                showlegend=rank >= 0,
+                hovertemplate=f"{series.brokers[column]}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
+            ),
+            row=1,
+            col=1,
+        )
+
+
+def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) -> None:
+    levels = np.nanpercentile(table, (0, 10, 90, 100), axis=1)
+    for low, high, name, opacity in (
+        (levels[0], levels[3], "lowest to highest", 0.18),
+        (levels[1], levels[2], "middle four fifths", 0.35),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=np.concatenate([cycles, cycles[::-1]]),
+                y=np.concatenate([high, low[::-1]]),
+                fill="toself",
+                fillcolor=f"rgba(0,114,178,{opacity})",
+                line={"width": 0},
+                name=name,
+                hoverinfo="skip",
+            ),
+            row=1,
+            col=1,
+        )
+    lines = (("highest", levels[3], WARNING), ("mean", np.nanmean(table, axis=1), ACCENT), ("lowest", levels[0], MUTED))
+    for name, values, colour in lines:
+        hover = f"{name}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>"
+        line = go.Scatter(x=cycles, y=values, mode="lines", name=name, line={"color": colour}, hovertemplate=hover)
+        figure.add_trace(line, row=1, col=1)
+
+
+def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: float) -> None:
+    marks = [(at, e) for at, happened in enumerate(events, start=1) for e in happened if e.kind in _BROKER_EVENTS]
+    if not marks:
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=[at for at, _ in marks],
+            y=[top * 1.06] * len(marks),
+            mode="markers",
+            name="broker joins or leaves",
+            marker={"symbol": [_BROKER_EVENTS[e.kind][0] for _, e in marks], "size": 10, "color": WARNING},
+            customdata=[f"{e.source} {_BROKER_EVENTS[e.kind][1]}" for _, e in marks],
+            hovertemplate="%{customdata}<extra></extra>",
+        ),
+        row=1,
+        col=1,
+    )
+
+
+def _ends(spread: ImbalanceSeries, at: int, factor: float) -> str:
+    return f"{spread.lowest[at] * factor:.4g} to {spread.highest[at] * factor:.4g}"
+
+
+def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quantity = "usage") -> str:
+    """Say what `brokers_over_cycles` shows."""
+    factor, unit, label = _UNITS[quantity]
+    spread = imbalance_series(series, quantity)
+    if not len(spread.std):
+        return "No cycle was simulated."
+    first, last = spread.std[0] * factor, spread.std[-1] * factor
+    what = "points" if unit == "%" else unit
+    happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
+    moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
+    return (
+        f"The {label} of {len(series.brokers)} brokers over {len(spread.std)} cycles: first"
+        f" {_ends(spread, 0, factor)}, at last"
+        f" {_ends(spread, -1, factor)} {unit}, its deviation from {first:.3g} to"
+        f" {last:.3g} {what}{moved}."
+    )
+
+
+def heat_map(series: BrokerSeries, *, quantity: Quantity = "usage", at: int | None = None) -> go.Figure:
+    """Draw brokers against cycles, coloured by what they carry; blank while a broker is not there.
+
+    Args:
+        series: As `planner.simulate.measures.broker_series` returns it.
+        quantity: What to draw; usage goes from 0 to at least 100 %.
+        at: Index of a cycle to mark.
+    """
+    factor, unit, label = _UNITS[quantity]
+    table = series.of(quantity) * factor
+    top = float(np.nanmax(table)) if np.isfinite(table).any() else 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            z=table.T,
+            x=np.arange(1, len(table) + 1),
+            y=short_names(series.brokers),
+            zmin=0,
+            zmax=max(top, 100.0) if quantity == "usage" else top,
+            colorscale=SEQUENTIAL,
+            colorbar={"title": {"text": unit}, "thickness": 12},
+            hovertemplate=f"%{{y}}<br>cycle %{{x}}: %{{z:.4g}} {unit}<extra></extra>",
+            hoverongaps=False,
+        )
+    )
+    if at is not None:
+        figure.add_vline(x=at + 1, line={"color": WARNING, "width": 2})
+    figure = finish(figure, height=max(220, min(900, 90 + 18 * len(series.brokers))), x_title="cycle")
+    figure.update_yaxes(autorange="reversed", type="category", showticklabels=len(series.brokers) <= 60)  # noqa: PLR2004
+    figure.update_layout(title={"text": label, "font": {"size": 13}})
+    return figure
+
+
+def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
+    """Say what `heat_map` shows."""
+    factor, unit, label = _UNITS[quantity]
+    table = series.of(quantity) * factor
+    if not np.isfinite(table).any():
+        return "No broker was there."
+    cycle, broker = np.unravel_index(int(np.nanargmax(table)), table.shape)
+    return (
+        f"The {label} of each of {len(series.brokers)} brokers in each of {len(table)} cycles; the highest is"
+        f" {table[cycle, broker]:.4g} {unit}, {series.brokers[int(broker)]} in cycle {int(cycle) + 1}."
+    )
+
+
+def _flows(ways: Sequence[Journey], *, by_bundles: bool) -> dict[tuple[str, str], float]:
+    """Return what went from each broker to each other."""
+    flows: dict[tuple[str, str], float] = {}
+    for way in ways:
+        if way.destination:
+            size = 1.0 if by_bundles else way.throughput_bytes_per_s / _MIB
+            pair = (way.source or "nobody", way.destination)
+            flows[pair] = flows.get(pair, 0.0) + size
+    return flows
+
+
+def _kept(flows: Mapping[tuple[str, str], float], side: int) -> list[str]:
+    """Return the brokers of one side with a place of their own, by name."""
+    sums: dict[str, float] = {}
+    for pair, size in flows.items():
+        sums[pair[side]] = sums.get(pair[side], 0.0) + size
+    return sorted(sorted(sums, key=lambda name: -sums[name])[:MOST_FLOW_BROKERS])
+
+
+def _faded(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.45)"
+
+
+def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure:
+    """Draw what went from which broker (left) to which (right).
+
+    At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
+
+    Args:
+        ways: As `planner.simulate.journeys.journeys` returns them, or some of them.
+        by_bundles: Draw numbers of bundles; else their throughput.
+    """
+    flows = _flows(ways, by_bundles=by_bundles)
+    sources, targets = _kept(flows, 0), _kept(flows, 1)
+    rest = "other brokers"
+    drawn: dict[tuple[str, str], float] = {}
+    for (source, target), size in flows.items():
+        pair = (source if source in sources else rest, target if target in targets else rest)
+        drawn[pair] = drawn.get(pair, 0.0) + size
+    left = [*sources, *([rest] if any(s == rest for s, _ in drawn) else [])]
+    right = [*targets, *([rest] if any(t == rest for _, t in drawn) else [])]
+    names = sorted({*left, *right})
+    label = dict(zip(names, short_names(names), strict=True))
+    colour = {name: CATEGORICAL[at % len(CATEGORICAL)] for at, name in enumerate(names)}
+    pairs = sorted(drawn)
+    unit = "bundles" if by_bundles else "MiB/s"
+    most = max(len(left), len(right), 1)
+    room = max(_LEAST_HEIGHT, _NODE_ROOM * most)
+    px_per_unit = (room - _NODE_PAD * (most - 1)) / max(sum(drawn.values()), 1e-9)
+    sums = [
+        [sum(v for p, v in drawn.items() if p[side] == n) for n in names_of]
+        for side, names_of in enumerate((left, right))
+    ]
+    figure = go.Figure(
+        go.Sankey(
+            arrangement="fixed",
+            node={
+                "label": [label[n] for n in (*left, *right)],
+                "color": [colour[n] for n in (*left, *right)],
+                "x": [0.001] * len(left) + [0.999] * len(right),
+                "y": [y for each in sums for y in _heights(each, room, px_per_unit)],
+                "pad": _NODE_PAD,
+                "thickness": 12,
+                "line": {"width": 0},
+                "customdata": [*left, *right],
+                "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {unit}<extra></extra>",
+            },
+            link={
+                "source": [left.index(s) for s, _ in pairs],
+                "target": [len(left) + right.index(t) for _, t in pairs],
+                "value": [drawn[pair] for pair in pairs],
+                "color": [_faded(colour[s]) for s, _ in pairs],
+                "customdata": [f"{s} → {t}" for s, t in pairs],
+                "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {unit}<extra></extra>",
+            },
+        )
+    )
+    return finish(figure, height=round(room) + _MARGINS)
+
+
+def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[float]:
+    """Return where the middle of each node of one side is, top to bottom, as shares of the height.
+
+    The room that the nodes leave is shared out between them, so that no two labels meet.
+    """
+    sizes = np.array(sums) * px_per_unit
+    gap = (room_px - float(sizes.sum())) / max(len(sums) - 1, 1) if len(sums) > 1 else 0.0
+    tops = np.cumsum(sizes + gap) - sizes - gap
+    heights: list[float] = ((tops + sizes / 2) / room_px).clip(0.001, 0.999).tolist()
+    return heights
+
+
+def flow_text(ways: Sequence[Journey]) -> str:
+    """Say what `move_flow` shows."""
+    flows = _flows(ways, by_bundles=False)
+    if not flows:
+        return "No bundle went from one broker to another."
+    moved = [way for way in ways if way.destination]
+    (source, target), size = max(flows.items(), key=lambda item: item[1])
+    total = sum(flows.values())
+    return (
+        f"{len(moved)} moves of {len({way.bundle for way in moved})} bundles with {total:.4g} MiB/s, from"
+        f" {len({s for s, _ in flows})} brokers to {len({t for _, t in flows})}; the most, {size:.4g} MiB/s, from"
+        f" {source} to {target}."
+    )
+
+
+def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str, *, limit: float | None = None) -> go.Figure:
+    """Draw one curve for each scenario, told apart by colour and by dashes.
+
+    Args:
+        curves: At most eight.
+        x_title: What x is, such as `cycle`.
+        y_title: What y is, with its unit.
+        limit: A line to draw.
+
+    Raises:
+        ValueError: There are more than eight.
+    """
+    if len(curves) > len(CATEGORICAL):
+        raise ValueError(f"{len(curves)} curves; at most {len(CATEGORICAL)} can be told apart")
+    figure = go.Figure()
+    for at, curve in enumerate(curves):
+        figure.add_trace(
+            go.Scatter(
+                x=curve.x,
+                y=curve.y,
+                mode="lines" if len(curve.x) > 1 else "markers",
+                name=curve.name,
+                line={"color": CATEGORICAL[at], "width": 2, "dash": _DASHES[at]},
+                hovertemplate=f"%{{fullData.name}}<br>{x_title} %{{x:.4g}}: %{{y:.4g}}<extra></extra>",
+            )
+        )
+    if limit is not None:
+        figure.add_hline(y=limit, line={"color": WARNING, "width": 1.5, "dash": "dash"})
+    figure = finish(figure, height=340, x_title=x_title, y_title=y_title)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25})
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def overlaid_text(curves: Sequence[Curve], y_title: str) -> str:
+    """Say what `overlaid_curves` shows."""
+    ends = [(c.name, c.y[np.isfinite(c.y)]) for c in curves]
+    parts = [f"{name} from {y[0]:.4g} to {y[-1]:.4g}" for name, y in ends if len(y)]
+    return f"{y_title}: {'; '.join(parts)}." if parts else f"{y_title}: no values."
+
+
+def cycle_scores(
+    names: Sequence[str],
+    scores: FloatArray,
+    shedding: BoolArray,
+    lines: Sequence[Line],
+    unit: str,
+    top: float,
+) -> go.Figure:
+    """Draw the scores of one cycle. Brokers and axis stay where they are from cycle to cycle.
+
+    Args:
+        names: Broker ids in the order in which they are drawn, the same for every cycle.
+        scores: Score of each; NaN where unknown (not drawn).
+        shedding: Which brokers shed something in this cycle.
+        lines: What the scores are compared with.
+        unit: `fraction` (drawn as percent) or `msg/s`.
+        top: Highest score of any cycle, the end of the axis.
+    """
+    factor, suffix = (100.0, "%") if unit == "fraction" else (1.0, unit)
+    figure = go.Figure(
+        go.Bar(
+            x=short_names(names),
+            y=scores * factor,
+            marker={"color": [WARNING if s else ACCENT for s in shedding.tolist()], "line": {"width": 0}},
+            customdata=[
+                [n, "sheds" if s else "keeps its bundles"] for n, s in zip(names, shedding.tolist(), strict=True)
+            ],
+            hovertemplate=f"%{{customdata[0]}}<br>%{{y:.2f}} {suffix}<br>%{{customdata[1]}}<extra></extra>",
+        )
+    )
+    for at, line in enumerate(lines):
+        figure.add_hline(
+            y=line.value * factor,
+            line={"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": "dot" if at == 0 else "dash"},
+            annotation={"text": f"{line.label} {line.value * factor:.1f} {suffix}", "font": {"size": 11}},
+            annotation_position="top right" if at % 2 else "bottom right",
+        )
+    figure = finish(figure, height=330, y_title=f"score ({suffix})")
+    figure.update_xaxes(type="category", showticklabels=len(names) <= 24, tickangle=-35)  # noqa: PLR2004 - room
+    figure.update_yaxes(range=[0, max(top * factor, 1e-9) * 1.08])
+    return figure
+
+
+def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolArray, unit: str) -> str:
+    """Say what `cycle_scores` shows."""
+    factor, suffix = (100.0, "%") if unit == "fraction" else (1.0, unit)
+    if not np.isfinite(scores).any():
+        return "No broker has a score in this cycle."
+    high, low = int(np.nanargmax(scores)), int(np.nanargmin(scores))
+    sheds = [name for name, yes in zip(names, shedding.tolist(), strict=True) if yes]
+    more = f" and {len(sheds) - _FEW} more" if len(sheds) > _FEW else ""
+    end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "none sheds"
+    return (
+        f"Scores of {len(names)} brokers: the highest {scores[high] * factor:.1f} {suffix} ({names[high]}), the lowest"
+        f" {scores[low] * factor:.1f} {suffix} ({names[low]}); {end}."
+    )
