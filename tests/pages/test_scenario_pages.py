@@ -78,7 +78,7 @@ class TestWhatIf:
         press(test, "Add")
         switch = next(t for t in test.toggle if "traffic" in t.label)
         assert switch.label == "2 x traffic of the cluster"
-        switch.set_value(False).run()  # noqa: FBT003 - its only parameter
+        switch.set_value(False).run()
         scenario = decode_link(test.query_params["scenario"]).scenario
         assert scenario is not None
         assert [step.on for step in scenario.steps] == [False]
