@@ -18,6 +18,10 @@ CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
+# A busy machine draws a page in many seconds.
+expect.set_options(timeout=30_000)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -101,8 +105,8 @@ class Visitor:
 
     def settled(self, text: str) -> None:
         """Wait until a text is shown and the script has run to its end."""
-        self.page.get_by_text(text, exact=False).first.wait_for(timeout=30_000)
-        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=30_000)
+        self.page.get_by_text(text, exact=False).first.wait_for(timeout=60_000)
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
 
     def shot(self, name: str) -> None:
         """Keep a screenshot for people."""
@@ -110,7 +114,7 @@ class Visitor:
         skeletons = self.page.locator(
             '[data-testid="stSkeleton"], [data-testid="stElementContainer"][data-stale="true"]'
         )
-        expect(skeletons).to_have_count(0, timeout=20_000)
+        expect(skeletons).to_have_count(0, timeout=60_000)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
 
