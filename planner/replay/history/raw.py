@@ -5,6 +5,7 @@ For trying an ingest without a cluster, for tests and for benchmarks.
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,10 @@ def _envelope(snapshot: Snapshot, broker: str) -> dict[str, Any]:
 
 
 class _Counters:
-    """Counters of topics that grow with their rates."""
+    """Counters of topics that grow with their rates; at the first moment they have counted for `since_ms`."""
 
-    def __init__(self) -> None:
+    def __init__(self, since_ms: int) -> None:
+        self.since_ms = since_ms
         self.last_ms = -1
         self.owner = np.zeros(0, dtype=np.int64)
         self.counted: dict[str, FloatArray] = {}
@@ -100,7 +102,7 @@ class _Counters:
         """Return what each counter shows; those of a topic that moved begin anew."""
         topics = snapshot.topics
         owner = snapshot.bundles.owner[topics.bundle].astype(np.int64)
-        seconds = (snapshot.info.captured_at_ms - self.last_ms) / 1_000 if self.last_ms >= 0 else 0.0
+        seconds = (snapshot.info.captured_at_ms - self.last_ms if self.last_ms >= 0 else self.since_ms) / 1_000
         for column in _COUNTER_KEYS.values():
             before = self.counted.get(column, np.zeros(len(topics)))
             kept = np.where(self.owner == owner, before, 0.0) if len(self.owner) else before
@@ -109,12 +111,14 @@ class _Counters:
         return self.counted
 
 
-def topic_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
+def topic_lines(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[str]:
     """Yield, moment by moment, what each broker says of its topics, with counters that grow with the rates.
 
-    All snapshots list the same topics.
+    Args:
+        snapshots: The snapshots; all list the same topics.
+        since_ms: For how long the counters have counted at the first of them.
     """
-    counters = _Counters()
+    counters = _Counters(since_ms)
     for snapshot in snapshots:
         topics, bundles = snapshot.topics, snapshot.bundles
         counted = {key: counters.at(snapshot)[column] for key, column in _COUNTER_KEYS.items()} if len(topics) else {}
@@ -136,10 +140,15 @@ def topic_lines(snapshots: Iterable[Snapshot]) -> Iterator[str]:
             yield json.dumps(_envelope(snapshot, name) | {"topics": answer}, separators=(",", ":"))
 
 
-def prometheus_series(snapshots: Iterable[Snapshot]) -> Iterator[dict[str, Any]]:
-    """Yield the series of a day as a range query answers them: usages of brokers, bundles, and counters of topics."""
+def prometheus_series(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[dict[str, Any]]:
+    """Yield the series of a day as a range query answers them: usages of brokers, bundles, and counters of topics.
+
+    Args:
+        snapshots: The snapshots; all list the same topics.
+        since_ms: For how long the counters have counted at the first of them.
+    """
     series: dict[tuple[str, str, str, str], list[list[Any]]] = {}
-    counters = _Counters()
+    counters = _Counters(since_ms)
     cluster = ""
     for snapshot in snapshots:
         cluster, second = snapshot.info.cluster, snapshot.info.captured_at_ms / 1_000
@@ -200,11 +209,9 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
     if form not in FORMS:
         raise SettingError(f"'{form}' is no form.", where="form", remedy=f"Give {', '.join(FORMS)}.")
     rest = iter(snapshots)
-    first = next(rest)
-
-    def every() -> Iterator[Snapshot]:
-        yield first
-        yield from rest
+    head = list(islice(rest, 2))
+    first = head[0]
+    since_ms = head[-1].info.captured_at_ms - first.info.captured_at_ms
 
     path = out / f"{form}-{first.info.cluster}-{day_of(first.info.captured_at_ms)}"
     path = path.with_name(path.name + (".json" if form == "prometheus" else ".jsonl"))
@@ -213,11 +220,15 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
         with path.open("w", encoding="utf-8") as file:
             if form == "prometheus":
                 file.write('{"status":"success","data":{"resultType":"matrix","result":[')
-                for number, item in enumerate(prometheus_series(every())):
+                for number, item in enumerate(prometheus_series(chain(head, rest), since_ms)):
                     file.write(("," if number else "") + json.dumps(item, separators=(",", ":")))
                 file.write("]}}\n")
             else:
-                lines = topic_lines(every()) if form == "topics" else (x for s in every() for x in report_lines(s))
+                lines = (
+                    topic_lines(chain(head, rest), since_ms)
+                    if form == "topics"
+                    else (x for s in chain(head, rest) for x in report_lines(s))
+                )
                 file.writelines(f"{line}\n" for line in lines)
     except OSError as error:
         raise cannot_write(error, out) from error
