@@ -6,7 +6,7 @@ supposes besides is in `Assumptions`, and: an unload, a split and a lookup take 
 up at once; the first cycle is decided at the moment of the snapshot.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -49,13 +49,14 @@ from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
 from planner.splitting import automatic_extensible, automatic_modular
 from planner.splitting.manual import SplitCommand, Verdict, answer
 
-__all__ = ["Progress", "simulate"]
+__all__ = ["Progress", "Simulation", "simulate"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many cycles are done, and of how many."""
 
 _MS_PER_MIN = 60_000
 _TICK_MS = 5_000
+_KBIT_PER_GBIT = 1e6
 _FLOW = "flow_or_qps_equally_divide"
 
 
@@ -69,8 +70,8 @@ def simulate(
     """Run a scenario.
 
     Args:
-        source: How the cluster starts; or snapshots of it over time, oldest first, whose traffic is followed while the
-            scenario decides who serves it.
+        source: How the cluster starts; or snapshots of it over time, oldest first, whose traffic and brokers are
+            followed while the scenario decides who serves what.
         scenario: What is changed, and for how many cycles.
         progress: Is told after every cycle.
         cancelled: Is asked before every cycle whether to stop there.
@@ -82,20 +83,46 @@ def simulate(
         ScenarioError: An edit does not fit the cluster.
         SettingError: A setting is unknown or out of bounds.
     """
-    frames = [source] if isinstance(source, Snapshot) else list(source)
-    if not frames:
-        raise ScenarioError("There is no snapshot to start from.", remedy="Choose one.")
-    return _Simulation(frames, scenario).run(progress, cancelled)
+    running = Simulation([source] if isinstance(source, Snapshot) else source, scenario)
+    found: list[Cycle] = []
+    for cycle in running.cycles(scenario.cycles):
+        found.append(cycle)
+        if progress is not None:
+            progress(len(found), scenario.cycles)
+        if cancelled is not None and len(found) < scenario.cycles and cancelled():
+            break
+    complete = len(found) == scenario.cycles
+    notes = tuple(dict.fromkeys(running.notes))
+    return Trace(scenario, running.config, running.start, tuple(found), running.end(), notes, complete)
 
 
 _Action: TypeAlias = Callable[[int], None]
 
 
-class _Simulation:
-    """One run; see `simulate`."""
+class Simulation:
+    """A run, cycle by cycle, that keeps nothing of what is past; `simulate` keeps it.
 
-    def __init__(self, frames: Sequence[Snapshot], scenario: Scenario) -> None:
-        start = frames[0]
+    Attributes:
+        start: The cluster at the start.
+        config: Settings in force.
+        notes: What the user should know.
+    """
+
+    def __init__(self, frames: Iterable[Snapshot], scenario: Scenario) -> None:
+        """Begin.
+
+        Args:
+            frames: The cluster at the start, and later snapshots of it, oldest first; they are read as time goes on.
+            scenario: What is changed.
+
+        Raises:
+            ScenarioError: There is no snapshot.
+            SettingError: A setting is unknown or out of bounds.
+        """
+        self.upcoming = iter(frames)
+        start = next(self.upcoming, None)
+        if start is None:
+            raise ScenarioError("There is no snapshot to start from.", remedy="Choose one.")
         self.scenario = scenario
         self.start = start
         self.config = scenario.settings_over(start)
@@ -111,19 +138,31 @@ class _Simulation:
         self.notes: list[str] = []
         self.events: list[Event] = []
         self.due: list[tuple[int, int, _Action]] = []
-        self.frames = {frame.info.captured_at_ms: frame for frame in frames[1:]}
-        for at_ms, frame in self.frames.items():
-            self.at(at_ms, partial(self.rebase, frame))
+        self.now = self.start_ms
+        self.frame = start
+        self.next_frame = next(self.upcoming, None)
         self.phase = self._phases(start.brokers.name)
         self.last_split_check = self.start_ms
         for edit in scenario.edits:
             self.plan(edit)
 
     def rebase(self, frame: Snapshot, now: int) -> None:
-        """Follow the traffic of a later snapshot."""
-        del now
+        """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
+        before, after = _registered(self.frame), _registered(frame)
+        self.frame = frame
         self.cluster.rebase(frame)
         self.knowledge.dirty[:] = True
+        for name in sorted(before - after):
+            self.remove(name, now, why="left in the recorded history")
+        known = set(self.cluster.brokers.name)
+        for name in sorted(after - before):
+            if name in known:
+                self.back(name, now)
+                continue
+            at = frame.brokers.position[name]
+            cores = float(frame.brokers.cpu_limit_percent[at]) / 100
+            gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / _KBIT_PER_GBIT
+            self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
 
     # Time
 
@@ -133,6 +172,7 @@ class _Simulation:
         self.due.sort(key=lambda item: item[:2])
 
     def minute(self, minutes: float) -> float:
+        """Return a moment of the scenario, ms since 1970."""
         return self.start_ms + minutes * _MS_PER_MIN
 
     def _phases(self, names: Sequence[str]) -> Int64Array:
@@ -144,25 +184,20 @@ class _Simulation:
         draws = [Random(f"{self.scenario.seed}/{name}").randrange(ticks) for name in names]  # noqa: S311 - no secret
         return (np.array(draws, dtype=np.int64) + 1) * _TICK_MS
 
-    def run(self, progress: Progress | None, cancelled: Callable[[], bool] | None) -> Trace:
-        """Run all cycles."""
+    def cycles(self, count: int) -> Iterator[Cycle]:
+        """Yield so many shedding cycles, each with what happened up to the next one.
+
+        Raises:
+            ScenarioError: An edit does not fit the cluster at its moment.
+        """
         interval = max(self.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
-        cycles: list[Cycle] = []
-        complete = True
-        now = self.start_ms
-        for index in range(self.scenario.cycles):
-            if cancelled is not None and cancelled():
-                complete = False
-                break
+        for index in range(count):
             self.events = []
-            self.do_due(now)
-            cycle = self.shed(index, now)
-            self.advance(now, now + interval)
-            cycles.append(replace(cycle, events=tuple(self.events)))
-            now += interval
-            if progress is not None:
-                progress(index + 1, self.scenario.cycles)
-        return Trace(self.scenario, self.config, self.start, tuple(cycles), self.end(now), tuple(self.notes), complete)
+            self.do_due(self.now)
+            cycle = self.shed(index, self.now)
+            self.advance(self.now, self.now + interval)
+            self.now += interval
+            yield replace(cycle, events=tuple(self.events))
 
     def advance(self, from_ms: int, to_ms: int) -> None:
         """Let time pass between two shedding cycles."""
@@ -181,7 +216,10 @@ class _Simulation:
         self.do_due(to_ms - 1)
 
     def do_due(self, now: int) -> None:
-        """Do what is planned up to a moment."""
+        """Do what is planned up to a moment, and follow the snapshots up to it."""
+        while self.next_frame is not None and self.next_frame.info.captured_at_ms <= now:
+            frame, self.next_frame = self.next_frame, next(self.upcoming, None)
+            self.rebase(frame, max(frame.info.captured_at_ms, self.start_ms))
         while self.due and self.due[0][0] <= now:
             at_ms, _, action = self.due.pop(0)
             action(max(at_ms, self.start_ms))
@@ -458,11 +496,15 @@ class _Simulation:
     def add(self, edit: AddBrokers, now: int) -> None:
         """Let brokers join."""
         names = [f"{edit.name_prefix}-{number}:8080" for number in range(1, edit.count + 1)]
-        self.cluster.add_brokers(names, edit.cores, edit.nic_gbps, now)
+        self.join(names, edit.cores, edit.nic_gbps, now, "joins the cluster, empty")
+
+    def join(self, names: Sequence[str], cores: float, nic_gbps: float, now: int, why: str) -> None:
+        """Take brokers into the cluster; sizes of 0 are the median."""
+        self.cluster.add_brokers(names, cores, nic_gbps, now)
         self.phase = np.append(self.phase, self._phases(names))
         self.knowledge.joined(now)
         for name in names:
-            self.events.append(Event(now, "broker_added", source=name, why="joins the cluster, empty"))
+            self.events.append(Event(now, "broker_added", source=name, why=why))
         self.retry(now)
 
     def retry(self, now: int) -> None:
@@ -627,9 +669,9 @@ class _Simulation:
                 self.cluster.set_anti_affinity(edit.namespace, edit.group)
                 self.knowledge.touch()
 
-    def end(self, now: int) -> Snapshot:
-        """Return the cluster at the end: real owners and traffic, the leader's averages."""
-        real, known = self.cluster.snapshot(now, self.config), self.view(now).bundles
+    def end(self) -> Snapshot:
+        """Return the cluster as it is now: real owners and traffic, the leader's averages."""
+        real, known = self.cluster.snapshot(self.now, self.config), self.view(self.now).bundles
         kept = {
             name: getattr(known, name)
             for name in known.__dataclass_fields__
@@ -640,6 +682,13 @@ class _Simulation:
             bundles=replace(real.bundles, **kept),
             info=replace(real.info, source=f"simulated from {self.start.info.source or 'a snapshot'}"),
         )
+
+
+def _registered(snapshot: Snapshot) -> set[str]:
+    """Return the brokers that are part of a cluster."""
+    return {
+        name for name, here in zip(snapshot.brokers.name, snapshot.brokers.registered.tolist(), strict=True) if here
+    }
 
 
 def _without_affinity(memory: LeaderMemory, bundle: str) -> LeaderMemory:

@@ -306,6 +306,22 @@ class TestTraffic:
         assert rates[2] == pytest.approx(rates[0])
         assert rates[3] == pytest.approx(rates[0] + added)
 
+    def test_brokers_of_later_snapshots_come_and_go(self) -> None:
+        first = small()
+        begin = first.info.captured_at_ms
+
+        def at(minute: int, registered: list[bool]) -> Snapshot:
+            brokers = replace(first.brokers, registered=np.array(registered))
+            return replace(first, info=replace(first.info, captured_at_ms=begin + minute * 60_000), brokers=brokers)
+
+        without = [True, False, True, True, True]
+        trace = simulate([first, at(2, without), at(5, [True] * 5)], Scenario(cycles=8, settings=QUIET))
+        name = first.brokers.name[1]
+        kinds = [(event.kind, (event.at_ms - begin) // 60_000) for event in trace.events if event.source == name]
+        assert ("broker_removed", 2) in kinds
+        assert ("broker_added", 5) in kinds
+        assert trace.cycles[3].state.bundles[1] == 0
+
 
 class TestBundles:
     def test_a_split_shares_topics_out_by_their_hash(self) -> None:
