@@ -33,7 +33,7 @@ _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _MEGA = 1e6
-_ROW_PX = 35
+_ROW_PX, _TEXT_PX = 35, 290
 
 
 def duration(seconds: float) -> str:
@@ -82,7 +82,7 @@ def chain_frame(chains: tuple[LimitChain, ...]) -> pd.DataFrame:
 def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
     """Show the chains, what is in force in bold and what loses in grey."""
     frame = chain_frame(chains)
-    wide = st.column_config.Column(width="medium")
+    wide = st.column_config.Column(width=_TEXT_PX)
     columns: dict[str, Any] = {"in force": None, "code": None, "limit": wide, "why": wide}
     style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
     table(frame, name, style=style, height=_ROW_PX * (len(frame) + 1) + 3, column_config=columns)
