@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from planner.capture.options import CaptureOptions
 from planner.capture.pace import Pace
 from planner.model.errors import CaptureError
 
-__all__ = ["AdminClient", "Answer", "AnswerError", "Endpoint", "endpoint_of"]
+__all__ = ["UNREACHABLE", "AdminClient", "Answer", "AnswerError", "Endpoint", "endpoint_of"]
 
 Endpoint = tuple[str, str, int]
 """Scheme, host and port of an address."""
+
+UNREACHABLE = (httpx.TransportError, ssl.SSLError, ConnectionError)
+"""What httpx raises when the other side is out of reach; a TLS alert that comes late is passed on as it is."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PASSING = frozenset({429, 500, 502, 503, 504})
@@ -133,6 +137,7 @@ class AdminClient:
 
         Raises:
             AnswerError: There is no answer, or it broke a bound.
+            OSError: The file cannot be written.
         """
         began, sent_ms = time.monotonic(), _now_ms()
         for attempt in range(1, self._limits.attempts + 1):
@@ -143,7 +148,7 @@ class AdminClient:
             try:
                 async with self.pace.turn(base):
                     answer = await self._once(base, path, target, max_bytes, accept)
-            except httpx.TransportError as error:
+            except UNREACHABLE as error:
                 if last:
                     raise AnswerError(
                         f"It cannot be reached: {_reason(error)}.", where=base + path, hostile=False
@@ -244,7 +249,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _reason(error: httpx.TransportError) -> str:
+def _reason(error: Exception) -> str:
     text = str(error).split("\n", 1)[0].rstrip(".")[:_SHOWN]
     return text or type(error).__name__
 

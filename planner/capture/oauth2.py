@@ -1,6 +1,7 @@
 """Tokens of OAuth2 client credentials: asked of the issuer, kept in memory until they expire."""
 
 import asyncio
+import ssl
 import time
 import warnings
 
@@ -99,7 +100,7 @@ class TokenSource:
                 status = response.status_code
         except TimeoutError:
             raise CaptureError(f"The issuer gave no answer in {seconds:g} s.", where=url, remedy="Try later.") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ConnectionError) as error:
             raise CaptureError(
                 f"The issuer cannot be reached ({type(error).__name__}).", where=url, remedy="Check issuer_url."
             ) from None

@@ -121,6 +121,10 @@ async def _collect(
             where=options.admin_url,
             remedy="Ask again with the same --out to go on, or raise --total-timeout.",
         ) from error
+    except OSError as error:  # those of the network are answers that nobody gave
+        raise CaptureError(
+            f"Cannot write: {error.strerror}.", where=str(parts.folder), remedy="Make room, or choose another folder."
+        ) from error
 
 
 def _purpose(options: CaptureOptions) -> dict[str, object]:

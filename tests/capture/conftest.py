@@ -178,7 +178,7 @@ def options(tmp_path: Path) -> Callable[..., CaptureOptions]:
     """Return options for a cluster, with short waits."""
 
     def make(of: Cluster, /, **given: Any) -> CaptureOptions:
-        bounds: dict[str, Any] = {"request_s": 5.0, "connect_s": 2.0, "back_off_s": 0.01, "per_second": 2000.0}
+        bounds: dict[str, Any] = {"request_s": 30.0, "connect_s": 10.0, "back_off_s": 0.01, "per_second": 2000.0}
         bounds |= given.pop("limits", {})
         out = given.pop("out", tmp_path / "capture")
         return CaptureOptions(of.url, out, limits=Limits(**bounds), **given)

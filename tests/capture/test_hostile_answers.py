@@ -48,7 +48,7 @@ def drop_by_drop(handler: Handler) -> None:
 
 
 def silence(handler: Handler) -> None:
-    time.sleep(3)
+    time.sleep(6)
     handler.close_connection = True
 
 
@@ -104,8 +104,8 @@ def says(body: bytes) -> Special:
 HOSTILE: dict[str, tuple[Special, str]] = {
     "endless body": (endless_body, "longer than 1 MiB"),
     "endless headers": (endless_headers, "cannot be reached"),
-    "slow loris": (drop_by_drop, "not complete after 1 s"),
-    "silence": (silence, "not complete after 1 s|cannot be reached"),
+    "slow loris": (drop_by_drop, "not complete after 2 s"),
+    "silence": (silence, "not complete after 2 s|cannot be reached"),
     "cut off": (cut_off, "cannot be reached"),
     "another protocol": (no_http, "cannot be reached"),
     "redirects in circles": (in_circles, "redirects more than 3 times"),
@@ -128,7 +128,12 @@ JSON: dict[str, tuple[Special, str]] = {
     "too many": (says(b"[" + b",".join(b'"b%d:1"' % i for i in range(2_001)) + b"]"), "2,001 brokers"),
     "half a character": (says(b'["\xff"]'), "not UTF-8"),
 }
-BOUNDS = {"request_s": 1.0, "answer_bytes": 1 << 20, "attempts": 2}
+LATE = ("slow loris", "silence")
+
+
+def bounds(kind: str) -> dict[str, Any]:
+    """Return short bounds, which leave a busy machine the time that the kind of trouble does not need."""
+    return {"request_s": 2.0 if kind in LATE else 30.0, "answer_bytes": 1 << 20, "attempts": 2}
 
 
 @pytest.mark.parametrize("kind", [*HOSTILE, *JSON])
@@ -137,15 +142,15 @@ def test_the_list_of_brokers(cluster: Cluster, options: Options, kind: str) -> N
     cluster.special["", BROKERS] = special
     began = time.monotonic()
     with pytest.raises(PlannerError, match=said):
-        capture_cluster(options(cluster, limits=BOUNDS))
-    assert time.monotonic() - began < 10
+        capture_cluster(options(cluster, limits=bounds(kind)))
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
     special, _ = HOSTILE[kind]
     cluster.special[RECORDED[1], REPORT] = special
-    result = capture_cluster(options(cluster, limits=BOUNDS))
+    result = capture_cluster(options(cluster, limits=bounds(kind)))
     brokers = result.snapshot.brokers
     assert [n for n, k in zip(brokers.name, brokers.has_load_data, strict=True) if not k] == [cluster.ids[RECORDED[1]]]
     assert any("gave no load report" in warning for warning in result.snapshot.info.warnings)
@@ -223,7 +228,7 @@ def test_the_whole_capture_ends(cluster: Cluster, options: Options) -> None:
     began = time.monotonic()
     with pytest.raises(CaptureError, match=r"not complete after 1 s.*same --out"):
         capture_cluster(options(cluster, limits={"total_s": 1.0, "request_s": 60.0}))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_too_many_namespaces(cluster: Cluster, options: Options) -> None:
@@ -251,18 +256,18 @@ def test_a_metadata_store_that_does_not_answer(
     cluster: Cluster, zookeeper: ZooKeeper, options: Options, trouble: str
 ) -> None:
     given: dict[str, Any] = {"metadata_store": zookeeper.address}
-    limits: dict[str, Any] = {"connect_s": 0.5, "attempts": 1, "request_s": 1.0}
+    limits: dict[str, Any] = {"connect_s": 0.5, "attempts": 1}
     if trouble == "silent":
         zookeeper.silent = True
     elif trouble == "absent":
         zookeeper.close()
         given["metadata_store"] = "zk:127.0.0.1:1"
     else:
-        limits["store_nodes"] = 20
+        limits = {"store_nodes": 20}
     began = time.monotonic()
     with pytest.raises(CaptureError, match="more than 20 nodes" if trouble == "endless" else "does not answer"):
         capture_cluster(options(cluster, limits=limits, **given))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_a_node_that_may_not_be_read_is_said(cluster: Cluster, zookeeper: ZooKeeper, options: Options) -> None:

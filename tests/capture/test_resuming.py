@@ -1,5 +1,6 @@
 """A capture that was cut short goes on; its folder never lies."""
 
+import errno
 import json
 import signal
 import subprocess
@@ -103,6 +104,15 @@ def test_a_place_that_cannot_be_written(cluster: Cluster, options: Options, tmp_
     (tmp_path / "file").write_text("")
     with pytest.raises(CaptureError, match="Cannot write"):
         capture_cluster(options(cluster, out=tmp_path / "file"))
+
+
+def test_a_disk_that_fills_up(cluster: Cluster, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("planner.capture.collect.only_settings", full)
+    with pytest.raises(CaptureError, match="Cannot write: No space left on device"):
+        capture_cluster(options(cluster))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that cannot be caught")
