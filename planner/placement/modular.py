@@ -4,7 +4,7 @@ Mirrors `ModularLoadManagerWrapper.getLeastLoaded`, `ModularLoadManagerImpl.sele
 `preallocateBundle` and the part of `updateBundleData` that forgets preallocations, of Pulsar 4.2.4.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.model.usage import weighted_usage
 from planner.placement import round_robin
+from planner.placement.avg import Bindings
 from planner.placement.least_long_term_message_rate import Preallocated, without_load_report
 from planner.placement.least_resource_usage import UsageAverages
 from planner.placement.modular_filters import ModularFilters
@@ -117,7 +118,8 @@ def select_broker(
         The memory afterwards, and how the broker was found.
 
     Raises:
-        PulsarError: A candidate has no load report; Pulsar ends in a NullPointerException.
+        PulsarError: A candidate, or the one drawn, has no load report; Pulsar ends in a NullPointerException. Or there
+            is no candidate for AvgShedder.
         SettingError: There is no such placement strategy.
     """
     prepared = filters if filters is not None else ModularFilters(snapshot, config, memory.preallocated)
@@ -129,6 +131,10 @@ def select_broker(
     after, first = ask.turn(memory, steps[-1]) if in_turn else ask.strategy(memory, steps[-1])
     if first.selected is None:
         return after, _selection(bundle, steps, strategy, (first,), (), None)
+    error = without_load_report(snapshot, (first.selected,))
+    if error is not None:
+        raise error
+    first = replace(first, acceptable=_reporting(snapshot, first.acceptable))
     overloaded = _overloaded(snapshot, config, first.acceptable)
     if not overloaded:
         return after, _selection(bundle, steps, strategy, (first,), first.acceptable, first.selected)
@@ -136,23 +142,23 @@ def select_broker(
     kept = steps[-1].kept
     everyone = prepared.in_set_order(kept, isolated[~np.isin(isolated, kept)])
     later, second = ask.strategy(after, FilterStep("overloaded", everyone))
-    acceptable = [name for name in first.acceptable if name not in overloaded]
-    acceptable += [name for name in second.acceptable or first.acceptable if name not in acceptable]
+    acceptable = list(first.acceptable)
+    if in_turn or not isinstance(after.placement, Bindings):  # the bundle is bound to whichever broker was drawn
+        acceptable = [name for name in first.acceptable if name not in overloaded]
+        acceptable += [name for name in second.acceptable or first.acceptable if name not in acceptable]
     again = first.selected in overloaded
     selected = (second.selected or first.selected) if again else first.selected
     selection = _selection(bundle, steps, strategy, (first, second), tuple(acceptable), selected)
     return later if again else after, selection
 
 
-def _overloaded(snapshot: Snapshot, config: Settings, names: Collection[str]) -> frozenset[str]:
-    """Return the brokers that are too busy to be the last word.
+def _reporting(snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the brokers that have a load report."""
+    return tuple(name for name in names if without_load_report(snapshot, (name,)) is None)
 
-    Raises:
-        PulsarError: One of them has no load report.
-    """
-    error = without_load_report(snapshot, tuple(names))
-    if error is not None:
-        raise error
+
+def _overloaded(snapshot: Snapshot, config: Settings, names: Collection[str]) -> frozenset[str]:
+    """Return the brokers that are too busy to be the last word."""
     usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     return frozenset(name for name in names if usage[snapshot.brokers.position[name]] > limit)
@@ -244,6 +250,9 @@ def least_loaded(
     after, selection = select_broker(snapshot, bundle, memory, config, seed, explain=explain)
     selected = selection.decision.selected
     if selected is not None:
+        error = without_load_report(snapshot, (selected,))
+        if error is not None:
+            raise error
         after = replace(
             after,
             promised={**after.promised, bundle: selected},
@@ -259,8 +268,12 @@ def _determined(bundle: str, broker: str, how: How) -> Selection:
 def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
     """Return what is left of the promises after the leader has read new load reports.
 
-    Every promise to a broker that is still there is forgotten. The bundle goes on counting for that broker only if the
-    leader itself owns it and the broker does not report it yet.
+    Promises to brokers that report, and to brokers that left, are forgotten; one to a broker without a report is kept.
+    The bundle goes on counting for a broker that reports only if the leader itself owns the bundle and the broker does
+    not report it yet. AvgShedder loses its bindings, as their keys are averages that take another sample.
+
+    Differs where a bundle is reported by nobody: Pulsar goes on counting it with the averages that it had when it was
+    promised, and finds its binding by them, while the snapshot has none any more.
 
     Args:
         memory: What the leader remembers.
@@ -268,20 +281,23 @@ def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
     """
     brokers, bundles = snapshot.brokers, snapshot.bundles
     leader = brokers.position.get(snapshot.info.leader, -1)
+    here = set(np.array(brokers.name, dtype=np.object_)[brokers.registered].tolist())
+    reporting = set(np.array(brokers.name, dtype=np.object_)[brokers.registered & brokers.has_load_data].tolist())
     preallocated = {}
     for bundle, broker in memory.preallocated.items():
         to = brokers.position.get(broker, -1)
         at = snapshot.bundle_position.get(bundle, -1)
-        if to < 0 or at < 0 or leader < 0 or bundles.owner[at] != leader:
+        if broker not in reporting or at < 0 or leader < 0 or bundles.owner[at] != leader:
             continue
         if not (bundles.owner[at] == to and bundles.has_stats[at] and bundles.has_data[at]):
             preallocated[bundle] = broker
     promised = {
         bundle: broker
         for bundle, broker in memory.promised.items()
-        if broker in brokers.position and memory.preallocated.get(bundle) != broker
+        if broker in here and not (broker in reporting and memory.preallocated.get(bundle) == broker)
     }
-    return replace(memory, promised=promised, preallocated=preallocated)
+    placement = Bindings() if isinstance(memory.placement, Bindings) else memory.placement
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)
 
 
 def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
