@@ -266,14 +266,11 @@ def command_script(commands: Sequence[Command], title: str) -> str:
         commands: As `plan_commands` returns them.
         title: What the plan is about; shown at the top.
     """
-    lines = ["#!/bin/sh", comment(title)]
-    lines.append(
-        comment("Nothing of this has been run. Read it first; it is written for the cluster as it was captured.")
-    )
-    lines.append(
-        comment("It stops at the first error. If it does, run the last part by hand: shedding is on hold till then.")
-    )
-    lines += ["set -eu"]
+    remarks = [title, "Nothing of this has been run. Read it first; it is written for the cluster as it was captured."]
+    remarks.append("It stops at the first error.")
+    if any(command.section == "release" for command in commands):
+        remarks.append("If it does, run the last part by hand: shedding and splitting are on hold till then.")
+    lines = ["#!/bin/sh", *map(comment, remarks), "set -eu"]
     section = ""
     for command in commands:
         if command.section != section:
