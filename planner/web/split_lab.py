@@ -12,6 +12,8 @@ from planner.model.ranges import FULL_HIGH, format_range
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.splitting import automatic_extensible, automatic_modular
+from planner.plan.commands import split_command
+from planner.plan.shell import quoted
 from planner.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.splitting.protocol import SplitAlgorithm
 from planner.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
@@ -21,7 +23,7 @@ from planner.web.setting_form import setting_form
 from planner.web.text import count
 from planner.web.widgets import chart, show_error, show_notes, table
 
-__all__ = ["children_frame", "command_line", "draw", "example_lines", "read_positions"]
+__all__ = ["children_frame", "draw", "example_lines", "read_positions"]
 
 _MOST_POSITIONS = 200
 _BUNDLES_LISTED = 5_000
@@ -88,18 +90,6 @@ def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], confi
             }
         )
     return pd.DataFrame(made)
-
-
-def command_line(command: SplitCommand) -> str:
-    """Return the `pulsar-admin` command that makes the request."""
-    words = ["pulsar-admin namespaces split-bundle", command.namespace, "-b", command.bundle]
-    if command.unload:
-        words.append("-u")
-    if command.algorithm:
-        words += ["-san", command.algorithm]
-    for position in command.positions or ():
-        words += ["-sb", str(position)]
-    return " ".join(words)
 
 
 def _namespace(snapshot: Snapshot) -> str:
@@ -230,7 +220,7 @@ def _results(view: state.Current, outcome: SplitOutcome, command: SplitCommand, 
     if any(reason.code.code == "split_manual.class_cast" for reason in outcome.reasons):
         st.caption("Make it defaultNamespaceBundleSplitAlgorithm among the limits to see where it would cut.")
     st.markdown("**The request**")
-    st.code(command_line(command), language="sh", wrap_lines=True)
+    st.code(quoted(split_command(command)), language="sh", wrap_lines=True)
     st.caption("The planner never changes a cluster; run the command yourself.")
 
 
