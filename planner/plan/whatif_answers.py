@@ -5,10 +5,10 @@ value given is one with which it did flip, next to one with which it did not.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from planner.model.usage import weighted_usage
 from planner.shedding.protocol import Shedder
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.cycle import CycleDecision, effective_shedder, next_cycle
-from planner.simulate.leader import LeaderMemory
+from planner.simulate.leader import LeaderMemory, elected
 from planner.simulate.sequence import decide_cycles
 from planner.simulate.trace import Trace, cycle_seed
 
@@ -98,6 +98,12 @@ _EAGER: dict[str, SettingValue] = {
 """The values that let a strategy shed as much as it can, in the order in which they are taken back when not needed."""
 
 _Flipped: TypeAlias = Callable[[Settings], bool]
+
+
+class _Look(Protocol):
+    """Says what is shed under some settings, and perhaps in another view."""
+
+    def __call__(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +261,21 @@ class _Scene:
     def decide(self, config: Settings, view: Snapshot | None = None, *, explain: bool = False) -> CycleDecision:
         return next_cycle(view or self.view, self.memory, config, self.seed, explain=explain)[1]
 
+    def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
+        """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
+        seen = view or self.view
+        enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+        if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
+            return ()
+        memory = self.memory if self.memory is not None else elected(self.shedder, seen.info.load_manager, config)
+        oldest = seen.info.captured_at_ms - config.integer(_GRACE) * 60_000
+        shed = memory.shedding
+        recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
+        known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
+        moves = self.shedder.decide(seen, known, config)[1].moves
+        excluded = config.names(_EXCLUDED)
+        return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
+
 
 def _configured(config: Settings, shedder: Shedder) -> Settings:
     """Return the settings with another strategy, and the placement that belongs to it."""
@@ -291,14 +312,13 @@ class _Question:
         scene = self.scene
         decision = scene.decide(scene.config, explain=True)
         shed = self.target.is_shed(decision.moves)
-        flips = cache(lambda config: self.target.is_shed(scene.decide(config).moves) != shed)
-        names = tuple(n for n in (*scene.shedder.settings, *_OF_THE_FRAME) if n in _BOUNDS or n in _SWITCHES)
-        single = [change for name in dict.fromkeys(names) for change in _flips_of(name, scene.config, flips)]
-        single += self._unexcluded(flips)
-        groups: list[tuple[Change, ...]] = [(change,) for change in single]
-        if not groups and not shed:
-            joint = _joint(dict.fromkeys(names), scene.config, flips)
-            groups = [joint] if joint else []
+        groups: list[tuple[Change, ...]] = []
+        for look in self._looks(shed=shed):
+            groups = self._changes(
+                cache(lambda config, look=look: self.target.is_shed(look(config)) != shed), shed=shed
+            )
+            if all(self._flips(group, shed=shed) for group in groups):
+                break
         answers = tuple(self._answer(tuple(self._with_exact(c, decision) for c in group)) for group in groups)
         factor = self._traffic_factor(shed=shed)
         return WhatIf(
@@ -310,6 +330,29 @@ class _Question:
             None if factor is None else self._usage_percent(factor),
             self._reasons(decision),
         )
+
+    def _looks(self, *, shed: bool) -> Iterator[_Look]:
+        """Yield the ways to search: by what the strategy chooses where that is what happens, then by whole cycles."""
+        scene = self.scene
+        if self.target.is_shed(scene.chosen(scene.config)) == shed:
+            yield scene.chosen
+        yield lambda config, view=None: scene.decide(config, view).moves
+
+    def _changes(self, flips: _Flipped, *, shed: bool) -> list[tuple[Change, ...]]:
+        """Return what flips the decision: single settings, else several together."""
+        scene = self.scene
+        names = dict.fromkeys(n for n in (*scene.shedder.settings, *_OF_THE_FRAME) if n in _BOUNDS or n in _SWITCHES)
+        single = [change for name in names for change in _flips_of(name, scene.config, flips)]
+        single += self._unexcluded(flips)
+        if single or shed:
+            return [(change,) for change in single]
+        joint = _joint(names, scene.config, flips)
+        return [joint] if joint else []
+
+    def _flips(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
+        """Say whether changes flip what a whole cycle does."""
+        config = self.scene.config.changed(**{change.setting: change.value for change in changes})
+        return self.target.is_shed(self.scene.decide(config).moves) != shed
 
     def _unexcluded(self, flips: _Flipped) -> list[Change]:
         """Return that the bundle's namespace, or all, should not be excluded, where that is what holds it."""
@@ -371,17 +414,23 @@ class _Question:
         """Return the traffic of the broker, relative to now, at which the answer flips."""
         if not self.broker:
             return None
-        scene = self.scene
-
-        def flips(factor: float) -> bool:
-            view = _scaled(scene.view, self.broker, factor)
-            return self.target.is_shed(scene.decide(scene.config, view).moves) != shed
-
         ladder = [2.0 ** (i / 4) for i in range(1, 27) if 2.0 ** (i / 4) <= _MOST_TRAFFIC]
-        up = _first_flip(1.0, [*ladder, _MOST_TRAFFIC], flips)
-        down = _first_flip(1.0, [*(1 / step for step in ladder), 0.0], flips)
-        found = [found for found in ((down, up) if shed else (up, down)) if found is not None]
-        return _bisected(*found[0], flips) if found else None
+        for look in self._looks(shed=shed):
+
+            def flips(factor: float, look: _Look = look) -> bool:
+                view = _scaled(self.scene.view, self.broker, factor)
+                return self.target.is_shed(look(self.scene.config, view)) != shed
+
+            up = _first_flip(1.0, [*ladder, _MOST_TRAFFIC], flips)
+            down = _first_flip(1.0, [*(1 / step for step in ladder), 0.0], flips)
+            found = [found for found in ((down, up) if shed else (up, down)) if found is not None]
+            if not found:
+                return None
+            factor = _bisected(*found[0], flips)
+            view = _scaled(self.scene.view, self.broker, factor)
+            if self.target.is_shed(self.scene.decide(self.scene.config, view).moves) != shed:
+                return factor
+        return None
 
     def _usage_percent(self, factor: float) -> float:
         view = _scaled(self.scene.view, self.broker, factor)
