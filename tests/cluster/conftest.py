@@ -2,14 +2,23 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.launch import classpath
-from tests.cluster.scene import Scene, modular_scene
+from tests.cluster.scene import Scene, modular_scene, shedding_scene
 
-MODULAR = "modular"
+LOADBALANCE = "org.apache.pulsar.broker.loadbalance"
+AVG_SHEDDER = {
+    "loadBalancerLoadSheddingStrategy": f"{LOADBALANCE}.impl.AvgShedder",
+    "loadBalancerLoadPlacementStrategy": f"{LOADBALANCE}.impl.AvgShedder",
+}
+EXTENSIBLE = {
+    "loadManagerClassName": f"{LOADBALANCE}.extensions.ExtensibleLoadManagerImpl",
+    "loadBalancerLoadSheddingStrategy": f"{LOADBALANCE}.extensions.scheduler.TransferShedder",
+}
 
 
 class Stage:
@@ -39,4 +48,16 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 def modular(stage: Stage) -> Scene:
     """Three brokers with the modular load manager, and traffic on them."""
-    return stage.show(MODULAR, modular_scene)
+    return stage.show("modular", modular_scene)
+
+
+@pytest.fixture
+def avg_shedder(stage: Stage) -> Scene:
+    """Three brokers with the modular load manager and AvgShedder as both strategies."""
+    return stage.show("avg_shedder", partial(shedding_scene, settings=AVG_SHEDDER))
+
+
+@pytest.fixture
+def extensible(stage: Stage) -> Scene:
+    """Three brokers with the extensible load manager."""
+    return stage.show("extensible", partial(shedding_scene, settings=EXTENSIBLE))

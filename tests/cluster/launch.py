@@ -26,7 +26,8 @@ __all__ = ["CLUSTER", "Broker", "Cluster", "classpath", "free_port", "start_clus
 
 HERE = Path(__file__).parent
 CLUSTER = "planner"
-READY_S = 180.0
+READY_S = 240.0
+_SOME_TOPIC = "persistent://public/default/ready"
 
 _HEAP = ("-Xms128m", "-Xmx384m")
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
@@ -63,6 +64,7 @@ BASE_SETTINGS: Mapping[str, object] = {
     "statsUpdateInitialDelayInSecs": 5,
     "loadBalancerReportUpdateMinIntervalMillis": 5000,
     "loadBalancerReportUpdateMaxIntervalMinutes": 1,
+    "loadBalancerReportUpdateThresholdPercentage": 0,
     "loadBalancerHostUsageCheckIntervalMinutes": 1,
     "loadBalancerResourceQuotaUpdateIntervalMinutes": 1,
     "loadBalancerSheddingIntervalMinutes": 1,
@@ -315,6 +317,6 @@ def _await_brokers(cluster: Cluster) -> None:
         if dead is not None:
             pytest.fail(f"Broker {dead.id} ended at start:\n{dead.log[-4000:]}")
         admins = [cluster.admin(number) for number in range(len(wanted))]
-        return all(sorted(admin.brokers()) == wanted and admin.leader() for admin in admins)
+        return all(sorted(admin.brokers()) == wanted and admin.lookup(_SOME_TOPIC) for admin in admins)
 
     wait_for(f"{len(wanted)} brokers are ready", ready, seconds=READY_S)

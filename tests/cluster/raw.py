@@ -2,13 +2,14 @@
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.model.snapshot import Snapshot
 from tests.cluster.launch import Cluster
 
-__all__ = ["raw_capture", "snapshot_now"]
+__all__ = ["raw_capture", "rewound", "snapshot_now"]
 
 _METADATA = ("/loadbalance", "/namespace", "/admin/local-policies", "/admin/policies", "/admin/configuration")
 
@@ -72,3 +73,11 @@ def raw_capture(cluster: Cluster, namespaces: list[str], system_topics: object =
 def snapshot_now(cluster: Cluster, namespaces: list[str], system_topics: object = None) -> Snapshot:
     """Return the snapshot that the answers of this moment make."""
     return snapshot_of_capture(raw_capture(cluster, namespaces, system_topics))
+
+
+def rewound(files: Mapping[str, bytes], system_topics: object, at_ms: int) -> Snapshot:
+    """Return the snapshot of a capture at a moment soon after it, of which the system topics tell."""
+    index = json.loads(files["index.json"])
+    next(line for line in index if line["file"] == "system-topics.json")["time_ms"] = at_ms
+    later = {"system-topics.json": json.dumps(system_topics).encode(), "index.json": json.dumps(index).encode()}
+    return snapshot_of_capture({**files, **later})

@@ -10,10 +10,11 @@ from planner.model.hashing import topic_hash
 from planner.model.snapshot import Snapshot
 from tests.cluster.admin import Admin
 from tests.cluster.launch import Cluster, start_cluster, wait_for
-from tests.cluster.raw import snapshot_now
+from tests.cluster.raw import raw_capture, snapshot_now
+from tests.cluster.system_topics import Heard, listening
 from tests.cluster.traffic import Flow, traffic
 
-__all__ = ["CALM", "GROW", "LONELY", "ONLY_DIRECT_MEMORY", "ORDERS", "SHED", "Scene", "modular_scene"]
+__all__ = ["CALM", "GROW", "LONELY", "ONLY_DIRECT_MEMORY", "ORDERS", "SHED", "Scene", "modular_scene", "shedding_scene"]
 
 NO_CONTENT = 204
 
@@ -53,10 +54,12 @@ class Scene:
     Attributes:
         cluster: The cluster.
         flows: What goes through which topic.
+        heard: System topics of the extensible load manager; None with the modular one.
     """
 
     cluster: Cluster
     flows: Mapping[str, Flow] = field(repr=False)
+    heard: Heard | None = None
 
     @property
     def admin(self) -> Admin:
@@ -66,8 +69,13 @@ class Scene:
     def namespaces(self) -> list[str]:
         return sorted({topic.partition("://")[2].rpartition("/")[0] for topic in self.flows})
 
+    def raw(self) -> dict[str, bytes]:
+        heard = self.heard.content() if self.heard else None
+        return raw_capture(self.cluster, self.namespaces, heard)
+
     def snapshot(self, *more: str) -> Snapshot:
-        return snapshot_now(self.cluster, [*self.namespaces, *more])
+        heard = self.heard.content() if self.heard else None
+        return snapshot_now(self.cluster, [*self.namespaces, *more], heard)
 
     @contextlib.contextmanager
     def settings(self, values: Mapping[str, object]) -> Iterator[None]:
@@ -120,9 +128,9 @@ def one_in_each_bundle(namespace: str, bundles: int, count: int = 1) -> list[str
 
 
 @contextlib.contextmanager
-def _flowing(cluster: Cluster, flows: Mapping[str, Flow]) -> Iterator[Scene]:
+def _flowing(cluster: Cluster, flows: Mapping[str, Flow], heard: Heard | None = None) -> Iterator[Scene]:
     """Run the traffic; start when every topic has statistics of a whole period."""
-    scene = Scene(cluster, flows)
+    scene = Scene(cluster, flows, heard)
     with traffic(cluster.brokers[0].service_url, flows):
 
         def all_flow() -> bool:
@@ -141,7 +149,9 @@ def shed_flows() -> dict[str, Flow]:
 
 def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> Scene:
     """Start three brokers with the modular load manager."""
-    cluster = running.enter_context(start_cluster(paths, folder, {}, direct_mib=SCARCE_FIRST_MIB))
+    # All bundles are stored then, and not just the busiest.
+    settings = {"loadBalancerMaxNumberOfBundlesInBundleLoadReport": 0}
+    cluster = running.enter_context(start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB))
     orders = [f"persistent://{ORDERS}/order-{number:02}" for number in range(40)]
     flows = {topic: Flow(1.5 * 1.07**rank, subscriptions=rank % 3) for rank, topic in enumerate(orders)}
     flows |= {topic: Flow(2.0 ** (rank // 2 + 1)) for rank, topic in enumerate(one_in_each_bundle(CALM, 4, 2))}
@@ -154,6 +164,18 @@ def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> Sc
     first, second, last = (broker.id for broker in cluster.brokers)
     wanted = {name: second for name in cluster.owners() if name.startswith(f"{ORDERS}/")}
     scene.put(wanted | shed_layout(cluster, first, last))
+    return scene
+
+
+def shedding_scene(running: contextlib.ExitStack, paths: str, folder: Path, settings: Mapping[str, object]) -> Scene:
+    """Start three brokers with nothing but `SHED`."""
+    cluster = running.enter_context(start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB))
+    cluster.admin().create_namespace(SHED, 16)
+    heard = None
+    if cluster.metadata("/loadbalance/extension"):
+        heard = running.enter_context(listening(cluster.brokers[0].service_url, folder / "heard.jsonl"))
+    scene = running.enter_context(_flowing(cluster, shed_flows(), heard))
+    scene.put(shed_layout(cluster, cluster.brokers[0].id, cluster.brokers[-1].id))
     return scene
 
 

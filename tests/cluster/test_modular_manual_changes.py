@@ -14,7 +14,7 @@ from planner.splitting.request import namespace_boundaries, split_request
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import CALM, LONELY, NO_CONTENT, ORDERS, Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
 
 FLOW = "flow_or_qps_equally_divide"
 
@@ -92,7 +92,7 @@ def test_flow_or_qps(orders: Place, named: bool) -> None:  # noqa: FBT001 - a pa
             request, snapshot.settings.changed(loadBalancerNamespaceBundleMaxMsgRate=round(limit))
         ).boundaries
 
-    limits = [r for r in range(20, 400, 5) if cuts(r) and cuts(r) == cuts(r * 0.9) == cuts(r * 1.1)]
+    limits = [r for r in range(5, 400) if cuts(r) and cuts(r) == cuts(r * 0.9) == cuts(r * 1.1)]
     assert limits
     settings = {"loadBalancerNamespaceBundleMaxMsgRate": limits[-1], "defaultNamespaceBundleSplitAlgorithm": FLOW}
     with orders.scene.settings(settings):

@@ -1,20 +1,25 @@
 """Waits for what the leader of the modular load manager decides, and keeps what could be seen before."""
 
+import json
 import re
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from planner.model.ranges import FULL_HIGH, format_range
 from planner.model.snapshot import Snapshot
-from tests.cluster.launch import Broker
-from tests.cluster.scene import Scene
+from planner.simulate.cycle import next_cycle
+from tests.cluster.launch import Broker, wait_for
+from tests.cluster.scene import SHED, Scene
 
-__all__ = ["Unload", "shed_by_leader"]
+__all__ = ["Unload", "robust", "settled_snapshot", "shed_by_leader"]
 
 _UNLOADING = re.compile(
     r"^(?P<at>\d+) .*\[(?P<shedder>\w+)\] Unloading bundle: (?P<bundle>\S+) from broker (?P<source>\S+)"
     r" to dest broker (?P<destination>\S+)$",
     re.MULTILINE,
 )
+_STEADY = 0.03
 _CYCLE_S = 60.0
 _ALL_OF_A_CYCLE_S = 12.0
 
@@ -30,6 +35,26 @@ class Unload:
     destination: str
 
 
+def averages_settled(scene: Scene) -> bool:
+    """Say whether the leader's short-term averages of `SHED`, as it wrote them last, are those of steady traffic.
+
+    It writes them once a minute. While they lag behind what the leader knows, nothing can be told about its choice.
+    """
+    nodes = scene.cluster.metadata(f"/loadbalance/bundle-data/{SHED}")
+    averages = {node["path"].rpartition("/")[2]: json.loads(node["data"])["shortTermData"] for node in nodes}
+    ranges = {format_range(i << 28, min((i + 1) << 28, FULL_HIGH)): i for i in range(16)}
+    rates = [flow.msg_per_s for topic, flow in scene.flows.items() if topic.startswith(f"persistent://{SHED}/")]
+    return averages.keys() == ranges.keys() and all(
+        abs(average["msgRateIn"] / rates[ranges[name]] - 1) < _STEADY for name, average in averages.items()
+    )
+
+
+def settled_snapshot(scene: Scene) -> Snapshot:
+    """Wait for steady averages and return what can be seen then."""
+    wait_for("steady averages", lambda: averages_settled(scene), seconds=240, every=2)
+    return scene.snapshot()
+
+
 def unloads(broker: Broker) -> list[Unload]:
     """Return every automatic unload in the log of a leader."""
     return [
@@ -38,8 +63,25 @@ def unloads(broker: Broker) -> list[Unload]:
     ]
 
 
-def shed_by_leader(scene: Scene, *, cycles: int = 1) -> tuple[Snapshot, list[Unload]]:
-    """Wait for a cycle that unloads something.
+def robust(before: Snapshot, settings: Mapping[str, object], name: str, values: Iterable[float]) -> float:
+    """Return a value of a setting with which the next cycle unloads the same at the values before and after it.
+
+    Rates never stand still; so what is tested does not hang on the last percent of one.
+    """
+    found = [(value, _unloaded(before, {**settings, name: value})) for value in values]
+    for (_, less), (value, chosen), (_, more) in zip(found, found[1:], found[2:], strict=False):
+        if chosen and less == chosen == more:
+            return value
+    raise AssertionError(f"every {name} is borderline: {found}")
+
+
+def _unloaded(before: Snapshot, settings: Mapping[str, object]) -> dict[str, list[str]]:
+    config = before.settings.changed(**settings)
+    return next_cycle(before, None, config, seed=0)[1].shedding.unload()
+
+
+def shed_by_leader(scene: Scene, settings: Mapping[str, object]) -> tuple[Snapshot, list[Unload]]:
+    """Change dynamic settings, and wait for a cycle that unloads something.
 
     Returns:
         The last snapshot from before the decision, and what the leader unloaded in that cycle.
@@ -47,13 +89,13 @@ def shed_by_leader(scene: Scene, *, cycles: int = 1) -> tuple[Snapshot, list[Unl
     leader = scene.cluster.leader
     known = len(unloads(leader))
     seen: list[Snapshot] = []
-    until = time.monotonic() + cycles * _CYCLE_S + 30
-    while time.monotonic() < until and len(unloads(leader)) == known:
+
+    def decided() -> bool:
         seen.append(scene.snapshot())
-        time.sleep(0.5)
-    time.sleep(_ALL_OF_A_CYCLE_S)
+        return len(unloads(leader)) > known
+
+    with scene.settings(settings):
+        wait_for("an unload by the leader", decided, seconds=_CYCLE_S + 60, every=1.5)
+        time.sleep(_ALL_OF_A_CYCLE_S)
     done = unloads(leader)[known:]
-    assert done, f"nothing was unloaded; the log of the leader:\n{leader.log[-3000:]}"
-    before = [snapshot for snapshot in seen if snapshot.info.captured_at_ms < done[0].at_ms]
-    assert before, "the leader decided before the first snapshot"
-    return before[-1], done
+    return [snapshot for snapshot in seen if snapshot.info.captured_at_ms < done[0].at_ms][-1], done
