@@ -277,11 +277,12 @@ async def stand_in(args: argparse.Namespace) -> None:
 def measured(url: str) -> dict[str, Any]:
     """Capture in this process; return what it took."""
     with tempfile.TemporaryDirectory() as folder:
-        before = peak_mib()
+        before, began_s = peak_mib(), time.process_time()
         result = capture_cluster(CaptureOptions(url, Path(folder) / "capture"))
         shown = result.snapshot
         return {
             "took_s": result.took_s,
+            "cpu_s": time.process_time() - began_s,
             "peak_mib": peak_mib(),
             "before_mib": before,
             "requests": result.requests,
@@ -344,6 +345,7 @@ def compare(args: argparse.Namespace) -> int:
     print(f"{taken['brokers']} brokers, {taken['bundles']:,} bundles, {taken['topics']:,} topics", end="; ")
     print(f"{taken['requests']:,} requests, {taken['received_mb']:,.0f} MB, {taken['missing']} without answer")
     print(f"capture and snapshot {taken['took_s']:6.1f} s   (at most {_MOST_S:g}; reading bodies alone {base_s:.1f} s)")
+    print(f"of that, its processor{taken['cpu_s']:5.1f} s")
     print(f"peak memory          {taken['peak_mib']:6.0f} MiB (at most {_MOST_MIB:g})")
     print(f"most at once         {counts['most_in_flight']:6d}     (at most {allowed}), as the stand-in counts")
     whole = taken["bundles"] == made["bundles"] and taken["topics_with_stats"] == made["topics"]
