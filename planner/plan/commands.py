@@ -36,7 +36,7 @@ from planner.simulate.scenario import (
     SetIsolation,
 )
 from planner.simulate.trace import Event, Trace
-from planner.splitting.manual import SplitCommand
+from planner.splitting.manual import HOT, LARGEST, SplitCommand
 
 __all__ = [
     "SECTIONS",
@@ -154,7 +154,8 @@ class PlannedMove:
 def split_command(command: SplitCommand, program: Sequence[str] = ("pulsar-admin",)) -> tuple[str, ...]:
     """Return the words that make a request to split a bundle."""
     namespace = positional(command.namespace) or (command.namespace,)
-    words = [*program, "namespaces", "split-bundle", *namespace, "--bundle", command.bundle]
+    meant = "--bundle-type" if command.bundle in {LARGEST, HOT} else "--bundle"
+    words = [*program, "namespaces", "split-bundle", *namespace, meant, command.bundle]
     if command.unload:
         words.append("--unload")
     if command.algorithm:

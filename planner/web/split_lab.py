@@ -11,9 +11,9 @@ from planner.model.errors import PlannerError, SettingError
 from planner.model.ranges import FULL_HIGH, format_range
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
-from planner.splitting import automatic_extensible, automatic_modular
 from planner.plan.commands import split_command
 from planner.plan.shell import quoted
+from planner.splitting import automatic_extensible, automatic_modular
 from planner.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.splitting.protocol import SplitAlgorithm
 from planner.splitting.registry import SPLIT_ALGORITHMS, split_algorithm

@@ -49,7 +49,7 @@ def test_positions_of_a_link_and_of_the_form(page: Page) -> None:
         algorithm="specified_positions_divide",
         positions="0x30000000",
     )
-    assert "-sb 805306368" in shown(test)
+    assert "--split-boundaries 805306368" in shown(test)
     frame = next(d.value for d in test.dataframe if "range" in d.value.columns)
     assert frame["range"].tolist()[1:] == ["0x00000000_0x30000000", "0x30000000_0x80000000"]
     next(t for t in test.text_input if t.label == "Positions").set_value("nowhere").run()
@@ -115,7 +115,7 @@ def test_examples_are_computed_as_the_release_does(algorithm: str, right: list[s
 def test_a_word_stands_for_a_bundle(page: Page) -> None:
     test = page("split_lab", snapshot=digest("split-range.json"), bundle="LARGEST")
     assert "example/split/0x00000000_0x80000000 holds 6 persistent topics" in shown(test)
-    assert "-b LARGEST" in shown(test)
+    assert "--bundle-type LARGEST" in shown(test)
 
 
 def test_height_of_the_topics_is_rate_or_throughput(page: Page) -> None:

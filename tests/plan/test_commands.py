@@ -368,6 +368,10 @@ def test_a_split_request() -> None:
         "bin/pulsar-admin namespaces split-bundle a/b --bundle 0x00000000_0x40000000 --unload"
         " --split-algorithm-name specified_positions_divide --split-boundaries 5 --split-boundaries 9"
     )
+    assert (
+        quoted(split_command(SplitCommand("a/b", "HOT")))
+        == "pulsar-admin namespaces split-bundle a/b --bundle-type HOT"
+    )
 
 
 def test_options_are_checked() -> None:

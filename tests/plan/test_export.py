@@ -76,7 +76,7 @@ def test_csv_runs_nothing_in_a_spreadsheet(small: Snapshot) -> None:
 
 
 def test_a_simulation_that_was_stopped_at_once(small: Snapshot) -> None:
-    trace = simulate(small, Scenario(cycles=5), cancelled=lambda: True)
+    trace = replace(made(small), cycles=(), complete=False)
     document = plan_document(trace)
     assert document["complete"] is False
     assert document["measures"] == {}
