@@ -1,0 +1,282 @@
+"""Replays a part of a history under a scenario: one pure function, which every runner uses unchanged.
+
+A task follows the traffic and the brokers that the history recorded, from its first moment to its last; who serves
+which bundle is what the scenario's load balancer decides. It works through one day of the history after the other and
+keeps nothing of the days behind but the cluster and the leader's memory, so that it needs the room of one day however
+long the history is.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from planner.model.errors import PlannerError, ReplayError
+from planner.model.snapshot import Snapshot, make_brokers, make_bundles, make_topics
+from planner.replay.history.days import read_day
+from planner.replay.history.manifest import complete_days, day_of
+from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
+from planner.simulate.run import Simulation
+from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
+from planner.simulate.trace import Cycle, Event, Trace
+
+__all__ = [
+    "INTERVALS",
+    "MOVES",
+    "DayResult",
+    "ReplayTask",
+    "TaskResult",
+    "combined_digest",
+    "replay_days",
+    "replay_one",
+    "task_from_json",
+    "task_to_json",
+]
+
+_PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
+
+INTERVALS: Final = pa.schema(
+    [
+        ("task", pa.string()),
+        ("day", pa.string()),
+        ("at_ms", pa.int64()),
+        ("brokers", pa.int32()),
+        ("usage_average_percent", pa.float64()),
+        ("usage_std_percent", pa.float64()),
+        ("usage_highest_percent", pa.float64()),
+        ("usage_lowest_percent", pa.float64()),
+        ("msg_rate_per_s", pa.float64()),
+        ("throughput_bytes_per_s", pa.float64()),
+        ("shed", pa.int32()),
+        ("placed", pa.int32()),
+        ("splits", pa.int32()),
+        ("topics_disconnected", pa.int64()),
+        ("producers_disconnected", pa.int64()),
+        ("consumers_disconnected", pa.int64()),
+    ]
+)
+"""One row for each shedding cycle of a task."""
+
+MOVES: Final = pa.schema(
+    [
+        ("task", pa.string()),
+        ("day", pa.string()),
+        ("at_ms", pa.int64()),
+        ("kind", pa.string()),
+        ("bundle", pa.string()),
+        ("source", pa.string()),
+        ("destination", pa.string()),
+        ("msg_rate_per_s", pa.float64()),
+        ("throughput_bytes_per_s", pa.float64()),
+        ("topics", pa.int64()),
+        ("producers", pa.int64()),
+        ("consumers", pa.int64()),
+        ("why", pa.string()),
+    ]
+)
+"""One row for each event of a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTask:
+    """One piece of work.
+
+    Attributes:
+        task: Names it within a job.
+        history: Root folder of the history.
+        cluster: Which cluster of it.
+        start_ms: First moment, ms since 1970.
+        end_ms: First moment no longer replayed.
+        scenario: What is changed; its seed counts, its number of cycles does not.
+    """
+
+    task: str
+    history: str
+    cluster: str
+    start_ms: int
+    end_ms: int
+    scenario: Scenario
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DayResult:
+    """What a day of a task came to.
+
+    Attributes:
+        task: The task.
+        day: `yyyy-mm-dd`, UTC.
+        cycles: Shedding cycles.
+        measures: Numbers of the day, named as in `planner.simulate.measures.Summary`, with blast radius and traffic.
+        intervals: As `INTERVALS`.
+        moves: As `MOVES`.
+        digest: SHA-256 of everything that happened on the day.
+        notes: What the user should know.
+    """
+
+    task: str
+    day: str
+    cycles: int
+    measures: dict[str, float | None]
+    intervals: pa.Table
+    moves: pa.Table
+    digest: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TaskResult:
+    """What a task came to.
+
+    Attributes:
+        task: The task.
+        days: Its days in order.
+        digest: SHA-256 over the days; equal on every machine and with every runner.
+        seconds: How long it took.
+        error: Why it failed, one sentence; empty when it did not.
+    """
+
+    task: str
+    days: tuple[DayResult, ...]
+    digest: str
+    seconds: float
+    error: str = ""
+
+
+def task_to_json(task: ReplayTask) -> str:
+    """Return a task as text."""
+    content: dict[str, Any] = {name: getattr(task, name) for name in _PLAIN}
+    content["scenario"] = scenario_to_json(task.scenario)
+    return json.dumps(content, sort_keys=True)
+
+
+def task_from_json(text: str) -> ReplayTask:
+    """Read a task.
+
+    Raises:
+        PlannerError: Its scenario cannot be read.
+    """
+    content = json.loads(text)
+    return ReplayTask(**{**content, "scenario": scenario_from_json(content["scenario"])})
+
+
+def _frames(task: ReplayTask) -> Iterator[Snapshot]:
+    """Yield the snapshots of the history within the time of a task.
+
+    Raises:
+        ReplayError: There are none.
+    """
+    root, found = Path(task.history), False
+    first, last = day_of(task.start_ms), day_of(task.end_ms - 1)
+    for day in complete_days(root, task.cluster):
+        if first <= day.manifest.day <= last:
+            for snapshot in read_day(day.path, start_ms=task.start_ms, end_ms=task.end_ms):
+                found = True
+                yield snapshot
+    if not found:
+        raise ReplayError(
+            f"The history has no snapshot of {task.cluster} in this time.",
+            where=str(root.name),
+            remedy="Choose a time that it covers.",
+        )
+
+
+def _bare(names: tuple[str, ...], like: Snapshot) -> Snapshot:
+    """Return a snapshot that knows the names of brokers and nothing else."""
+    return Snapshot(like.info, like.settings, make_brokers(names), (), make_bundles([]), make_topics())
+
+
+def replay_days(task: ReplayTask) -> Iterator[DayResult]:
+    """Replay a task, and yield each day when it is done.
+
+    Raises:
+        PlannerError: The history has nothing there, is damaged, or the scenario does not fit it.
+    """
+    running = Simulation(_frames(task), task.scenario)
+    interval = max(running.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * 60_000
+    count = max((task.end_ms - running.start.info.captured_at_ms + interval - 1) // interval, 1)
+    day, begin = day_of(running.start.info.captured_at_ms), running.end()
+    cycles: list[Cycle] = []
+    views: dict[tuple[str, ...], Snapshot] = {}
+    for cycle in running.cycles(count):
+        names = cycle.view.brokers.name
+        view = views.setdefault(names, _bare(names, cycle.view))
+        cycles.append(replace(cycle, view=view, owner=cycle.owner[:0]))
+        if day_of(cycle.at_ms + interval) != day:
+            yield _result(task, day, begin, cycles, running)
+            day, begin, cycles = day_of(cycle.at_ms + interval), running.end(), []
+    if cycles:
+        yield _result(task, day, begin, cycles, running)
+
+
+def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], running: Simulation) -> DayResult:
+    trace = Trace(task.scenario, running.config, begin, tuple(cycles), begin)
+    measures: dict[str, float | None] = asdict(summary(trace))
+    radius = blast_radius(trace.events)
+    measures["shed_bytes_per_s"] = float(sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"))
+    measures["events"] = radius.bundles
+    return DayResult(
+        task.task,
+        day,
+        len(cycles),
+        measures,
+        _intervals(task, day, trace),
+        _moves(task, day, trace.events),
+        trace.digest(),
+        tuple(dict.fromkeys(running.notes)),
+    )
+
+
+def _intervals(task: ReplayTask, day: str, trace: Trace) -> pa.Table:
+    series, counts = broker_series(trace), cycle_counts(trace)
+    spread = imbalance_series(series)
+    number = len(trace.cycles)
+    columns: dict[str, Any] = {
+        "task": [task.task] * number,
+        "day": [day] * number,
+        "at_ms": series.at_ms,
+        "brokers": series.present.sum(axis=1).astype(np.int32),
+        "usage_average_percent": spread.average * 100,
+        "usage_std_percent": spread.std * 100,
+        "usage_highest_percent": spread.highest * 100,
+        "usage_lowest_percent": spread.lowest * 100,
+        "msg_rate_per_s": np.nansum(series.msg_rate_per_s, axis=1),
+        "throughput_bytes_per_s": np.nansum(series.throughput_bytes_per_s, axis=1),
+        "shed": counts.shed,
+        "placed": counts.placed,
+        "splits": counts.splits,
+        "topics_disconnected": counts.topics,
+        "producers_disconnected": counts.producers,
+        "consumers_disconnected": counts.consumers,
+    }
+    return pa.table({f.name: pa.array(columns[f.name]).cast(f.type, safe=False) for f in INTERVALS}, schema=INTERVALS)
+
+
+def _moves(task: ReplayTask, day: str, events: tuple[Event, ...]) -> pa.Table:
+    columns: dict[str, Any] = {"task": [task.task] * len(events), "day": [day] * len(events)}
+    for name in MOVES.names[2:]:
+        columns[name] = [getattr(event, name) for event in events]
+    return pa.table({f.name: pa.array(columns[f.name], f.type) for f in MOVES}, schema=MOVES)
+
+
+def combined_digest(digests: Iterator[str] | list[str]) -> str:
+    """Return one digest of several, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+
+
+def replay_one(task: ReplayTask) -> TaskResult:
+    """Replay a task. Whatever fails in it is its result, so that the others go on."""
+    begin = time.perf_counter()
+    days: list[DayResult] = []
+    error = ""
+    try:
+        days.extend(replay_days(task))
+    except PlannerError as failure:
+        error = str(failure)
+    digest = hashlib.sha256("\n".join([task.task, *(f"{d.day} {d.digest}" for d in days), error]).encode()).hexdigest()
+    return TaskResult(task.task, tuple(days), digest, time.perf_counter() - begin, error)

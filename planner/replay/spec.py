@@ -1,0 +1,191 @@
+"""What a replay job is asked for: which history, which time, which scenarios, and how it is run."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from planner.model.errors import PlannerError, ReplayError
+from planner.model.settings import Settings
+from planner.replay.history.manifest import complete_days, day_start_ms
+from planner.replay.kernel import ReplayTask
+from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
+
+__all__ = ["MOST_TASKS", "Job", "Runner", "grid", "job_digest", "job_from_json", "job_to_json", "tasks_of"]
+
+Runner: TypeAlias = Literal["local", "processes", "spark"]
+"""Where a job runs: in one process, in a pool of processes, or on Spark."""
+
+MOST_TASKS: Final = 100_000
+_DAY_MS: Final = 86_400_000
+_FORMAT: Final = "pulsar-bundle-planner replay job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is asked for.
+
+    Attributes:
+        name: For people.
+        history: Root folder of the history.
+        clusters: Clusters of it.
+        first_day: First day, `yyyy-mm-dd` UTC.
+        last_day: Last day, included.
+        days_per_task: Days that one task works through without a break; 0 for all of them. A task begins with who
+            served what in the history at that moment, and with a leader that knows nothing.
+        scenarios: What is compared; each has a name of its own.
+        runner: Where it runs.
+        workers: How many processes, or Spark's local cores; 0 for all there are.
+    """
+
+    name: str
+    history: str
+    clusters: tuple[str, ...]
+    first_day: str
+    last_day: str
+    days_per_task: int = 1
+    scenarios: tuple[Scenario, ...] = ()
+    runner: Runner = "processes"
+    workers: int = 0
+
+    def check(self) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            PlannerError: Saying what is wrong with it.
+        """
+        names = [scenario.name for scenario in self.scenarios]
+        if not self.scenarios or not self.clusters:
+            raise ReplayError("A replay needs a cluster and a scenario.", remedy="Choose at least one of each.")
+        if len(set(names)) != len(names) or not all(names):
+            raise ReplayError("Two scenarios of a replay have the same name, or none.", remedy="Give each its own.")
+        if day_start_ms(self.last_day) < day_start_ms(self.first_day):
+            raise ReplayError("The last day comes before the first.", remedy="Choose them the other way round.")
+        if self.runner not in get_args(Runner) or self.days_per_task < 0 or self.workers < 0:
+            raise ReplayError(
+                "A replay cannot be run so.", remedy="Choose local, processes or spark; no negative numbers."
+            )
+        for scenario in self.scenarios:
+            Settings(scenario.settings)
+
+
+def job_to_json(job: Job) -> str:
+    """Return a job as text, the same for the same job."""
+    content: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": 1,
+        "name": job.name,
+        "history": job.history,
+        "clusters": list(job.clusters),
+        "first_day": job.first_day,
+        "last_day": job.last_day,
+        "days_per_task": job.days_per_task,
+        "scenarios": [scenario_to_json(scenario) for scenario in job.scenarios],
+        "runner": job.runner,
+        "workers": job.workers,
+    }
+    return json.dumps(content, indent=1, sort_keys=True)
+
+
+def job_from_json(text: str) -> Job:
+    """Read a job.
+
+    Raises:
+        PlannerError: It is none, or cannot be run.
+    """
+    try:
+        content = json.loads(text)
+        if content.pop("format") != _FORMAT or content.pop("version") != 1:
+            raise ReplayError("This is no replay job of this version.", remedy="Submit it anew.")
+        content["clusters"] = tuple(str(name) for name in content["clusters"])
+        content["scenarios"] = tuple(scenario_from_json(given) for given in content["scenarios"])
+        job = Job(**content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReplayError(
+            f"This is no replay job: {type(error).__name__} {error}.", remedy="Submit it anew."
+        ) from error
+    job.check()
+    return job
+
+
+def job_digest(job: Job) -> str:
+    """Return a SHA-256 of what is computed: where it runs and what it is called do not count."""
+    same = replace(job, name="", runner="local", workers=0)
+    return hashlib.sha256(job_to_json(same).encode()).hexdigest()
+
+
+def tasks_of(job: Job) -> list[ReplayTask]:
+    """Return the tasks of a job: for each scenario, cluster and stretch of days one.
+
+    Raises:
+        ReplayError: The history has none of these days, or there would be too many tasks.
+    """
+    job.check()
+    root = Path(job.history)
+    first, last = day_start_ms(job.first_day), day_start_ms(job.last_day)
+    tasks: list[ReplayTask] = []
+    for cluster in job.clusters:
+        days = [
+            start for day in complete_days(root, cluster) if first <= (start := day_start_ms(day.manifest.day)) <= last
+        ]
+        for stretch in _stretches(sorted(days), job.days_per_task):
+            for scenario in job.scenarios:
+                name = f"{cluster}/{stretch[0] // _DAY_MS}/{scenario.name}"
+                end = stretch[-1] + _DAY_MS
+                tasks.append(
+                    ReplayTask(
+                        task=name,
+                        history=job.history,
+                        cluster=cluster,
+                        start_ms=stretch[0],
+                        end_ms=end,
+                        scenario=scenario,
+                    )
+                )
+    if not tasks:
+        raise ReplayError("The history has none of these days.", where=root.name, remedy="Choose days that it covers.")
+    if len(tasks) > MOST_TASKS:
+        raise ReplayError(
+            f"This would be {len(tasks):,} tasks, more than {MOST_TASKS:,}.",
+            remedy="Choose fewer scenarios, or more days for a task.",
+        )
+    return tasks
+
+
+def _stretches(days: Sequence[int], size: int) -> list[list[int]]:
+    """Cut days into stretches of following days, at most so many in each."""
+    found: list[list[int]] = []
+    for day in days:
+        if found and day - found[-1][-1] == _DAY_MS and (size == 0 or len(found[-1]) < size):
+            found[-1].append(day)
+        else:
+            found.append([day])
+    return found
+
+
+def grid(base: Scenario, settings: dict[str, Sequence[Any]]) -> tuple[Scenario, ...]:
+    """Return a scenario for every combination of values, named after them.
+
+    Args:
+        base: What all have in common.
+        settings: Values to try, by the name of the setting.
+
+    Raises:
+        PlannerError: A name is unknown or a value out of bounds.
+    """
+    names = list(settings)
+    made = []
+    for values in product(*settings.values()):
+        chosen = dict(zip(names, values, strict=True))
+        Settings({**base.settings, **chosen})
+        label = ", ".join(f"{name}={value}" for name, value in chosen.items()) or base.name or "as it is"
+        made.append(replace(base, name=label[:120], settings={**base.settings, **chosen}))
+    unique = {scenario.name for scenario in made}
+    if len(unique) != len(made):
+        raise PlannerError(
+            "Names of the scenarios become equal when they are cut.", remedy="Try fewer settings at once."
+        )
+    return tuple(made)
