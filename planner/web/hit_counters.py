@@ -85,7 +85,9 @@ def _choose(view: state.Current, left: DeltaGenerator, right: DeltaGenerator) ->
     wanted = state.param("cycles")
     start = int(wanted) if wanted.isdecimal() and 1 <= int(wanted) <= _MOST_CYCLES else _CYCLES
     help_ = "How many cycles in a row see the load of the last snapshot."
-    cycles = int(right.number_input("Cycles with the last one", 1, _MOST_CYCLES, start, key="cycles", help=help_))
+    cycles = int(
+        right.number_input("Cycles with the last one", 1, _MOST_CYCLES, start, key=f"cycles-{view.digest}", help=help_)
+    )
     state.set_params(
         sequence="" if picked == [view.digest] else ",".join(digest[:12] for digest in picked),
         cycles="" if cycles == _CYCLES else str(cycles),
@@ -306,7 +308,7 @@ def draw(view: state.Current) -> None:
     asked = state.param("strategy")
     start = asked if asked in names else names[0]
     first, middle, last = st.columns([2, 4, 2])
-    picked = first.selectbox("What counts", names, index=names.index(start), key=f"counts-{start}") or start
+    picked = first.selectbox("What counts", names, index=names.index(start), key=f"counts-{view.digest}") or start
     state.set_params(strategy="" if picked == names[0] else picked)
     try:
         choice = _choose(view, middle, last)

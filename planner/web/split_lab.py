@@ -92,18 +92,20 @@ def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], confi
     return pd.DataFrame(made)
 
 
-def _namespace(snapshot: Snapshot) -> str:
+def _namespace(view: state.Current) -> str:
+    snapshot = view.snapshot
     names = sorted(snapshot.namespaces)
     asked = state.param("namespace")
     busiest = int(np.argmax(_throughput(snapshot)))
     start = asked if asked in names else snapshot.namespaces[snapshot.bundles.namespace[busiest]]
-    namespace = st.selectbox("Namespace", names, index=names.index(start), key=f"lab-ns-{start}") or start
+    namespace = st.selectbox("Namespace", names, index=names.index(start), key=f"lab-ns-{view.digest}") or start
     state.set_params(namespace=namespace)
     return namespace
 
 
-def _bundle(snapshot: Snapshot, namespace: str) -> str:
+def _bundle(view: state.Current, namespace: str) -> str:
     """Draw the choice of a bundle: a range, or a word that stands for one."""
+    snapshot = view.snapshot
     rows = np.flatnonzero(snapshot.bundles.namespace == snapshot.namespaces.index(namespace))
     rows = rows[np.argsort(snapshot.bundles.low[rows], kind="stable")][:_BUNDLES_LISTED]
     ranges = [format_range(int(snapshot.bundles.low[i]), int(snapshot.bundles.high[i])) for i in rows]
@@ -111,7 +113,7 @@ def _bundle(snapshot: Snapshot, namespace: str) -> str:
     wanted = state.param("bundle")
     chosen = wanted if wanted in offered else ranges[int(np.argmax(_throughput(snapshot)[rows]))]
     help_ = "LARGEST: the most persistent topics. HOT: the highest long-term throughput."
-    key = f"lab-bundle-{namespace}-{chosen}"
+    key = f"lab-bundle-{view.digest}-{namespace}"
     picked = st.selectbox("Bundle", offered, index=offered.index(chosen), key=key, help=help_) or chosen
     state.set_params(bundle=picked)
     return picked
@@ -123,12 +125,13 @@ def _throughput(snapshot: Snapshot) -> FloatArray:
     return total
 
 
-def _algorithm(configured: str) -> str:
+def _algorithm(view: state.Current) -> str:
+    configured = view.snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm")
     names = [a.name for a in SPLIT_ALGORITHMS]
     asked = state.param("algorithm")
     start = asked if asked in names else configured if configured in names else names[0]
     help_ = "Named in the request when it is not defaultNamespaceBundleSplitAlgorithm."
-    picked = st.selectbox("Algorithm", names, index=names.index(start), key=f"lab-algorithm-{start}", help=help_)
+    picked = st.selectbox("Algorithm", names, index=names.index(start), key=f"lab-algorithm-{view.digest}", help=help_)
     state.set_params(algorithm="" if picked in {None, configured} else str(picked))
     return picked or start
 
@@ -177,12 +180,11 @@ def draw(view: state.Current) -> None:
         return
     left, middle, right = st.columns(3)
     with left:
-        namespace = _namespace(snapshot)
+        namespace = _namespace(view)
     with middle:
-        bundle = _bundle(snapshot, namespace)
-    configured = snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm")
+        bundle = _bundle(view, namespace)
     with right:
-        picked = _algorithm(configured)
+        picked = _algorithm(view)
     results, limits = st.columns([2, 1], gap="large")
     algorithm = split_algorithm(picked)
     try:

@@ -129,6 +129,7 @@ def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
             color_scheme=scheme,  # type: ignore[arg-type]
             accept_downloads=True,
         )
+        context.set_default_timeout(60_000)
         contexts.append(context)
         return Visitor(context)
 

@@ -101,3 +101,13 @@ def test_every_sample_opens(page: Page) -> None:
             test = page("hit_counters", snapshot=sample.digest[:12])
             assert not test.exception, sample.file
             assert not test.error, sample.file
+
+
+def test_choices_one_after_the_other_all_count(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"))
+    for name in ("ThresholdShedder", "AvgShedder", "ThresholdShedder"):
+        next(s for s in test.selectbox if s.label == "What counts").set_value(name).run()
+        assert f"**{name}** " in shown(test)
+    for cycles in (3, 7, 5):
+        next(n for n in test.number_input if n.label == "Cycles with the last one").set_value(cycles).run()
+        assert f"the last one seen in {cycles} cycles" in shown(test)

@@ -153,3 +153,18 @@ def test_memory_is_shown(page: Page) -> None:
     averages = memory[memory["what"] == "averaged usage (%)"]
     assert dict(zip(averages["of"], averages["value"], strict=True))["broker-1:8080"] == "40.0000"
     assert memory["what"].tolist().count("unloaded at") == 1
+
+
+def test_choices_one_after_the_other_all_count(page: Page) -> None:
+    test = page("shedding", snapshot=digest("threshold-shedder.json"))
+    for name in ("OverloadShedder", "AvgShedder", "ThresholdShedder"):
+        next(s for s in test.selectbox if s.label == "Shedding strategy").set_value(name).run()
+        assert f"**{name} unloads" in shown(test)
+        assert not test.warning  # AvgShedder brings its placement, and takes it away again
+    for name in ("RoundRobinBrokerSelector", "LeastResourceUsageWithWeight", "LeastLongTermMessageRate"):
+        next(s for s in test.selectbox if s.label == "Placement strategy").set_value(name).run()
+        assert f"Then **{name}** about" in shown(test)
+    for value in (25, 12, 30):
+        label = "loadBalancerBrokerThresholdShedderPercentage"
+        next(n for n in test.number_input if n.label.startswith(label)).set_value(value).run()
+        assert test.query_params[label] == str(value)

@@ -142,3 +142,17 @@ def test_bad_positions_are_refused(text: str) -> None:
 def test_positions_are_read_in_both_ways() -> None:
     assert read_positions(" 0x10, 16 17 ") == (16, 16, 17)
     assert read_positions("") == ()
+
+
+def test_choices_one_after_the_other_all_count(page: Page) -> None:
+    test = page("split_lab", snapshot=digest("split-topic-count.json"), bundle="0x00000000_0x80000000")
+    for algorithm, said in (
+        ("range_equally_divide", "cut at 0x40000000"),
+        ("specified_positions_divide", "no position given"),
+        ("topic_count_equally_divide", "cut at 0x4d000000"),
+    ):
+        next(s for s in test.selectbox if s.label == "Algorithm").set_value(algorithm).run()
+        assert said in shown(test)
+    for bundle in ("0x80000000_0xffffffff", "LARGEST", "0x00000000_0x80000000"):
+        next(s for s in test.selectbox if s.label == "Bundle").set_value(bundle).run()
+        assert test.query_params["bundle"] == bundle

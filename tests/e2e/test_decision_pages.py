@@ -1,0 +1,168 @@
+"""Shedding, Split lab and Hit counters in a real browser: links, choices and what changes with them."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from planner.store.samples import samples
+from tests.e2e.conftest import Server, Visitor
+
+pytestmark = pytest.mark.e2e
+Window = Callable[..., Visitor]
+
+PAGES = [
+    ("shedding", "threshold-shedder-80.json", "", "ThresholdShedder unloads 1 bundle from 1 broker"),
+    ("split-lab", "split-flow-or-qps.json", "&bundle=0x00000000_0x80000000", "is split (HTTP 204)"),
+    ("hit-counters", "avg-shedder.json", "&loadBalancerAvgShedderHitCountHighThreshold=3", "acts in cycle 3, 6, 9."),
+]
+
+
+def digest(file: str) -> str:
+    return next(s.digest for s in samples() if s.file == file)[:12]
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Pick an option as a person does: open the list, click."""
+    page.get_by_role("combobox", name=label).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def number(page: Page, setting: str) -> Locator:
+    """The field of a setting that is a number; its label has the unit behind the name."""
+    return page.get_by_role("spinbutton", name=re.compile(f"^{setting}\\b"))
+
+
+def unfold(page: Page, title: str) -> None:
+    """Open what is folded away under a title."""
+    page.locator("summary").filter(has_text=title).click()
+
+
+def no_traceback(page: Page) -> None:
+    assert page.locator('[data-testid="stException"]').count() == 0
+
+
+@pytest.mark.parametrize(("path", "file", "more", "text"), PAGES)
+def test_deep_link_on_a_fresh_server(
+    fresh_server: Server, visitor: Window, path: str, file: str, more: str, text: str
+) -> None:
+    window = visitor()
+    page = window.open(f"{fresh_server.url}/{path}?snapshot={digest(file)}{more}", text)
+    title = next(s.title for s in samples() if s.file == file)
+    expect(page.get_by_role("combobox", name="Snapshot", exact=True)).to_have_value(re.compile(re.escape(title)))
+    no_traceback(page)
+    assert window.foreign == []
+
+
+@pytest.mark.parametrize(("path", "file", "more", "text"), PAGES)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390)])
+def test_light_dark_and_narrow(
+    server: Server, visitor: Window, path: str, file: str, more: str, text: str, scheme: str, width: int
+) -> None:
+    window = visitor(scheme=scheme, width=width)
+    page = window.open(f"{server.url}/{path}?snapshot={digest(file)}{more}", text)
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow <= 0
+    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=60_000)
+    settings = page.get_by_role("heading", name=re.compile("Settings|Limits")).bounding_box()
+    result = page.locator(".js-plotly-plot").first.bounding_box()
+    assert settings is not None
+    assert result is not None
+    beside = settings["x"] >= result["x"] + result["width"]
+    assert beside == (width > 1000)
+    assert beside or settings["y"] > result["y"]
+    window.shot(f"{path}-{scheme}-{width}")
+
+
+def test_another_strategy_moves_other_bundles(server: Server, visitor: Window) -> None:
+    window = visitor()
+    page = window.open(
+        f"{server.url}/shedding?snapshot={digest('threshold-shedder-80.json')}",
+        "ThresholdShedder unloads 1 bundle from 1 broker",
+    )
+    expect(page.get_by_text("from broker-1:8080 to broker-3:8080")).to_be_visible()
+    choose(page, "Shedding strategy", "OverloadShedder")
+    window.settled("OverloadShedder unloads nothing in the first cycle")
+    page.wait_for_url("**strategy=OverloadShedder**")
+    field = number(page, "loadBalancerBrokerOverloadedThresholdPercentage")
+    field.fill("70")
+    field.press("Enter")
+    window.settled("OverloadShedder unloads 1 bundle from 1 broker")
+    page.wait_for_url("**loadBalancerBrokerOverloadedThresholdPercentage=70**")
+    choose(page, "Placement strategy", "RoundRobinBrokerSelector")
+    page.wait_for_url("**placement=RoundRobinBrokerSelector**")
+    window.settled("OverloadShedder unloads 1 bundle from 1 broker")
+    unfold(page, "Why this broker")
+    expect(page.get_by_text("Even distribution of the namespace's bundles").first).to_be_visible()
+    expect(page.get_by_text("RoundRobinBrokerSelector about the candidates")).to_be_visible()
+    no_traceback(page)
+    again = visitor().open(page.url, "OverloadShedder unloads 1 bundle from 1 broker")
+    expect(again.get_by_role("combobox", name="Placement strategy")).to_have_value("RoundRobinBrokerSelector")
+
+
+def test_avg_shedder_on_one_side_only_is_a_warning(server: Server, visitor: Window) -> None:
+    window = visitor()
+    page = window.open(f"{server.url}/shedding?snapshot={digest('avg-shedder.json')}", "AvgShedder unloads 1 bundle")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    choose(page, "Placement strategy", "LeastLongTermMessageRate")
+    window.settled("Configure AvgShedder as loadBalancerLoadPlacementStrategy too")
+
+
+def test_memory_is_taken_away_as_json(server: Server, visitor: Window, tmp_path: Path) -> None:
+    window = visitor(height=2_400)
+    page = window.open(
+        f"{server.url}/shedding?snapshot={digest('threshold-shedder.json')}", "What the leader remembers"
+    )
+    unfold(page, "What the leader remembers")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download as JSON").click()
+    kept = tmp_path / "memory.json"
+    waiting.value.save_as(kept)
+    memory = json.loads(kept.read_text(encoding="utf-8"))
+    assert memory["shedding"]["state"]["usage_ema"]["broker-1:8080"] == pytest.approx(0.4)
+
+
+def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Window) -> None:
+    window = visitor()
+    link = f"{server.url}/split-lab?snapshot={digest('split-topic-count.json')}&bundle=0x00000000_0x80000000"
+    page = window.open(link, "cut at 0x4d000000")
+    expect(page.get_by_text("the page says 0x50000000; Pulsar 4.2.4 cuts at 0x4d000000")).to_be_visible()
+    choose(page, "Algorithm", "range_equally_divide")
+    window.settled("cut at 0x40000000")
+    page.wait_for_url("**algorithm=range_equally_divide**")
+    choose(page, "Algorithm", "specified_positions_divide")
+    window.settled("specified_positions_divide was named, and no position given")
+    field = page.get_by_label("Positions")
+    field.fill("0x30000000, 0x60000000")
+    field.press("Enter")
+    window.settled("cut at 0x30000000, 0x60000000")
+    expect(page.get_by_text("-sb 805306368")).to_be_visible()
+
+
+def test_split_lab_explains_a_refused_split(server: Server, visitor: Window) -> None:
+    window = visitor()
+    link = f"{server.url}/split-lab?snapshot={digest('split-range.json')}&bundle=0x00000000_0x80000000"
+    page = window.open(link, "is split (HTTP 204)")
+    choose(page, "Algorithm", "flow_or_qps_equally_divide")
+    window.settled("is not split: Pulsar refuses the request (HTTP 500)")
+    expect(page.get_by_text("works by name only while it is also defaultNamespaceBundleSplitAlgorithm")).to_be_visible()
+    window.shot("split-lab-refused")
+    no_traceback(page)
+
+
+def test_hit_counters_fill_sooner_with_a_lower_threshold(server: Server, visitor: Window) -> None:
+    window = visitor()
+    link = (
+        f"{server.url}/hit-counters?snapshot={digest('avg-shedder.json')}&loadBalancerAvgShedderHitCountHighThreshold=3"
+    )
+    page = window.open(link, "acts in cycle 3, 6, 9.")
+    field = number(page, "loadBalancerAvgShedderHitCountHighThreshold")
+    field.fill("5")
+    field.press("Enter")
+    window.settled("acts in cycle 5, 10.")
+    choose(page, "What counts", "ThresholdShedder")
+    window.settled("The usage that the strategy remembers")
+    no_traceback(page)
