@@ -219,10 +219,11 @@ class _Ingest:
         if not sources:
             return None
         blocks = [(number, block) for number, source in enumerate(sources) for block in blocks_of(source)]
-        rows = [(number, b.path, b.kind.value, b.first, b.last) for number, b in blocks]
-        table = self.spark.createDataFrame(rows, "source int, path string, kind string, first bigint, last bigint")
+        rows = [(task, n, b.path, b.kind.value, b.first, b.last) for task, (n, b) in enumerate(blocks)]
+        columns = "task int, source int, path string, kind string, first bigint, last bigint"
+        table = self.spark.createDataFrame(rows, columns)
         tasks = min(len(rows), _MOST_TASKS)
-        read = table.repartition(tasks).mapInArrow(_reader(self.options), DDL)
+        read = table.repartitionById(tasks, "task").mapInArrow(_reader(self.options), DDL)
         return read.persist(StorageLevel.DISK_ONLY)
 
     def _entries(self, stream: "DataFrame | None", sources: Sequence[Source]) -> dict[str, SourceEntry]:
@@ -331,13 +332,12 @@ class _Ingest:
         parts = [part for part in (stream, self._parsed(again)) if part is not None]
         rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
         days = [(p.cluster, day_start_ms(p.day) // DAY_MS) for p in plan.make]
-        wanted = self.spark.createDataFrame(days, "cluster string, day int")
-        tasks = min(max(4 * len(days), 2), _MOST_TASKS)
+        tasks = [(*day, task) for task, day in enumerate(days)]
+        wanted = self.spark.createDataFrame(tasks, "cluster string, day int, task int")
         ordered = (
             rows.where(f.col("lane").isin(Lane.ROW.value, Lane.HINT.value))
-            .join(f.broadcast(wanted), ["cluster", "day"], "left_semi")
-            .select(*(column.split()[0] for column in DDL.split(", ")))
-            .repartition(tasks, "cluster", "day")
+            .join(f.broadcast(wanted), ["cluster", "day"])
+            .repartitionById(min(len(tasks), _MOST_TASKS), "task")
             .sortWithinPartitions(
                 "cluster", "day", "lane", "time_ms", "broker", "kind", f.get("names", f.lit(0)), "source", "line"
             )
