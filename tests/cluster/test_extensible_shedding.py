@@ -23,7 +23,7 @@ SETTINGS = {
 
 
 def captured_at_ms(files: dict[str, bytes]) -> int:
-    return max(line["time_ms"] for line in json.loads(files["index.json"]))
+    return int(max(line["time_ms"] for line in json.loads(files["index.json"])))
 
 
 def test_transfer_shedder(extensible: Scene) -> None:
