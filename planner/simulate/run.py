@@ -74,10 +74,11 @@ def simulate(
             followed while the scenario decides who serves what.
         scenario: What is changed, and for how many cycles.
         progress: Is told after every cycle.
-        cancelled: Is asked before every cycle whether to stop there.
+        cancelled: Is asked before every cycle, the first too, whether to stop there.
 
     Returns:
-        Everything that happened. The same source and scenario give the same trace.
+        Everything that happened; no cycle at all when it was stopped before the first. The same source and scenario
+        give the same trace.
 
     Raises:
         ScenarioError: An edit does not fit the cluster.
@@ -85,12 +86,11 @@ def simulate(
     """
     running = Simulation([source] if isinstance(source, Snapshot) else source, scenario)
     found: list[Cycle] = []
-    for cycle in running.cycles(scenario.cycles):
-        found.append(cycle)
+    following = running.cycles(scenario.cycles)
+    while len(found) < scenario.cycles and not (cancelled is not None and cancelled()):
+        found.append(next(following))
         if progress is not None:
             progress(len(found), scenario.cycles)
-        if cancelled is not None and len(found) < scenario.cycles and cancelled():
-            break
     complete = len(found) == scenario.cycles
     notes = tuple(dict.fromkeys(running.notes))
     return Trace(scenario, running.config, running.start, tuple(found), running.end(), notes, complete)
