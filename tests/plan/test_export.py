@@ -76,8 +76,11 @@ def test_csv_runs_nothing_in_a_spreadsheet(small: Snapshot) -> None:
 
 
 def test_a_simulation_that_was_stopped_at_once(small: Snapshot) -> None:
-    trace = replace(made(small), cycles=(), complete=False)
+    trace = simulate(small, Scenario(cycles=4), cancelled=lambda: True)
+    assert trace.cycles == ()
     document = plan_document(trace)
     assert document["complete"] is False
     assert document["measures"] == {}
+    assert document["events"] == []
+    assert diagnose(trace) == ()
     assert events_csv(trace).strip() == ",".join(EVENT_COLUMNS)
