@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pytest
 
 from tests.cluster.launch import classpath
-from tests.cluster.scene import Scene, modular_scene, shedding_scene
+from tests.cluster.scene import Scene, SecureScene, modular_scene, secure_scene, shedding_scene
 
+S = TypeVar("S")
 LOADBALANCE = "org.apache.pulsar.broker.loadbalance"
 AVG_SHEDDER = {
     "loadBalancerLoadSheddingStrategy": f"{LOADBALANCE}.impl.AvgShedder",
@@ -28,13 +30,15 @@ class Stage:
         self.paths = paths
         self.folder = folder
         self.running = contextlib.ExitStack()
-        self.shown: tuple[str, Scene] | None = None
+        self.name = ""
+        self.shown: object = None
 
-    def show(self, name: str, build: Callable[[contextlib.ExitStack, str, Path], Scene]) -> Scene:
-        if self.shown is None or self.shown[0] != name:
+    def show(self, name: str, build: Callable[[contextlib.ExitStack, str, Path], S]) -> S:
+        if self.name != name:
             self.running.close()
-            self.shown = name, build(self.running, self.paths, self.folder / name)
-        return self.shown[1]
+            self.shown = build(self.running, self.paths, self.folder / name)
+            self.name = name
+        return cast("S", self.shown)
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +65,9 @@ def avg_shedder(stage: Stage) -> Scene:
 def extensible(stage: Stage) -> Scene:
     """Three brokers with the extensible load manager."""
     return stage.show("extensible", partial(shedding_scene, settings=EXTENSIBLE))
+
+
+@pytest.fixture
+def secure(stage: Stage) -> SecureScene:
+    """One broker behind TLS and authentication."""
+    return stage.show("secure", secure_scene)

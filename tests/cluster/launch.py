@@ -7,6 +7,7 @@ parent dies, and the store ends with its standard input.
 import contextlib
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,8 +162,8 @@ class Cluster:
         brokers: Its brokers.
         store: The process with ZooKeeper and the bookie.
         store_url: URL of the metadata store.
-        token: Token of a super user; empty without authentication.
-        tls: File of the certificate authority; None without TLS.
+        token: Token of a superuser; empty without authentication.
+        tls: How certificates are checked; None without TLS.
     """
 
     name: str
@@ -170,10 +171,13 @@ class Cluster:
     store: "subprocess.Popen[str]"
     store_url: str
     token: str = ""
-    tls: Path | None = None
+    tls: ssl.SSLContext | None = None
 
-    def admin(self, broker: int = 0, *, token: str | None = None) -> Admin:
-        return Admin(self.brokers[broker].url, self.token if token is None else token)
+    def admin(self, broker: int = 0) -> Admin:
+        return self.admin_of(self.brokers[broker])
+
+    def admin_of(self, broker: Broker) -> Admin:
+        return Admin(broker.url, self.token, self.tls)
 
     def broker(self, identity: str) -> Broker:
         return next(broker for broker in self.brokers if broker.id == identity)
@@ -185,13 +189,13 @@ class Cluster:
     @property
     def leader(self) -> Broker:
         """The broker that decides, of either load manager."""
-        return self.broker(Admin(self.alive[0].url, self.token).leader())
+        return self.broker(self.admin_of(self.alive[0]).leader())
 
     def owners(self) -> dict[str, str]:
         """Return the owner of each bundle, by each broker's own word."""
         owners: dict[str, str] = {}
         for broker in self.alive:
-            owners |= dict.fromkeys(Admin(broker.url, self.token).owned(self.name, broker.id), broker.id)
+            owners |= dict.fromkeys(self.admin_of(broker).owned(self.name, broker.id), broker.id)
         return owners
 
     def metadata(self, *paths: str) -> list[dict[str, Any]]:
@@ -236,7 +240,7 @@ def _await_store(store: Any, folder: Path) -> None:
 
 
 def _start_broker(
-    java: str, paths: str, folder: Path, host: str, direct_mib: int, settings: Mapping[str, object]
+    java: str, paths: str, folder: Path, host: str, direct_mib: int, settings: Mapping[str, object], *, tls: bool
 ) -> Broker:
     folder.mkdir()
     web, service = free_port(host), free_port(host)
@@ -244,8 +248,10 @@ def _start_broker(
         "clusterName": CLUSTER,
         "advertisedAddress": host,
         "bindAddress": host,
-        "webServicePort": web,
-        "brokerServicePort": service,
+        "webServicePort": "" if tls else web,
+        "brokerServicePort": "" if tls else service,
+        "webServicePortTls": web if tls else "",
+        "brokerServicePortTls": service if tls else "",
         **settings,
     }
     conf = folder / "broker.conf"
@@ -264,7 +270,9 @@ def _start_broker(
     ]
     with (folder / "log.txt").open("wb") as log:
         process = subprocess.Popen(_tied(command), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-    return Broker(f"{host}:{web}", f"http://{host}:{web}", f"pulsar://{host}:{service}", folder, process)
+    end = "s" if tls else ""
+    service_url = f"pulsar{'+ssl' if tls else ''}://{host}:{service}"
+    return Broker(f"{host}:{web}", f"http{end}://{host}:{web}", service_url, folder, process)
 
 
 @contextlib.contextmanager
@@ -274,6 +282,8 @@ def start_cluster(
     settings: Mapping[str, object],
     *,
     direct_mib: Sequence[int] = (256, 256, 256),
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Cluster]:
     """Start a cluster, wait until every broker answers, and stop it in the end, whatever happens.
 
@@ -283,6 +293,8 @@ def start_cluster(
         settings: What differs from `BASE_SETTINGS`, under the names of `broker.conf`.
         direct_mib: Direct memory that each broker may use. All use much the same, so that one with little is the most
             loaded one where direct memory counts, at once and for certain.
+        token: Token of a superuser, when the settings ask for one.
+        tls: How certificates are checked; brokers have TLS ports only then, and the settings name the certificates.
     """
     java = str(find_java().home / "bin" / "java")
     ports = free_port(), free_port()
@@ -296,8 +308,9 @@ def start_cluster(
         _await_store(store, store_folder)
         for number, mib in enumerate(direct_mib, start=1):
             host = f"127.0.0.{number}"
-            started.append(_start_broker(java, paths, folder / f"b{number}", host, mib, common))
-        cluster = Cluster(CLUSTER, started, store, store_url)
+            place = folder / f"b{number}"
+            started.append(_start_broker(java, paths, place, host, mib, common, tls=tls is not None))
+        cluster = Cluster(CLUSTER, started, store, store_url, token, tls)
         _await_brokers(cluster)
         yield cluster
     finally:

@@ -11,10 +11,23 @@ from planner.model.snapshot import Snapshot
 from tests.cluster.admin import Admin
 from tests.cluster.launch import Cluster, start_cluster, wait_for
 from tests.cluster.raw import raw_capture, snapshot_now
+from tests.cluster.secure import SUPERUSER, Keys, make_keys
 from tests.cluster.system_topics import Heard, listening
 from tests.cluster.traffic import Flow, traffic
 
-__all__ = ["CALM", "GROW", "LONELY", "ONLY_DIRECT_MEMORY", "ORDERS", "SHED", "Scene", "modular_scene", "shedding_scene"]
+__all__ = [
+    "CALM",
+    "GROW",
+    "LONELY",
+    "ONLY_DIRECT_MEMORY",
+    "ORDERS",
+    "SHED",
+    "Scene",
+    "SecureScene",
+    "modular_scene",
+    "secure_scene",
+    "shedding_scene",
+]
 
 NO_CONTENT = 204
 
@@ -184,3 +197,34 @@ def shed_layout(cluster: Cluster, first: str, last: str) -> dict[str, str]:
     names = sorted(name for name in cluster.owners() if name.startswith(f"{SHED}/"))
     assert len(names) == 16
     return {name: last if rank < 3 else first for rank, name in enumerate(names)}
+
+
+@dataclass(frozen=True)
+class SecureScene:
+    """A cluster that wants TLS and a token or client certificate.
+
+    Attributes:
+        cluster: The cluster.
+        keys: What is needed to get in.
+    """
+
+    cluster: Cluster
+    keys: Keys
+
+
+def secure_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> SecureScene:
+    """Start one broker with TLS ports alone."""
+    keys = make_keys(folder / "keys")
+    return SecureScene(
+        running.enter_context(
+            start_cluster(
+                paths,
+                folder / "cluster",
+                keys.settings(),
+                direct_mib=(256,),
+                token=keys.token(SUPERUSER),
+                tls=keys.tls(),
+            )
+        ),
+        keys,
+    )
