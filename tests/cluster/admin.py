@@ -111,7 +111,8 @@ class Admin:
         answer = self.send(f"/lookup/v2/topic/{domain}/{quote(name)}")
         if not httpx.codes.is_success(answer.status):
             raise AdminError(answer.status, answer.body.decode("utf-8", "replace"))
-        return str(json.loads(answer.body)["brokerUrl"])
+        found = json.loads(answer.body)
+        return str(found.get("brokerUrl") or found["brokerUrlTls"])
 
     def split(self, namespace: str, bundle: str, *, algorithm: str = "", positions: Sequence[int] | None = None) -> int:
         """Ask for a split and return the HTTP status."""

@@ -36,8 +36,14 @@ class Stage:
     def show(self, name: str, build: Callable[[contextlib.ExitStack, str, Path], S]) -> S:
         if self.name != name:
             self.running.close()
-            self.shown = build(self.running, self.paths, self.folder / name)
-            self.name = name
+            self.name, self.shown = name, None
+            try:
+                self.shown = build(self.running, self.paths, self.folder / name)
+            except BaseException:
+                self.running.close()
+                raise
+        if self.shown is None:
+            pytest.fail(f"The cluster {name} did not start; see the first test that wanted it.")
         return cast("S", self.shown)
 
 
