@@ -18,6 +18,7 @@ from typing import Final, Literal, TypeAlias
 from planner.model.errors import SettingError
 from planner.model.ranges import format_range, parse_bundle
 from planner.model.setting import SettingValue
+from planner.model.settings import Settings
 from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.plan.shell import comment, option, positional, quoted
@@ -49,6 +50,8 @@ __all__ = [
     "conf_value",
     "final_moves",
     "plan_commands",
+    "setting_changes",
+    "settings_commands",
     "split_command",
 ]
 
@@ -179,12 +182,24 @@ def changed_settings(trace: Trace) -> dict[str, tuple[SettingValue, SettingValue
 
     Another load manager counts as a change of `loadManagerClassName`.
     """
-    before, after = trace.start.settings, trace.settings
+    managers = (trace.start.info.load_manager, trace.scenario.load_manager_over(trace.start))
+    return setting_changes(trace.start.settings, trace.settings, managers)
+
+
+def setting_changes(
+    before: Settings, after: Settings, managers: tuple[LoadManager, LoadManager]
+) -> dict[str, tuple[SettingValue, SettingValue]]:
+    """Return the settings that differ, sorted by name: value before and after.
+
+    Args:
+        before: Settings in force.
+        after: Those that are to be.
+        managers: The load manager before and after; another one counts as a change of `loadManagerClassName`.
+    """
     names = sorted({*before.overrides, *after.overrides})
     found = {name: (before[name], after[name]) for name in names if before[name] != after[name]}
-    manager = trace.scenario.load_manager_over(trace.start)
-    if manager is not trace.start.info.load_manager:
-        found["loadManagerClassName"] = (_MANAGERS[trace.start.info.load_manager], _MANAGERS[manager])
+    if managers[0] is not managers[1]:
+        found["loadManagerClassName"] = (_MANAGERS[managers[0]], _MANAGERS[managers[1]])
     return dict(sorted(found.items()))
 
 
@@ -255,7 +270,8 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     how = options or CommandOptions()
     work = [*_splits(trace, how), *_unloads(trace, how)]
     hold, release = _hold(trace, how) if how.hold and any(command.words for command in work) else ([], [])
-    settings = _settings(trace, how, later=_HELD if hold else ())
+    later = _HELD if hold else ()
+    settings = _settings({name: pair for name, pair in changed_settings(trace).items() if name not in later}, how)
     notes, joining, leaving = _by_hand(trace, how)
     return (*notes, *joining, *hold, *settings, *_policies(trace, how), *work, *leaving, *release)
 
@@ -307,8 +323,19 @@ def _dynamic(name: str, value: str, section: Section, how: CommandOptions, note:
     return _command(section, how, parts, note, f"set {name} to {value}")
 
 
-def _settings(trace: Trace, how: CommandOptions, *, later: Sequence[str]) -> Iterator[Command]:
-    changes = {name: change for name, change in changed_settings(trace).items() if name not in later}
+def settings_commands(
+    changes: Mapping[str, tuple[SettingValue, SettingValue]], options: CommandOptions | None = None
+) -> tuple[Command, ...]:
+    """Return the commands that change settings, and what to do by hand for those that cannot change at run time.
+
+    Args:
+        changes: By name, value before and after.
+        options: How commands are written.
+    """
+    return tuple(_settings(changes, options or CommandOptions()))
+
+
+def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions) -> Iterator[Command]:
     restart = []
     for name, (before, after) in changes.items():
         setting, value = SETTINGS_BY_NAME[name], conf_value(after)
