@@ -20,7 +20,7 @@ from planner.model.ranges import format_range, parse_bundle
 from planner.model.setting import SettingValue
 from planner.model.settings import Settings
 from planner.model.settings_catalog import SETTINGS_BY_NAME
-from planner.model.snapshot import LoadManager, Snapshot
+from planner.model.snapshot import DispatchRate, LoadManager, Snapshot
 from planner.plan.shell import comment, option, positional, quoted
 from planner.simulate.scenario import (
     AddBrokers,
@@ -34,10 +34,13 @@ from planner.simulate.scenario import (
     ScaleTraffic,
     SetAntiAffinity,
     SetBundleCount,
+    SetDispatchRate,
     SetIsolation,
 )
 from planner.simulate.trace import Event, Trace
+from planner.simulate.wording import in_words
 from planner.splitting.manual import HOT, LARGEST, SplitCommand
+from planner.throttling.edits import policy_words
 
 __all__ = [
     "SECTIONS",
@@ -362,6 +365,8 @@ def _policies(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     for edit in trace.scenario.edits:
         if isinstance(edit, SetIsolation):
             yield _isolation(edit, trace.start.info.cluster, how)
+        elif isinstance(edit, SetDispatchRate):
+            yield _dispatch(edit, how)
         elif isinstance(edit, SetAntiAffinity):
             namespace = positional(edit.namespace)
             if edit.group.strip():
@@ -371,6 +376,13 @@ def _policies(trace: Trace, how: CommandOptions) -> Iterator[Command]:
             yield _command(
                 "policies", how, parts, "", f"anti-affinity group of {edit.namespace}: {edit.group or 'none'}"
             )
+
+
+def _dispatch(edit: SetDispatchRate, how: CommandOptions) -> Command:
+    rate = DispatchRate(edit.msg_per_period, edit.bytes_per_period, edit.period_s, edit.relative_to_publish_rate)
+    before, after = policy_words(edit.level, edit.target, rate)
+    parts = [*before, positional(edit.target), *((word,) for word in after)]
+    return _command("policies", how, parts, "", in_words(edit))
 
 
 def _isolation(edit: SetIsolation, cluster: str, how: CommandOptions) -> Command:

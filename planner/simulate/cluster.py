@@ -27,6 +27,7 @@ from planner.placement.filters import isolate
 from planner.simulate.load_model import TRAFFIC_COLUMNS, Shape, load_of
 from planner.simulate.scenario import Assumptions, ScaleTraffic, ScenarioError
 from planner.simulate.trace import BrokerState
+from planner.throttling.caps import dispatch_caps
 
 __all__ = ["COUNTS", "TRAFFIC", "Cluster", "Rebuilt"]
 
@@ -71,6 +72,15 @@ class _TrafficEdit:
     """What these topics bring to each bundle. Shape (rows that scale, bundles)."""
 
 
+@dataclass(eq=False)
+class _Limits:
+    """Topics whose dispatch is limited. Shape of every column: (limited topics,)."""
+
+    topics: Int64Array
+    msg_per_s: FloatArray
+    bytes_per_s: FloatArray
+
+
 class Cluster:
     """See the module. Positions of brokers never change: those that left stay in the table, not present."""
 
@@ -112,6 +122,7 @@ class Cluster:
         self.topic_namespace = np.where(known, self.namespace[snapshot.topics.bundle], -1) if len(known) else known
         self._topic_names: list[str] | None = None
         self.edits: list[_TrafficEdit] = []
+        self.limits: _Limits | None = None
         self._loads: tuple[int, FloatArray] | None = None
         self.names: tuple[str, ...] = snapshot.bundle_names
         self.position: dict[str, int] = dict(snapshot.bundle_position)
@@ -279,7 +290,7 @@ class Cluster:
 
     def load(self, at_ms: int) -> FloatArray:
         """Return what every bundle brings at a moment. Shape (10, bundles)."""
-        if not self.edits:
+        if not self.edits and self.limits is None:
             return self.base
         if self._loads is None or self._loads[0] != at_ms:
             whole = np.ones(len(self.low))
@@ -292,8 +303,48 @@ class Cluster:
                     whole[edit.bundles] *= factor
             load = self.base.copy()
             load[:_SCALED] = np.maximum(load[:_SCALED] + extra, 0.0) * whole
+            if self.limits is not None:
+                self._hold_back(load, self.limits, self._topic_factor(at_ms))
             self._loads = (at_ms, load)
         return self._loads[1]
+
+    def _moment(self, at_ms: int) -> int:
+        """Return what the load depends on: the moment, if anything changes with it."""
+        return at_ms if self.edits else 0
+
+    def limit(self, config: Settings) -> None:
+        """Find out what policies and settings let each topic dispatch.
+
+        The traffic of a snapshot already is under the limits of its time; new ones can only lower it. What a broker
+        shares among all its topics is left out.
+        """
+        caps = dispatch_caps(self.snapshot(self.info.captured_at_ms, config), config, self.policies)
+        rows = np.flatnonzero(caps.limited & (self.topics.bundle >= 0))
+        self.limits = _Limits(rows, caps.msg_per_s[rows], caps.bytes_per_s[rows]) if len(rows) else None
+        self._loads = None
+        self.touch()
+
+    def _hold_back(self, load: FloatArray, limits: _Limits, factor: FloatArray) -> None:
+        """Take off what limited topics may not dispatch, with what it would have cost their brokers."""
+        rows = limits.topics
+        rate = self.topics.msg_rate_out_per_s[rows] * factor[rows]
+        size = self.topics.msg_throughput_out_bytes_per_s[rows] * factor[rows]
+        allowed = np.ones(len(rows))
+        for wanted, most in ((rate, limits.msg_per_s), (size, limits.bytes_per_s)):
+            allowed = np.minimum(allowed, np.divide(most, wanted, out=np.ones(len(rows)), where=wanted > most))
+        bundle, count = self.topics.bundle[rows], load.shape[1]
+        less_rate = np.bincount(bundle, rate * (1 - allowed), minlength=count)
+        less_size = np.bincount(bundle, size * (1 - allowed), minlength=count)
+        less_rate, less_size = np.minimum(less_rate, load[1]), np.minimum(less_size, load[3])
+        everything = (load[0] + load[1], load[2] + load[3])
+        part = [
+            np.divide(less, whole, out=np.zeros(count), where=whole > 0)
+            for less, whole in zip((less_rate, less_size), everything, strict=True)
+        ]
+        load[_CPU] *= 1 - (part[0] + part[1]) / 2
+        load[_BANDWIDTH_OUT] *= 1 - np.divide(less_size, load[3], out=np.zeros(count), where=load[3] > 0)
+        load[1] -= less_rate
+        load[3] -= less_size
 
     def traffic_changes(self, from_ms: int, to_ms: int) -> bool:
         """Say whether the traffic of some bundle may differ between two moments."""
@@ -495,7 +546,7 @@ class Cluster:
         Returns:
             CPU (percent of one core), inbound and outbound bandwidth (kbit/s), shape (3, brokers); CPU asked for.
         """
-        moment = at_ms if self.edits else 0
+        moment = self._moment(at_ms)
         if self._usage is None or self._usage[0] != moment:
             self._usage = (moment, *self._used(at_ms))
         return self._usage[1:]
@@ -517,7 +568,7 @@ class Cluster:
 
     def state(self, at_ms: int, config: Settings) -> BrokerState:
         """Return how the brokers are."""
-        moment = at_ms if self.edits else 0
+        moment = self._moment(at_ms)
         if self._state is None or self._state[0] != moment:
             self._state = (moment, self._worked_out(at_ms, config))
         return self._state[1]
@@ -543,16 +594,20 @@ class Cluster:
             frozen(there.copy()),
         )
 
+    def _topic_factor(self, at_ms: int) -> FloatArray:
+        """Return the traffic of each topic relative to the start. Shape (topics,)."""
+        factor = np.ones(len(self.topics))
+        inside = self.topics.bundle >= 0
+        for edit in self.edits:
+            hit = edit.topics if edit.topics is not None else inside & edit.bundles[self.topics.bundle]
+            factor[hit] *= edit.shape.factor(at_ms)
+        return factor
+
     def topics_at(self, at_ms: int) -> TopicTable:
         """Return the topics with the traffic of a moment."""
         if not self.edits or not len(self.topics):
             return self.topics
-        factor = np.ones(len(self.topics))
-        inside = self.topics.bundle >= 0
-        for edit in self.edits:
-            now = edit.shape.factor(at_ms)
-            hit = edit.topics if edit.topics is not None else inside & edit.bundles[self.topics.bundle]
-            factor[hit] *= now
+        factor = self._topic_factor(at_ms)
         columns: dict[str, Any] = {name: frozen(getattr(self.topics, name) * factor) for name in TRAFFIC_COLUMNS}
         return replace(self.topics, **columns)
 

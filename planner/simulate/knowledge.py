@@ -29,6 +29,8 @@ _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwid
 _TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES))
 _EMA_TICK_MS = 5_000
 _MS_PER_MIN = 60_000
+_THROUGHPUT_STEP = 1e5
+_RATE_STEP = 100.0
 _NAMED = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
 
 
@@ -84,6 +86,11 @@ class Knowledge:
             )
             for prefix, window in _TERMS
         ]
+        self.stored = [(average.samples.copy(), average.means.copy()) for average in self.averages]
+        """What the metadata store has of each average: samples, 0 where nothing was written, and means."""
+        self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
+        for samples, _ in self.stored:
+            samples[~self.known] = 0
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
         self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -197,6 +204,8 @@ class Knowledge:
         for average in self.averages:
             average.samples = np.where(new, 0, average.samples[parent])
             average.means = np.where(new, 0.0, average.means[:, parent])
+        self.stored = [(np.where(new, 0, samples[parent]), means[:, parent]) for samples, means in self.stored]
+        self.stored_topics = self.stored_topics[parent]
         columns["low"], columns["high"] = frozen(self.cluster.low.copy()), frozen(self.cluster.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
@@ -354,6 +363,48 @@ class Knowledge:
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
 
+    def write_back(self) -> None:
+        """Take one more sample, and write averages to the metadata store, as the leader does now and then.
+
+        With `loadBalancerMaxNumberOfBundlesInBundleLoadReport` above 0 only so many for each broker are written, the
+        busiest.
+        """
+        self._refresh(1)
+        chosen = self.known.copy()
+        most = self.config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport") * int(
+            self.table.registered.sum()
+        )
+        if 0 < most < int(chosen.sum()):
+            excluded = set(self.config.names("loadBalancerSheddingExcludedNamespaces"))
+            names = self.cluster.namespaces
+            out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
+            rows = np.flatnonzero(chosen & ~out[self.cluster.namespace])
+            keys = [key for average in self.averages for key in _load_keys(average.means[:, rows])]
+            heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
+            chosen = np.zeros_like(chosen)
+            chosen[heaviest] = True
+        for (samples, means), average in zip(self.stored, self.averages, strict=True):
+            samples[chosen] = average.samples[chosen]
+            means[:, chosen] = average.means[:, chosen]
+        self.stored_topics = np.where(chosen, self.data_topics, self.stored_topics)
+        self.touch()
+
+    def recall(self, bundle: int) -> None:
+        """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does."""
+        if self.extensible or self.known[bundle] or not self.stored[0][0][bundle]:
+            return
+        known = self.known.copy()
+        known[bundle] = True
+        self.known = frozen(known)
+        self.data_topics = self.data_topics.copy()
+        self.data_topics[bundle] = self.stored_topics[bundle]
+        for (samples, means), average in zip(self.stored, self.averages, strict=True):
+            average.samples = average.samples.copy()
+            average.means = average.means.copy()
+            average.samples[bundle] = samples[bundle]
+            average.means[:, bundle] = means[:, bundle]
+        self.touch()
+
     # What it looks like
 
     def view(self, at_ms: int) -> Snapshot:
@@ -392,6 +443,15 @@ class Knowledge:
             cluster.topics,
             cluster.policies,
         )
+
+
+def _load_keys(means: FloatArray) -> list[FloatArray]:
+    """Return by what averages are ordered: throughput in, throughput out and message rate, each rounded half up."""
+    return [
+        np.floor(means[2] / _THROUGHPUT_STEP + 0.5),
+        np.floor(means[3] / _THROUGHPUT_STEP + 0.5),
+        np.floor((means[0] + means[1]) / _RATE_STEP + 0.5),
+    ]
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:

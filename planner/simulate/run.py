@@ -18,7 +18,7 @@ from planner.model.arrays import BoolArray, Int64Array, frozen
 from planner.model.decisions import SplitOrder
 from planner.model.errors import PulsarError
 from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.model.snapshot import IsolationPolicy, LoadManager, Snapshot
+from planner.model.snapshot import DispatchRate, IsolationPolicy, LoadManager, Snapshot
 from planner.placement import extensible, modular
 from planner.placement.extensible_filters import ExtensibleFilters
 from planner.placement.modular_filters import ModularFilters
@@ -42,12 +42,15 @@ from planner.simulate.scenario import (
     ScenarioError,
     SetAntiAffinity,
     SetBundleCount,
+    SetDispatchRate,
     SetIsolation,
     SplitBundle,
 )
 from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
 from planner.splitting import automatic_extensible, automatic_modular
 from planner.splitting.manual import SplitCommand, Verdict, answer
+from planner.throttling.edits import with_policy
+from planner.throttling.precedence import RATE_SETTINGS
 
 __all__ = ["Progress", "Simulation", "simulate"]
 
@@ -57,6 +60,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 _MS_PER_MIN = 60_000
 _TICK_MS = 5_000
 _KBIT_PER_GBIT = 1e6
+_DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 _FLOW = "flow_or_qps_equally_divide"
 
 
@@ -145,6 +149,11 @@ class Simulation:
         self.last_split_check = self.start_ms
         for edit in scenario.edits:
             self.plan(edit)
+        limits = any(isinstance(edit, SetDispatchRate) for edit in scenario.edits)
+        if limits or any(name in _DISPATCH for name in scenario.settings):
+            self.at(self.start_ms, lambda _: self.limit())
+        if not self.extensible:
+            self.at(self.start_ms + self.write_back_ms(), self.write_back)
 
     def rebase(self, frame: Snapshot, now: int) -> None:
         """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
@@ -163,6 +172,20 @@ class Simulation:
             cores = float(frame.brokers.cpu_limit_percent[at]) / 100
             gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / _KBIT_PER_GBIT
             self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
+
+    def limit(self) -> None:
+        """Let the dispatch limits of policies and settings hold from the start."""
+        self.cluster.limit(self.config)
+        self.knowledge.dirty[:] = True
+
+    def write_back_ms(self) -> int:
+        """Return how often the leader writes averages to the metadata store, ms."""
+        return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * _MS_PER_MIN
+
+    def write_back(self, now: int) -> None:
+        """Let the leader write its averages to the metadata store, and do so again later."""
+        self.knowledge.write_back()
+        self.at(now + self.write_back_ms(), self.write_back)
 
     # Time
 
@@ -426,7 +449,9 @@ class Simulation:
             if pinned is not None and self.cluster.present[self.cluster.broker(pinned)]:
                 self.give(at, pinned, -1, now, "placed", (pinned,), "pinned by the scenario")
                 continue
-            if view is None or self.extensible:
+            if not self.extensible:
+                self.knowledge.recall(at)
+            if view is None or self.extensible or not view.bundles.has_data[at]:
                 view = self.view(now)
                 filters = ExtensibleFilters(view, self.config) if self.extensible else None
             found = self._place(name, view, filters)
@@ -484,6 +509,8 @@ class Simulation:
                 self.at(self.minute(edit.at_min), lambda now: self.split_by_hand(edit, now))
             case MoveBundle():
                 self.at(self.minute(edit.at_min), lambda now: self.move(edit, now))
+            case SetDispatchRate():
+                self.at(self.start_ms, lambda _: self.limit_dispatch(edit))
             case SetBundleCount() | PinBundle() | SetIsolation() | SetAntiAffinity():
                 self.at(self.start_ms, lambda now: self.rearrange(edit, now))
 
@@ -492,6 +519,11 @@ class Simulation:
         self.cluster.scale(edit, self.start_ms)
         if edit.at_min == 0:
             self.knowledge.dirty[:] = True
+
+    def limit_dispatch(self, edit: SetDispatchRate) -> None:
+        """Set a dispatch limit."""
+        rate = DispatchRate(edit.msg_per_period, edit.bytes_per_period, edit.period_s, edit.relative_to_publish_rate)
+        self.cluster.policies = with_policy(self.cluster.policies, edit.level, edit.target, rate)
 
     def add(self, edit: AddBrokers, now: int) -> None:
         """Let brokers join."""

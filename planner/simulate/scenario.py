@@ -32,6 +32,7 @@ __all__ = [
     "ScenarioError",
     "SetAntiAffinity",
     "SetBundleCount",
+    "SetDispatchRate",
     "SetIsolation",
     "SplitBundle",
     "Step",
@@ -257,6 +258,28 @@ class SetAntiAffinity:
     group: OptionalName = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetDispatchRate:
+    """A dispatch limit of a namespace or a topic is set, or removed where it limits nothing.
+
+    Attributes:
+        target: Namespace `tenant/namespace`, or full name of a topic without `-partition-N`.
+        level: What it limits: all dispatch of a topic, or each subscription.
+        msg_per_period: Messages; 0 or less for no limit.
+        bytes_per_period: Bytes; 0 or less for no limit.
+        period_s: Length of the period.
+        relative_to_publish_rate: The limit comes on top of the topic's publish rate.
+    """
+
+    target: Name
+    kind: Literal["set_dispatch_rate"] = "set_dispatch_rate"
+    level: Literal["topic", "subscription"] = "topic"
+    msg_per_period: Annotated[int, Field(ge=-1, le=2**31 - 1)] = -1
+    bytes_per_period: Annotated[int, Field(ge=-1, le=2**62)] = -1
+    period_s: Annotated[int, Field(ge=1, le=86_400)] = 1
+    relative_to_publish_rate: bool = False
+
+
 Edit: TypeAlias = (
     AddBrokers
     | RemoveBroker
@@ -271,6 +294,7 @@ Edit: TypeAlias = (
     | PinBundle
     | SetIsolation
     | SetAntiAffinity
+    | SetDispatchRate
 )
 
 

@@ -15,6 +15,7 @@ from planner.simulate.scenario import (
     ScaleTraffic,
     SetAntiAffinity,
     SetBundleCount,
+    SetDispatchRate,
     SetIsolation,
     SplitBundle,
 )
@@ -64,6 +65,20 @@ def _traffic(edit: ScaleTraffic) -> str:
     )
 
 
+def _limit(edit: SetDispatchRate) -> str:
+    whom = edit.target if edit.level == "topic" else f"each subscription of {edit.target}"
+    parts = [
+        f"{edit.msg_per_period:,} messages" if edit.msg_per_period > 0 else "",
+        f"{edit.bytes_per_period:,} bytes" if edit.bytes_per_period > 0 else "",
+    ]
+    limits = " and ".join(part for part in parts if part)
+    if not limits:
+        return f"remove the dispatch limit of {whom}"
+    period = "second" if edit.period_s == 1 else f"{edit.period_s} s"
+    more = " above its publish rate" if edit.relative_to_publish_rate else ""
+    return f"dispatch at most {limits} a {period} from {whom}{more}"
+
+
 def _what(edit: Edit) -> str:  # noqa: C901, PLR0911, PLR0912 - one phrase for each kind of edit
     match edit:
         case AddBrokers():
@@ -98,3 +113,5 @@ def _what(edit: Edit) -> str:  # noqa: C901, PLR0911, PLR0912 - one phrase for e
             if not edit.group:
                 return f"take {edit.namespace} out of its anti-affinity group"
             return f"put {edit.namespace} into the anti-affinity group {edit.group}"
+        case SetDispatchRate():
+            return _limit(edit)

@@ -6,12 +6,13 @@ Commands are those of `pulsar-admin` 4.2.4 (`topicPolicies`, `namespaces`, `brok
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from planner.model.settings import Settings
 from planner.model.snapshot import DispatchRate, DispatchRatePolicy, Policies
 from planner.throttling.precedence import POLICY_KINDS, RATE_SETTINGS, Level, Source, has_limit, parse_topic
 
-__all__ = ["PLACES", "LimitEdit", "commands", "edited", "setting_commands"]
+__all__ = ["PLACES", "LimitEdit", "commands", "edited", "policy_words", "setting_commands", "with_policy"]
 
 PLACES: dict[Level, tuple[Source, ...]] = {
     Level.BROKER: (Source.BROKER,),
@@ -28,6 +29,7 @@ PLACES: dict[Level, tuple[Source, ...]] = {
 }
 """Where the limit of a level can be set."""
 
+_LEVELS = {"topic": Level.TOPIC, "subscription": Level.SUBSCRIPTION}
 _GLOBAL = (Source.GLOBAL_NAMED, Source.GLOBAL_TOPIC)
 _NAMED = (Source.LOCAL_NAMED, Source.GLOBAL_NAMED)
 _VERBS = {
@@ -81,10 +83,27 @@ def edited(edits: tuple[LimitEdit, ...], policies: Policies, config: Settings) -
             edit.subscription if edit.place in _NAMED else "",
             edit.place in _GLOBAL,
         )
-        kept = tuple(p for p in policies.dispatch_rates if not _same_place(p, made))
-        added = (made,) if has_limit(edit.rate) else ()
-        policies = replace(policies, dispatch_rates=kept + added)
+        policies = _replaced(policies, made)
     return policies, config
+
+
+def with_policy(
+    policies: Policies, level: Literal["topic", "subscription"], target: str, rate: DispatchRate
+) -> Policies:
+    """Return policies with the limit of a namespace, or of a topic, set; removed where the rate limits nothing.
+
+    Args:
+        policies: Those before.
+        level: What is limited: all dispatch of a topic, or each subscription.
+        target: Namespace, or full name of a topic without `-partition-N`.
+        rate: The limit.
+    """
+    return _replaced(policies, DispatchRatePolicy(POLICY_KINDS[_LEVELS[level]], target, rate))
+
+
+def _replaced(policies: Policies, made: DispatchRatePolicy) -> Policies:
+    kept = tuple(p for p in policies.dispatch_rates if not _same_place(p, made))
+    return replace(policies, dispatch_rates=(*kept, made) if has_limit(made.rate) else kept)
 
 
 def _same_place(one: DispatchRatePolicy, other: DispatchRatePolicy) -> bool:
@@ -100,14 +119,27 @@ def commands(edit: LimitEdit) -> tuple[str, ...]:
         return setting_commands(dict(zip(names, (rate.msg_per_period, rate.bytes_per_period), strict=True)))
     group = "namespaces" if edit.place is Source.NAMESPACE else "topicPolicies"
     verb = "set" if has_limit(rate) else "remove"
-    words = ["pulsar-admin", group, f"{verb}-{_VERBS[edit.level]}", edit.target]
-    if has_limit(rate):
-        words += ["--msg-dispatch-rate", str(rate.msg_per_period), "--byte-dispatch-rate", str(rate.bytes_per_period)]
-        words += ["--dispatch-rate-period", str(rate.period_s)]
-        words += ["--relative-to-publish-rate"] if rate.relative_to_publish_rate else []
+    words = ["pulsar-admin", group, f"{verb}-{_VERBS[edit.level]}", edit.target, *_rate_words(rate)]
     words += ["--subscription", edit.subscription] if edit.place in _NAMED else []
     words += ["--global"] if edit.place in _GLOBAL else []
     return (shlex.join(words),)
+
+
+def _rate_words(rate: DispatchRate) -> list[str]:
+    if not has_limit(rate):
+        return []
+    words = ["--msg-dispatch-rate", str(rate.msg_per_period), "--byte-dispatch-rate", str(rate.bytes_per_period)]
+    words += ["--dispatch-rate-period", str(rate.period_s)]
+    return [*words, "--relative-to-publish-rate"] if rate.relative_to_publish_rate else words
+
+
+def policy_words(
+    level: Literal["topic", "subscription"], target: str, rate: DispatchRate
+) -> tuple[list[str], list[str]]:
+    """Return the words of `pulsar-admin` before and after the name of what `with_policy` changes."""
+    group = "topicPolicies" if "://" in target else "namespaces"
+    verb = "set" if has_limit(rate) else "remove"
+    return [group, f"{verb}-{_VERBS[_LEVELS[level]]}"], _rate_words(rate)
 
 
 def setting_commands(values: Mapping[str, object]) -> tuple[str, ...]:

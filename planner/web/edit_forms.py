@@ -21,6 +21,7 @@ from planner.simulate.scenario import (
     ScaleTraffic,
     SetAntiAffinity,
     SetBundleCount,
+    SetDispatchRate,
     SetIsolation,
     SplitBundle,
 )
@@ -210,6 +211,29 @@ def _anti_affinity(snapshot: Snapshot, key: str) -> Edit:
     return SetAntiAffinity(namespace=namespace, group=group)
 
 
+def _dispatch_limit(snapshot: Snapshot, key: str) -> Edit:
+    place = st.segmented_control("Of", ["namespace", "topic"], default="namespace", key=f"{key}-place")
+    if place == "topic":
+        hint = "persistent://tenant/namespace/topic"
+        target = st.text_input("Topic", key=f"{key}-topic", max_chars=300, placeholder=hint)
+    else:
+        target = _namespace(snapshot, key)
+    level: Any = st.selectbox("Limits", ["topic", "subscription"], key=f"{key}-level", help="All dispatch, or each")
+    left, right = st.columns(2)
+    messages = int(left.number_input("Messages (-1: no limit)", -1, 2**31 - 1, 1000, 100, key=f"{key}-messages"))
+    size = int(right.number_input("Bytes (-1: no limit)", -1, 2**53, -1, 1_000_000, key=f"{key}-bytes"))
+    period = int(left.number_input("Period (s)", 1, 86_400, 1, key=f"{key}-period"))
+    relative = right.toggle("Above the publish rate", key=f"{key}-relative")
+    return SetDispatchRate(
+        target=target,
+        level=level,
+        msg_per_period=messages,
+        bytes_per_period=size,
+        period_s=period,
+        relative_to_publish_rate=relative,
+    )
+
+
 KINDS: Mapping[str, tuple[str, Callable[[Snapshot, str], Edit]]] = MappingProxyType(
     {
         "scale_traffic": ("Change traffic", _traffic),
@@ -225,6 +249,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Snapshot, str], Edit]]] = MappingProxyT
         "set_bundle_count": ("Make a namespace anew", _bundle_count),
         "set_isolation": ("Isolation policy", _isolation),
         "set_anti_affinity": ("Anti-affinity group", _anti_affinity),
+        "set_dispatch_rate": ("Dispatch limit", _dispatch_limit),
     }
 )
 """The kinds of edits: what to call them, and their form."""

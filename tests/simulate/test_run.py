@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from planner.model.errors import PlannerError
 from planner.model.ranges import FULL_HIGH
 from planner.model.snapshot import LoadManager, Snapshot
+from planner.simulate.cluster import Cluster
 from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.knowledge import Knowledge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import (
     AddBrokers,
@@ -30,6 +32,7 @@ from planner.simulate.scenario import (
     ScenarioError,
     SetAntiAffinity,
     SetBundleCount,
+    SetDispatchRate,
     SetIsolation,
     SplitBundle,
     Step,
@@ -89,6 +92,7 @@ def edits_for(snapshot: Snapshot) -> st.SearchStrategy[Any]:
         st.builds(
             SetIsolation, name=st.just("p"), namespaces=st.tuples(namespace), primary=st.just(("broker-[01].*",))
         ),
+        st.builds(SetDispatchRate, target=namespace, msg_per_period=st.sampled_from([-1, 0, 1, 100])),
         st.builds(SetAntiAffinity, namespace=namespace, group=st.sampled_from(["", "g"])),
     )
 
@@ -157,7 +161,7 @@ class TestAnyScenario:
     @settings(max_examples=60, deadline=None)
     def test_traffic_is_neither_made_nor_lost(self, given_: tuple[Snapshot, Scenario]) -> None:
         snapshot, scenario = given_
-        steps = tuple(step for step in scenario.steps if not isinstance(step.edit, ScaleTraffic))
+        steps = tuple(step for step in scenario.steps if not isinstance(step.edit, ScaleTraffic | SetDispatchRate))
         trace = attempted(snapshot, replace(scenario, steps=steps))
         if trace is not None:
             assert total_rate(trace.end) == pytest.approx(total_rate(snapshot))
@@ -400,6 +404,66 @@ class TestPolicies:
         trace = quiet(snapshot, *edits, *recut)
         homes = [owner_of(trace, f"{name}/0x00000000_0xffffffff") for name in snapshot.namespaces[:2]]
         assert len(set(homes)) == 2
+
+
+class TestDispatchLimits:
+    def limited(self, *edits: Any, **settings: Any) -> list[float]:
+        """Return the message rates of the brokers under limits, relative to those without."""
+        always = {**QUIET, "dispatchThrottlingOnNonBacklogConsumerEnabled": True}
+        snapshot = small(fan_out=2.0)
+        free = run(snapshot, settings=always).cycles[0].state
+        bound = run(snapshot, *edits, settings={**always, **settings}).cycles[0].state
+        assert (bound.usage <= free.usage + 1e-12).all()
+        busy = free.msg_rate_per_s > 0
+        return [float(rate) for rate in bound.msg_rate_per_s[busy] / free.msg_rate_per_s[busy]]
+
+    def test_a_namespace_policy_holds_dispatch_back(self) -> None:
+        rates = self.limited(SetDispatchRate(target=small().namespaces[0], msg_per_period=5))
+        assert max(rates) <= 1
+        assert min(rates) < 0.999
+
+    def test_a_limit_far_above_changes_nothing(self) -> None:
+        assert self.limited(SetDispatchRate(target=small().namespaces[0], msg_per_period=2**31 - 1)) == [1.0] * 4
+
+    def test_a_broker_setting_holds_every_topic_back(self) -> None:
+        snapshot = small(fan_out=2.0)
+        published = float(snapshot.bundles.msg_rate_in_per_s.sum())
+        always = {**QUIET, "dispatchThrottlingOnNonBacklogConsumerEnabled": True}
+        trace = run(snapshot, settings={**always, "dispatchThrottlingRatePerTopicInMsg": 1})
+        rate = float(trace.cycles[0].state.msg_rate_per_s.sum())
+        assert published < rate <= published + len(snapshot.topics) + 1e-6
+
+    def test_reports_follow(self) -> None:
+        snapshot = small(fan_out=2.0)
+        always = {**QUIET, "dispatchThrottlingOnNonBacklogConsumerEnabled": True}
+        trace = run(snapshot, settings={**always, "dispatchThrottlingRatePerTopicInMsg": 1})
+        assert trace.cycles[3].view.brokers.msg_rate_out_per_s.sum() < snapshot.brokers.msg_rate_out_per_s.sum() / 10
+
+
+class TestStoredAverages:
+    def test_a_bundle_that_is_looked_up_has_its_stored_averages(self) -> None:
+        snapshot = small()
+        cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR)
+        knowledge = Knowledge(cluster, snapshot, snapshot.settings)
+        broker = int(snapshot.bundle_counts().argmax())
+        bundle = int(snapshot.bundles_of(broker)[0])
+        before = knowledge.view(1).bundles.long_term_msg_rate_in_per_s[bundle]
+        cluster.leave(broker)
+        knowledge.left(broker)
+        assert not knowledge.view(2).bundles.has_data[bundle]
+        knowledge.recall(bundle)
+        after = knowledge.view(3).bundles
+        assert after.has_data[bundle]
+        assert after.long_term_msg_rate_in_per_s[bundle] == before
+
+    def test_only_the_busiest_are_written_back(self) -> None:
+        snapshot = small()
+        config = snapshot.settings.changed(loadBalancerMaxNumberOfBundlesInBundleLoadReport=1)
+        knowledge = Knowledge(Cluster(snapshot, Assumptions(), LoadManager.MODULAR), snapshot, config)
+        for samples, _ in knowledge.stored:
+            samples[:] = 0
+        knowledge.write_back()
+        assert [int((samples > 0).sum()) for samples, _ in knowledge.stored] == [5, 5]
 
 
 class TestErrors:
