@@ -46,7 +46,7 @@ SHED = "globex/shed"
 GROW = "globex/grow"
 """Too many topics in each of two bundles, once a test lowers the limit."""
 
-SCARCE_FIRST_MIB = (64, 256, 512)
+SCARCE_FIRST_MIB = (64, 512, 1024)
 """Direct memory of the brokers; the first is the most loaded one where direct memory counts, the last the least."""
 
 ONLY_DIRECT_MEMORY: Mapping[str, object] = {

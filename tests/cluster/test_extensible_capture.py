@@ -1,0 +1,33 @@
+"""A capture of a real cluster with the extensible load manager, by the admin API alone."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.capture.options import CaptureOptions
+from planner.capture.run import capture_cluster
+from planner.model.snapshot import LoadManager
+from tests.cluster.scene import SCARCE_FIRST_MIB, SHED, Scene
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("extensible")]
+
+
+def test_capture_equals_answers(extensible: Scene, tmp_path: Path) -> None:
+    """Nobody reports loads over the admin API; metrics stand in, which the snapshot says."""
+    snapshot = capture_cluster(CaptureOptions(extensible.cluster.brokers[1].url, tmp_path)).snapshot
+    assert snapshot.info.load_manager is LoadManager.EXTENSIBLE
+    assert snapshot.info.leader == extensible.admin.leader()
+    owners = extensible.cluster.owners()
+    found = dict(zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True))
+    for name, owner in owners.items():
+        assert snapshot.brokers.name[found[name]] == owner
+    assert sum(name.startswith(f"{SHED}/") for name in owners) == 16
+    assert snapshot.brokers.has_load_data.all()
+    used, there = snapshot.brokers.direct_memory_usage_mib, snapshot.brokers.direct_memory_limit_mib
+    assert sorted(there) == [*SCARCE_FIRST_MIB]
+    assert (used > 0).all()
+    assert (snapshot.brokers.weighted_max_ema >= 0).all()
+    assert any("metrics" in warning or "percentage" in warning for warning in snapshot.info.warnings)
+    rates = dict(zip(snapshot.topics.name.to_pylist(), snapshot.topics.msg_rate_in_per_s, strict=True))
+    for topic, flow in extensible.flows.items():
+        assert 0.5 < rates[topic] / flow.msg_per_s < 2
