@@ -1,5 +1,6 @@
 """What the Throttling page draws."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,35 @@ from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import DispatchRate, Policies, Snapshot
+from planner.simulate.scenario import Scenario, SetDispatchRate, Step
 from planner.throttling.caps import broker_dispatch, dispatch_caps, throttles_consumers
 from planner.throttling.documented import DIFFERENCES, DOCUMENTED, play
 from planner.throttling.edits import LimitEdit, commands, edited, setting_commands
 from planner.throttling.load import SubscriptionType
-from planner.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
+from planner.throttling.precedence import RATE_SETTINGS, Level, LimitChain, Source, all_chains, has_limit
 from planner.throttling.prefill import topic_traffic
 from planner.throttling.simulate import simulate
 from planner.throttling.trace import DispatchTrace
 from planner.web import state
+from planner.web.scenarios import change, history
 from planner.web.setting_form import setting_form
 from planner.web.text import bytes_per_s, count, msg_per_s
 from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
 from planner.web.widgets import chart, show_error, show_notes, table
 
-__all__ = ["broker_frame", "chain_frame", "chain_sentence", "compared", "draw", "duration", "rate_text", "verdict"]
+__all__ = [
+    "broker_frame",
+    "chain_frame",
+    "chain_sentence",
+    "compared",
+    "draw",
+    "duration",
+    "rate_text",
+    "scenario_with",
+    "verdict",
+]
 
+_SCENARIO_LEVELS = {Level.TOPIC: "topic", Level.SUBSCRIPTION: "subscription"}
 _LOSER = "color: #7a8594"
 _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
@@ -305,6 +319,54 @@ def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settin
         st.caption("The planner never changes a cluster; run the commands yourself.")
 
 
+def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> Scenario:
+    """Return a scenario with dispatch limits in it, as far as a scenario can have them.
+
+    Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not tell what
+    they would hold back.
+
+    Args:
+        present: The scenario so far.
+        edits: The limits.
+        before: Settings of the snapshot.
+        after: Settings with the limits.
+    """
+    steps = list(present.steps)
+    for edit in edits:
+        level: Any = _SCENARIO_LEVELS.get(edit.level)
+        if level is None or edit.place not in {Source.NAMESPACE, Source.LOCAL_TOPIC}:
+            continue
+        rate = edit.rate
+        made = SetDispatchRate(
+            target=edit.target,
+            level=level,
+            msg_per_period=rate.msg_per_period,
+            bytes_per_period=rate.bytes_per_period,
+            period_s=rate.period_s,
+            relative_to_publish_rate=rate.relative_to_publish_rate,
+        )
+        steps.append(Step(made))
+    changed: dict[str, Any] = {name: after[name] for name in after.overrides if after[name] != before[name]}
+    return replace(present, steps=tuple(steps), settings={**present.settings, **changed})
+
+
+def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:
+    """Offer to take the limits into the scenario, where they change the brokers' load."""
+    present = history(view).present
+    made = scenario_with(present, edits, view.snapshot.settings, config)
+    if made == present:
+        return
+    if st.button(
+        "Take into the scenario", icon=":material/science:", help="What it does to the load balancer's scores"
+    ):
+        try:
+            change(view, made)
+        except PlannerError as error:
+            show_error(error)
+            return
+        st.switch_page(state.PAGES / "what_if.py")
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.snapshot
@@ -349,6 +411,7 @@ def draw(view: state.Current) -> None:
         with st.expander("The chain after the edit"):
             _chain_table(chains, "limit-chain-edited")
         _draw_commands(edits, snapshot.settings, config)
+        _offer_scenario(view, edits, config)
     st.subheader("Dispatch over time")
     name = "Edited" if changed else "As it is"
     _draw_timeline(traces[name], name)

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from planner.model.errors import SettingError
 from planner.model.snapshot import DispatchRate
+from planner.plan.link import decode_link
+from planner.simulate.scenario import SetDispatchRate
 from planner.store.samples import samples
 from planner.throttling.precedence import Level, Source
 from planner.web.throttling import duration, rate_text
@@ -162,3 +165,15 @@ def test_texts() -> None:
     assert rate_text(DispatchRate(1, 2000, 3, relative_to_publish_rate=True)) == (
         "1 message and 2,000 bytes in 3 s, added to the publish rate"
     )
+
+
+def test_limits_go_into_the_scenario(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(st, "switch_page", lambda target: opened.append(str(target)))
+    test = real(page, **{"topic": "persistent://acme/audit/p", "limit-topic": "namespace:77:-1:1:0"})
+    next(b for b in test.button if b.label == "Take into the scenario").click().run()
+    assert not test.exception
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert scenario.edits == (SetDispatchRate(target="acme/audit", msg_per_period=77),)
+    assert opened[0].endswith("what_if.py")
