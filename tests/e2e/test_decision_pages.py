@@ -135,11 +135,11 @@ def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Win
     page.wait_for_url("**algorithm=range_equally_divide**")
     choose(page, "Algorithm", "specified_positions_divide")
     window.settled("specified_positions_divide was named, and no position given")
-    field = page.get_by_label("Positions")
+    field = page.get_by_role("textbox", name="Positions")
     field.fill("0x30000000, 0x60000000")
     field.press("Enter")
     window.settled("cut at 0x30000000, 0x60000000")
-    expect(page.get_by_text("-sb 805306368")).to_be_visible()
+    expect(page.get_by_test_id("stCode").filter(has_text="805306368")).to_be_visible()
 
 
 def test_split_lab_explains_a_refused_split(server: Server, visitor: Window) -> None:
