@@ -48,6 +48,7 @@ __all__ = [
     "Step",
     "advise",
     "apply_commands",
+    "comparable",
 ]
 
 _ALIKE: Final = 1e-9
@@ -409,6 +410,55 @@ def _indices(
     return totals, table, unknown
 
 
+def comparable(
+    question: Question, scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
+) -> tuple[Question, list[str]]:
+    """Leave out objectives that scenarios measure with different yardsticks, such as other resource weights.
+
+    Args:
+        question: What counts.
+        scenarios: What is compared.
+        configured: How each cluster is set now.
+
+    Returns:
+        The question with the objectives that are left, and a note on each other one.
+
+    Raises:
+        SettingError: A side has none left.
+    """
+    notes, left = [], {}
+    sides: tuple[Side, ...] = ("balance", "disruption")
+    for side in sides:
+        kept = []
+        for objective in question.objectives(side):
+            differing = [
+                name for name in objective.yardstick if len({_measured(s, name, configured) for s in scenarios}) > 1
+            ]
+            if differing:
+                notes.append(
+                    f"{objective.label} does not count: it is measured with {differing[0]}, which is not the same in all"
+                    " scenarios."
+                )
+            else:
+                kept.append(objective.name)
+        left[side] = tuple(kept)
+        if not kept:
+            raise SettingError(
+                f"The scenarios cannot be compared by these objectives of {side}. {' '.join(notes)}",
+                remedy="Choose an objective that does not depend on it, such as the deviation of throughput.",
+            )
+    return replace(question, balance=left["balance"], disruption=left["disruption"]), notes
+
+
+def _measured(scenario: Scenario, name: str, configured: Mapping[str, Configured]) -> SettingValue:
+    """Return the value of a setting as far as it counts in measuring; heap memory does in one load manager only."""
+    if name == "loadBalancerMemoryResourceWeight":
+        managers = {str(one.load_manager) for one in configured.values()} or {str(LoadManager.MODULAR)}
+        if str(LoadManager.EXTENSIBLE) not in ({scenario.load_manager} if scenario.load_manager else managers):
+            return 0.0
+    return _value(scenario, name, configured)
+
+
 def _unchanged(scenario: Scenario, configured: Mapping[str, Configured]) -> bool:
     """Tell whether a scenario runs every cluster as it is set now."""
     if not configured:
@@ -463,7 +513,9 @@ def advise(
     """
     asked, known = question or Question(), dict(configured or {})
     asked.check()
-    cells, notes = _cells(rows, scenarios)
+    asked, notes = comparable(asked, scenarios, known)
+    cells, missing = _cells(rows, scenarios)
+    notes += missing
     totals, table, unknown = _indices(cells, asked) if cells else ({}, np.zeros((0, 2)), [])
     if unknown:
         notes += [f"{name} is left out: it has no number for an objective." for name in unknown]

@@ -103,6 +103,7 @@ class Objective:
         side: Whether it measures balance or disruption.
         measures: Measures of a `Summary` that are added up.
         meaning: One sentence.
+        yardstick: Settings that it is measured with: scenarios that differ in one cannot be compared by it.
     """
 
     name: str
@@ -111,7 +112,18 @@ class Objective:
     side: Side
     measures: tuple[str, ...]
     meaning: str
+    yardstick: tuple[str, ...] = ()
 
+
+_WEIGHTS = (
+    "loadBalancerCPUResourceWeight",
+    "loadBalancerMemoryResourceWeight",
+    "loadBalancerDirectMemoryResourceWeight",
+    "loadBalancerBandwidthInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight",
+    "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwithOutResourceWeight",
+)
 
 OBJECTIVES: Final = (
     Objective(
@@ -121,6 +133,7 @@ OBJECTIVES: Final = (
         "balance",
         ("mean_std_percent",),
         "Standard deviation of usage over the brokers, averaged over all cycles.",
+        _WEIGHTS,
     ),
     Objective(
         "overload",
@@ -129,6 +142,7 @@ OBJECTIVES: Final = (
         "balance",
         ("overloaded_broker_min",),
         "Minutes above loadBalancerBrokerOverloadedThresholdPercentage, summed over brokers and days.",
+        (*_WEIGHTS, "loadBalancerBrokerOverloadedThresholdPercentage"),
     ),
     Objective(
         "peak",
@@ -137,6 +151,23 @@ OBJECTIVES: Final = (
         "balance",
         ("peak_usage_percent",),
         "Of the most used broker in the worst cycle of all days.",
+        _WEIGHTS,
+    ),
+    Objective(
+        "throughput",
+        "Deviation of throughput",
+        "of the average",
+        "balance",
+        ("final_throughput_std_over_average",),
+        "Standard deviation by mean of the brokers' throughput at the end of a day, averaged over the days.",
+    ),
+    Objective(
+        "messages",
+        "Deviation of message rates",
+        "of the average",
+        "balance",
+        ("final_msg_rate_std_over_average",),
+        "Standard deviation by mean of the brokers' message rates at the end of a day, averaged over the days.",
     ),
     Objective(
         "unloads",

@@ -117,6 +117,57 @@ class TestFront:
         assert advise(rows, [scenario("as it is", **{THRESHOLD: 10}), plain[1]], ASK, other).current == "a"
 
 
+class TestYardsticks:
+    """Scenarios that measure with different rulers are not compared by them."""
+
+    OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
+    CPU = "loadBalancerCPUResourceWeight"
+
+    def rows(self) -> list[DayRow]:
+        numbers = {"now": (5.0, 50.0), "a": (6.0, 0.0)}
+        return [
+            DayRow(
+                cluster="east",
+                scenario=name,
+                day="2027-01-01",
+                cycles=1,
+                measures={
+                    "mean_std_percent": std,
+                    "overloaded_broker_min": late,
+                    "final_throughput_std_over_average": std,
+                    "shed": 1.0,
+                    "moved": 0.0,
+                },
+            )
+            for name, (std, late) in numbers.items()
+        ]
+
+    def test_another_limit_makes_no_less_overload(self) -> None:
+        asked = Question(balance=("deviation", "overload"), disruption=("unloads",))
+        lax = [scenario("now"), scenario("a", **{self.OVERLOADED: 100})]
+        advice = advise(self.rows(), lax, asked, NOW)
+        assert advice.chosen == "now"
+        assert advice.question.balance == ("deviation",)
+        assert any(f"Time overloaded does not count: it is measured with {self.OVERLOADED}" in n for n in advice.notes)
+        same = [scenario("now"), scenario("a", **{THRESHOLD: 5})]
+        assert advise(self.rows(), same, asked, NOW).question == asked
+
+    def test_other_weights_leave_no_measure_of_usage(self) -> None:
+        light = [scenario("now"), scenario("a", **{self.CPU: 0.5})]
+        with pytest.raises(SettingError, match="measured with loadBalancerCPUResourceWeight"):
+            advise(self.rows(), light, ASK, NOW)
+        asked = Question(balance=("throughput",), disruption=("unloads",))
+        assert advise(self.rows(), light, asked, NOW).chosen == "now"
+
+    def test_heap_memory_counts_only_where_it_does(self) -> None:
+        heap = Settings({"loadBalancerMemoryResourceWeight": 1.0})
+        modular = {"east": Configured(heap, LoadManager.MODULAR)}
+        other = [scenario("now"), Scenario(name="a", load_manager="extensible")]
+        with pytest.raises(SettingError, match="loadBalancerMemoryResourceWeight"):
+            advise(self.rows(), other, ASK, modular)
+        assert advise(self.rows(), other, ASK, NOW).chosen == "now"
+
+
 class TestEvidence:
     DAYS: Mapping[str, Sequence[tuple[float, float]]] = {
         "now": [(10, 1)] * 6,
