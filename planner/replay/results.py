@@ -1,6 +1,6 @@
 """The results of a replay as Parquet files in a folder, written while tasks finish.
 
-While a job runs they lie in parts, `parts/<number>/`, each of which appears as a whole. At the end there is one of each:
+While a job runs they lie in parts, `parts/<number>/`, each of which appears as a whole. At the end there is one each:
 
 - `intervals.parquet`: as `planner.replay.kernel.INTERVALS`.
 - `moves.parquet`: as `planner.replay.kernel.MOVES`.

@@ -5,10 +5,12 @@ Results come as they are done, in any order. What goes between processes is Arro
 
 import json
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from os import cpu_count
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -28,7 +30,17 @@ from planner.replay.kernel import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ROWS", "Cancelled", "result_rows", "run_local", "run_processes", "run_spark", "tasks_of_rows"]
+__all__ = [
+    "ROWS",
+    "Cancelled",
+    "cores",
+    "first_line",
+    "result_rows",
+    "run_local",
+    "run_processes",
+    "run_spark",
+    "tasks_of_rows",
+]
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
@@ -50,7 +62,8 @@ ROWS: Final = pa.schema(
 )
 """How a result travels: one row for each day, one without a day for a task that has none."""
 
-_SPARK_SCHEMA = (
+_WAVES: Final = 3
+_SPARK_SCHEMA: Final = (
     "task string, task_digest string, seconds double, error string, day string, cycles long, measures string,"
     " digest string, notes string, intervals binary, moves binary"
 )
@@ -124,6 +137,23 @@ def run_local(tasks: Sequence[ReplayTask], cancelled: Cancelled) -> Iterator[Tas
         yield replay_one(task)
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, even if it was killed."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _work(text: str) -> bytes:
     """Run one task in a process of the pool."""
     rows = result_rows(replay_one(task_from_json(text)))
@@ -136,9 +166,9 @@ def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelle
     Raises:
         ReplayError: A process of the pool was killed.
     """
-    count = min(workers or cpu_count() or 1, max(len(tasks), 1))
+    count = min(workers or cores(), max(len(tasks), 1))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent) as pool:
         waiting = iter(tasks)
         running: set[Future[bytes]] = set()
         try:
@@ -166,11 +196,15 @@ def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelle
                     process.terminate()
 
 
-def _on_spark(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks of a partition in a Spark worker."""
-    for batch in batches:
-        for text in batch.column("task").to_pylist():
-            yield result_rows(replay_one(task_from_json(text)))
+def _on_spark(texts: Sequence[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a Spark worker does with the numbers of tasks that it is given."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield result_rows(replay_one(task_from_json(texts[number])))
+
+    return work
 
 
 def run_spark(
@@ -178,33 +212,48 @@ def run_spark(
 ) -> Iterator[TaskResult]:
     """Run tasks on Spark.
 
+    Tasks go out in waves, one Spark job each and a partition for every task. Three are under way at any time, so that
+    the last tasks of one run beside the first of the next and no core waits; what a worker lost, Spark runs again.
+
     Args:
         tasks: What to run; each must see the history under the same path as here.
         spark: A session.
-        cancelled: Is asked between results.
-        parallel: Tasks that Spark can run at once; their number is a few times that, so that none waits long.
+        cancelled: Is asked between waves.
+        parallel: Tasks that Spark can run at once.
 
     Raises:
         ReplayError: Spark fails.
     """
-    partitions = min(len(tasks), max(parallel, 1) * 8)
-    texts = [(place, task_to_json(task)) for place, task in enumerate(tasks)]
-    try:
-        frame = spark.createDataFrame(texts, "place long, task string")
-        spread = frame.repartitionByRange(partitions, "place") if partitions > 1 else frame.repartition(1)
-        answers = spread.select("task").mapInArrow(_on_spark, _SPARK_SCHEMA)
-        rows: list[dict[str, Any]] = []
-        for row in answers.toLocalIterator(prefetchPartitions=True):
-            one = row.asDict()
-            if rows and one["task"] != rows[0]["task"]:
-                yield from tasks_of_rows(rows)
-                rows = []
-            rows.append({k: bytes(v) if isinstance(v, bytearray) else v for k, v in one.items()})
-            if cancelled():
-                return
-        yield from tasks_of_rows(rows)
-    except ReplayError:
-        raise
-    except Exception as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ReplayError(f"Spark failed: {first[:300]}.", remedy="See the job's log, then retry.") from error
+
+    def wave(first: int) -> list[dict[str, Any]]:
+        texts = [task_to_json(task) for task in tasks[first : first + size]]
+        numbers = spark.range(0, len(texts), 1, len(texts))
+        answers = numbers.mapInArrow(_on_spark(texts), _SPARK_SCHEMA).toArrow()
+        rows: list[dict[str, Any]] = answers.cast(ROWS).to_pylist()
+        return rows
+
+    size = max(parallel, 1)
+    waiting = iter(range(0, len(tasks), size))
+    running: set[Future[list[dict[str, Any]]]] = set()
+    with ThreadPoolExecutor(_WAVES) as pool:
+        try:
+            while not cancelled():
+                running |= {pool.submit(wave, first) for first in islice(waiting, _WAVES - len(running))}
+                if not running:
+                    break
+                done, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from tasks_of_rows(future.result())
+        except ReplayError:
+            raise
+        except Exception as error:
+            raise ReplayError(f"Spark failed: {first_line(error)}.", remedy="See the job's log, then retry.") from error
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of Spark says first, without its stack."""
+    lines = (line.strip().rstrip(".") for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)[:300]

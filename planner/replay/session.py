@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,17 +18,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planner.model.errors import ReplayError
 from planner.replay.java import JavaRuntime, find_java
+from planner.replay.runners import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["OpenSession", "SparkPlace", "local_session", "open_session", "package_code", "spark_place"]
+__all__ = ["OpenSession", "SparkPlace", "check_workers", "local_session", "open_session", "package_code", "spark_place"]
 
 _REMOTE: Final = "SPARK_REMOTE"
 _MASTER: Final = "PLANNER_SPARK_MASTER"
 _CONNECT_PORT: Final = 15_002
 _MASTER_PORT: Final = 7_077
 _PATIENCE_S: Final = 5.0
+_WORKERS_S: Final = 60.0
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -66,7 +69,7 @@ def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -
             builder = builder.config(key, value)
         return builder.getOrCreate()
     except Exception as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = first_line(error)
         where = "" if master.startswith("local") else f" with the master {master}"
         raise ReplayError(
             f"Spark does not start on {runtime.source} (Java {runtime.version}){where}: {reason}.",
@@ -213,7 +216,7 @@ def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
         spark: SparkSession = builder.appName(name).create()
         spark.addArtifact(str(package_code(folder)), pyfile=True)
     except Exception as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise ReplayError(
             f"The Spark Connect server refuses: {reason}.",
             where=place.in_words,
@@ -230,7 +233,21 @@ def _cluster(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _start(place.address, name, find_java(), {})
     spark.sparkContext.addPyFile(str(package_code(folder)))
+    _wait_for_workers(spark, place)
     return spark
+
+
+def _wait_for_workers(spark: "SparkSession", place: SparkPlace) -> None:
+    """Wait until a worker has joined; without any, Spark would wait for ever."""
+    until = time.monotonic() + _WORKERS_S
+    while len(spark.sparkContext.statusTracker().getExecutorInfos()) <= 1:  # the driver is one
+        if time.monotonic() > until:
+            spark.stop()
+            raise ReplayError(
+                f"No worker came within {_WORKERS_S:.0f} s: {place.in_words}.",
+                remedy="Start workers, or free cores and memory there (see spark.executor.memory).",
+            )
+        time.sleep(0.2)
 
 
 def _parallel(spark: "SparkSession") -> int:
@@ -240,5 +257,50 @@ def _parallel(spark: "SparkSession") -> int:
     try:
         return max(spark.range(100_000).select(spark_partition_id().alias("p")).distinct().count(), 1)
     except Exception as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise ReplayError(f"Spark runs nothing: {reason}.", remedy="See the log, then retry.") from error
+
+
+def check_workers(session: OpenSession, history: str) -> None:
+    """See that the workers of a cluster have what a replay needs.
+
+    Args:
+        session: Where tasks are going to run.
+        history: Root folder of the history, which they must see under this path.
+
+    Raises:
+        ReplayError: They do not; it says what is missing on which worker.
+    """
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        import os  # noqa: PLC0415 - this runs in a worker
+        import socket  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        for _ in batches:
+            problem = ""
+            try:
+                import planner.replay.kernel  # noqa: F401, PLC0415
+            except ImportError as error:
+                problem = f"lacks a Python package: {error}"
+            if not os.path.isdir(history):  # noqa: PTH112 - what a worker has least trouble with
+                problem = problem or f"does not see the folder {history}"
+            yield pa.RecordBatch.from_pylist([{"host": socket.gethostname(), "problem": problem}])
+
+    try:
+        numbers = session.spark.range(0, session.parallel * 2, 1, session.parallel * 2)
+        found = numbers.mapInArrow(look, "host string, problem string").toArrow().to_pylist()
+    except Exception as error:
+        raise ReplayError(
+            f"The workers cannot run Python: {first_line(error)}.",
+            where=session.place.in_words,
+            remedy="Give them the Python of this server and its packages, and say where it is with PYSPARK_PYTHON.",
+        ) from error
+    bad = next((row for row in found if row["problem"]), None)
+    if bad is not None:
+        raise ReplayError(
+            f"The worker {bad['host']} {bad['problem']}.",
+            where=session.place.in_words,
+            remedy="Workers need numpy, pyarrow and pydantic, and the history on storage they share, under one path.",
+        )

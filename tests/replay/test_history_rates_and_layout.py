@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.hashing import topic_hash
@@ -54,6 +54,7 @@ def test_samples_of_the_same_moment_count_once() -> None:
     assert found.amount.tolist() == [0.0, 0.0, 60.0, 60.0]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(1, 4 * MINUTE), st.integers(0, 10**6), st.booleans()), max_size=40
@@ -148,6 +149,7 @@ def test_namespace_made_anew_gets_its_coarse_bundles_back() -> None:
     assert shape(layout) == [(0, FULL_HIGH)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, FULL_HIGH - 1), max_size=12, unique=True), st.randoms(use_true_random=False))
 def test_splits_in_any_order_of_reports_always_tile(cuts: list[int], random: Random) -> None:
     edges = [0, FULL_HIGH]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.formats.folder import write_folder
@@ -145,6 +145,7 @@ def test_bad_line_is_put_aside_with_its_reason(row: Any, words: str) -> None:
     assert bad.raw == (row if isinstance(row, bytes) else json.dumps(row).encode())
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=30), st.just(json.dumps(REPORT).encode())), max_size=8))
 def test_every_line_is_a_record_or_put_aside(rows: list[bytes]) -> None:
     tally = Tally()
@@ -241,6 +242,7 @@ def test_damaged_files_are_put_aside(tmp_path: Path, small: Snapshot) -> None:
         assert found[-1].reason
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet="ab\n", max_size=6), max_size=12), st.integers(1, 9))
 def test_blocks_share_the_lines_out_without_loss(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str], size: int

@@ -209,7 +209,7 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     values: list[float] = []
     for namespace, ranges in _objects(value["topics"]):
         for span, domains in _objects(ranges):
-            bundles.append(_checked(f"{namespace}/{span}"))
+            bundle, before = _checked(f"{namespace}/{span}"), len(names)
             for _, topics in _objects(domains):
                 for name, stats in _objects(topics):
                     if namespace_of_topic(name) != namespace:
@@ -218,6 +218,8 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
                         )
                     names.append(name)
                     values += _topic_values(stats, name)
+            if len(names) > before:  # a bundle without topics may have left the broker
+                bundles.append(bundle)
     return Record(
         Kind.TOPICS,
         cluster,

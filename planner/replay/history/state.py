@@ -70,6 +70,9 @@ class _Columns:
     names: list[str] = field(default_factory=list)
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.fit(1)
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -230,9 +233,7 @@ class ClusterState:
         broker = self._seen(record.broker, record.time_ms)
         numbers = self._numbers(record.names, record.time_ms)
         there = numbers >= 0
-        mine = self.bundles["rank_by"] == broker if len(self.layout.place) else np.zeros(0, dtype=bool)
-        if len(mine):
-            self.bundles["rank"][mine] = -1
+        self.bundles["rank"][self.bundles["rank_by"] == broker] = -1
         self._own(broker, numbers[there], record.time_ms, complete=False)
         stats = np.asarray(record.values, dtype=np.float64).reshape(-1, len(BUNDLE_VALUES))
         self._stats(numbers[there], stats[there], record.time_ms)
@@ -284,9 +285,8 @@ class ClusterState:
         self._own(broker, bundles[bundles >= 0], record.time_ms, complete=complete)
         rows = np.array([self._topic(name) for name in record.names], dtype=np.int64)
         values = np.asarray(record.values, dtype=np.float64).reshape(-1, len(TOPIC_VALUES))
-        if len(self.topics):
-            gone = (self.topics["owner"] == broker) & ~self.topics["by_samples"]
-            self.topics["until_ms"][gone] = _NEVER
+        gone = (self.topics["owner"] == broker) & ~self.topics["by_samples"]
+        self.topics["until_ms"][gone] = _NEVER
         if not len(rows):
             return
         before = self.topics["owner"][rows]
@@ -569,7 +569,7 @@ class ClusterState:
         of_topics: Int64Array,
     ) -> BundleTable:
         size = len(ranges.low)
-        self.bundles.fit(max(len(self.layout.place), 1))
+        self.bundles.fit(len(self.layout.place))
         known = ranges.bundle >= 0
         at = np.where(known, ranges.bundle, 0)
         owner = np.where(known & (self.bundles["owner_until_ms"][at] >= time_ms), self.bundles["owner"][at], -1)
