@@ -1,6 +1,6 @@
 """Broker scores against what the strategy compares them with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,7 +9,7 @@ from planner.figures.theme import ACCENT, MUTED, WARNING, finish
 from planner.model.arrays import BoolArray, FloatArray
 from planner.model.decisions import Line
 
-__all__ = ["broker_scores", "resource_breakdown"]
+__all__ = ["bars_by_name", "broker_scores", "resource_breakdown"]
 
 _SHOWN = 200
 
@@ -76,4 +76,22 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
     figure = finish(figure, height=240, x_title="% of the limit")
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(range=[0, max(100.0, *percents) if len(percents) else 100.0])
+    return figure
+
+
+def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str) -> go.Figure:
+    """Draw one bar for each name in the order given, with a limit as a line.
+
+    Args:
+        values: By name.
+        limit: Where the line is; None for no line.
+        y_title: What the values are, with their unit.
+    """
+    hover = "%{x}<br>%{y:.4g}<extra></extra>"
+    figure = go.Figure(go.Bar(x=list(values), y=list(values.values()), marker_color=ACCENT, hovertemplate=hover))
+    if limit is not None:
+        figure.add_hline(y=limit, line={"color": MUTED, "dash": "dash", "width": 1.5})
+    figure = finish(figure, height=300, y_title=y_title)
+    figure.update_xaxes(type="category", autotickangles=[0, -35])
+    figure.update_yaxes(rangemode="tozero")
     return figure

@@ -18,6 +18,7 @@ from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries
 from planner.simulate.trace import Event
 
 __all__ = [
+    "MOST_CURVES",
     "MOST_FLOW_BROKERS",
     "Curve",
     "brokers_over_cycles",
@@ -36,6 +37,9 @@ __all__ = [
 MOST_FLOW_BROKERS = 30
 """Brokers on each side of a flow; the others are drawn together."""
 
+MOST_CURVES = 8
+"""Curves that can be told apart."""
+
 _LINES = 30
 """Brokers drawn as lines of their own; of more, a band."""
 _NAMED = 8
@@ -43,12 +47,15 @@ _FEW = 3
 _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
-_MIB = 1024 * 1024
+_REST = "other brokers"
+_MB = 1e6
+_THIN = 1e-4
+"""Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
     "usage": (100.0, "%", "usage"),
     "msg_rate_per_s": (1.0, "msg/s", "message rate"),
-    "throughput_bytes_per_s": (1 / _MIB, "MiB/s", "throughput"),
+    "throughput_bytes_per_s": (1 / _MB, "MB/s", "throughput"),
     "bundles": (1.0, "bundles", "bundles"),
 }
 _SHED, _MOVED, _SPLIT = CATEGORICAL[5], CATEGORICAL[0], CATEGORICAL[2]
@@ -72,6 +79,10 @@ class Curve:
     name: str
     x: FloatArray
     y: FloatArray
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -170,10 +181,27 @@ def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cy
             row=1,
             col=1,
         )
+    if len(names) > 1:
+        mean = _mean(table)
+        hover = f"mean<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>"
+        line = {"color": MUTED, "width": 2, "dash": "dash"}
+        figure.add_trace(
+            go.Scatter(x=cycles, y=mean, mode="lines", name="mean", line=line, hovertemplate=hover), row=1, col=1
+        )
+
+
+def _mean(table: FloatArray) -> FloatArray:
+    """Return the mean over the brokers that are there; NaN where none is."""
+    known = np.isfinite(table)
+    total, number = np.where(known, table, 0.0).sum(axis=1), known.sum(axis=1)
+    mean: FloatArray = np.divide(total, number, out=np.full(len(table), np.nan), where=number > 0)
+    return mean
 
 
 def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) -> None:
-    levels = np.nanpercentile(table, (0, 10, 90, 100), axis=1)
+    nobody: BoolArray = np.isfinite(table).sum(axis=1) == 0
+    levels = np.nanpercentile(np.where(nobody[:, np.newaxis], 0.0, table), (0, 10, 90, 100), axis=1)
+    levels[:, nobody] = np.nan
     for low, high, name, opacity in (
         (levels[0], levels[3], "lowest to highest", 0.18),
         (levels[1], levels[2], "middle four fifths", 0.35),
@@ -191,7 +219,7 @@ def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) 
             row=1,
             col=1,
         )
-    lines = (("highest", levels[3], WARNING), ("mean", np.nanmean(table, axis=1), ACCENT), ("lowest", levels[0], MUTED))
+    lines = (("highest", levels[3], WARNING), ("mean", _mean(table), ACCENT), ("lowest", levels[0], MUTED))
     for name, values, colour in lines:
         hover = f"{name}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>"
         line = go.Scatter(x=cycles, y=values, mode="lines", name=name, line={"color": colour}, hovertemplate=hover)
@@ -232,7 +260,7 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
-        f"The {label} of {len(series.brokers)} brokers over {len(spread.std)} cycles: first"
+        f"The {label} of {_count(len(series.brokers), 'broker')} over {_count(len(spread.std), 'cycle')}: first"
         f" {_ends(spread, 0, factor)}, at last"
         f" {_ends(spread, -1, factor)} {unit}, its deviation from {first:.3g} to"
         f" {last:.3g} {what}{moved}."
@@ -279,28 +307,40 @@ def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
         return "No broker was there."
     cycle, broker = np.unravel_index(int(np.nanargmax(table)), table.shape)
     return (
-        f"The {label} of each of {len(series.brokers)} brokers in each of {len(table)} cycles; the highest is"
+        f"The {label} of {_count(len(series.brokers), 'broker')} in {_count(len(table), 'cycle')}; the highest is"
         f" {table[cycle, broker]:.4g} {unit}, {series.brokers[int(broker)]} in cycle {int(cycle) + 1}."
     )
 
 
-def _flows(ways: Sequence[Journey], *, by_bundles: bool) -> dict[tuple[str, str], float]:
-    """Return what went from each broker to each other."""
-    flows: dict[tuple[str, str], float] = {}
+def _flows(ways: Sequence[Journey]) -> dict[tuple[str, str], tuple[int, float]]:
+    """Return bundles and MB/s that went from each broker to each other."""
+    flows: dict[tuple[str, str], tuple[int, float]] = {}
     for way in ways:
         if way.destination:
-            size = 1.0 if by_bundles else way.throughput_bytes_per_s / _MIB
             pair = (way.source or "nobody", way.destination)
-            flows[pair] = flows.get(pair, 0.0) + size
+            bundles, size = flows.get(pair, (0, 0.0))
+            flows[pair] = bundles + 1, size + way.throughput_bytes_per_s / _MB
     return flows
 
 
-def _kept(flows: Mapping[tuple[str, str], float], side: int) -> list[str]:
-    """Return the brokers of one side with a place of their own, by name."""
-    sums: dict[str, float] = {}
-    for pair, size in flows.items():
-        sums[pair[side]] = sums.get(pair[side], 0.0) + size
-    return sorted(sorted(sums, key=lambda name: -sums[name])[:MOST_FLOW_BROKERS])
+def _together(flows: Mapping[tuple[str, str], tuple[int, float]]) -> dict[tuple[str, str], tuple[int, float]]:
+    """Return flows in which brokers without a place of their own are one."""
+    own = [_kept(flows, side) for side in (0, 1)]
+    drawn: dict[tuple[str, str], tuple[int, float]] = {}
+    for pair, (bundles, size) in flows.items():
+        source, target = (name if name in names else _REST for name, names in zip(pair, own, strict=True))
+        before = drawn.get((source, target), (0, 0.0))
+        drawn[source, target] = before[0] + bundles, before[1] + size
+    return drawn
+
+
+def _kept(flows: Mapping[tuple[str, str], tuple[int, float]], side: int) -> set[str]:
+    """Return the brokers of one side with a place of their own: those with the most throughput, then bundles."""
+    sums: dict[str, tuple[float, int]] = {}
+    for pair, (bundles, size) in flows.items():
+        before = sums.get(pair[side], (0.0, 0))
+        sums[pair[side]] = before[0] + size, before[1] + bundles
+    return set(sorted(sums, key=lambda name: (-sums[name][0], -sums[name][1], name))[:MOST_FLOW_BROKERS])
 
 
 def _faded(colour: str) -> str:
@@ -317,20 +357,16 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
         ways: As `planner.simulate.journeys.journeys` returns them, or some of them.
         by_bundles: Draw numbers of bundles; else their throughput.
     """
-    flows = _flows(ways, by_bundles=by_bundles)
-    sources, targets = _kept(flows, 0), _kept(flows, 1)
-    rest = "other brokers"
-    drawn: dict[tuple[str, str], float] = {}
-    for (source, target), size in flows.items():
-        pair = (source if source in sources else rest, target if target in targets else rest)
-        drawn[pair] = drawn.get(pair, 0.0) + size
-    left = [*sources, *([rest] if any(s == rest for s, _ in drawn) else [])]
-    right = [*targets, *([rest] if any(t == rest for _, t in drawn) else [])]
+    flows = _together(_flows(ways))
+    pairs = sorted(flows)
+    sizes = [float(bundles) if by_bundles else size for bundles, size in (flows[pair] for pair in pairs)]
+    least = sum(sizes) * _THIN or 1.0
+    drawn = {pair: max(size, least) for pair, size in zip(pairs, sizes, strict=True)}
+    left, right = (sorted({pair[side] for pair in pairs}, key=lambda n: (n == _REST, n)) for side in (0, 1))
     names = sorted({*left, *right})
     label = dict(zip(names, short_names(names), strict=True))
     colour = {name: CATEGORICAL[at % len(CATEGORICAL)] for at, name in enumerate(names)}
-    pairs = sorted(drawn)
-    unit = "bundles" if by_bundles else "MiB/s"
+    unit = "bundles" if by_bundles else "MB/s"
     most = max(len(left), len(right), 1)
     room = max(_LEAST_HEIGHT, _NODE_ROOM * most)
     px_per_unit = (room - _NODE_PAD * (most - 1)) / max(sum(drawn.values()), 1e-9)
@@ -357,8 +393,8 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
                 "target": [len(left) + right.index(t) for _, t in pairs],
                 "value": [drawn[pair] for pair in pairs],
                 "color": [_faded(colour[s]) for s, _ in pairs],
-                "customdata": [f"{s} → {t}" for s, t in pairs],
-                "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {unit}<extra></extra>",
+                "customdata": [[f"{s} → {t}", _count(flows[s, t][0], "bundle"), flows[s, t][1]] for s, t in pairs],
+                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]:.4g} MB/s<extra></extra>",
             },
         )
     )
@@ -379,16 +415,16 @@ def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[
 
 def flow_text(ways: Sequence[Journey]) -> str:
     """Say what `move_flow` shows."""
-    flows = _flows(ways, by_bundles=False)
+    flows = _flows(ways)
     if not flows:
         return "No bundle went from one broker to another."
     moved = [way for way in ways if way.destination]
-    (source, target), size = max(flows.items(), key=lambda item: item[1])
-    total = sum(flows.values())
+    (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
+    total = sum(size for _, size in flows.values())
     return (
-        f"{len(moved)} moves of {len({way.bundle for way in moved})} bundles with {total:.4g} MiB/s, from"
-        f" {len({s for s, _ in flows})} brokers to {len({t for _, t in flows})}; the most, {size:.4g} MiB/s, from"
-        f" {source} to {target}."
+        f"{_count(len(moved), 'move')} of {_count(len({way.bundle for way in moved}), 'bundle')} with {total:.4g} MB/s,"
+        f" from {_count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
+        f" {size:.4g} MB/s, from {source} to {target}."
     )
 
 
@@ -404,8 +440,8 @@ def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str, *, limi
     Raises:
         ValueError: There are more than eight.
     """
-    if len(curves) > len(CATEGORICAL):
-        raise ValueError(f"{len(curves)} curves; at most {len(CATEGORICAL)} can be told apart")
+    if len(curves) > MOST_CURVES:
+        raise ValueError(f"{len(curves)} curves; at most {MOST_CURVES} can be told apart")
     figure = go.Figure()
     for at, curve in enumerate(curves):
         figure.add_trace(
@@ -421,7 +457,7 @@ def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str, *, limi
     if limit is not None:
         figure.add_hline(y=limit, line={"color": WARNING, "width": 1.5, "dash": "dash"})
     figure = finish(figure, height=340, x_title=x_title, y_title=y_title)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25})
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "font": {"size": 11}})
     figure.update_yaxes(rangemode="tozero")
     return figure
 
@@ -440,6 +476,8 @@ def cycle_scores(
     lines: Sequence[Line],
     unit: str,
     top: float,
+    *,
+    actual: FloatArray | None = None,
 ) -> go.Figure:
     """Draw the scores of one cycle. Brokers and axis stay where they are from cycle to cycle.
 
@@ -450,6 +488,7 @@ def cycle_scores(
         lines: What the scores are compared with.
         unit: `fraction` (drawn as percent) or `msg/s`.
         top: Highest score of any cycle, the end of the axis.
+        actual: What the brokers really use, in the unit of the scores, drawn as marks: averages lag behind it.
     """
     factor, suffix = (100.0, "%") if unit == "fraction" else (1.0, unit)
     figure = go.Figure(
@@ -460,9 +499,22 @@ def cycle_scores(
             customdata=[
                 [n, "sheds" if s else "keeps its bundles"] for n, s in zip(names, shedding.tolist(), strict=True)
             ],
+            name="score",
             hovertemplate=f"%{{customdata[0]}}<br>%{{y:.2f}} {suffix}<br>%{{customdata[1]}}<extra></extra>",
         )
     )
+    if actual is not None:
+        figure.add_trace(
+            go.Scatter(
+                x=figure.data[0].x,
+                y=actual * factor,
+                mode="markers",
+                name="usage now",
+                marker={"symbol": "line-ew", "size": 12, "color": MUTED, "line": {"width": 3, "color": MUTED}},
+                customdata=list(names),
+                hovertemplate=f"%{{customdata}}<br>really %{{y:.2f}} {suffix}<extra></extra>",
+            )
+        )
     for at, line in enumerate(lines):
         figure.add_hline(
             y=line.value * factor,
@@ -486,6 +538,6 @@ def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolAr
     more = f" and {len(sheds) - _FEW} more" if len(sheds) > _FEW else ""
     end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "none sheds"
     return (
-        f"Scores of {len(names)} brokers: the highest {scores[high] * factor:.1f} {suffix} ({names[high]}), the lowest"
-        f" {scores[low] * factor:.1f} {suffix} ({names[low]}); {end}."
+        f"Scores of {_count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({names[high]}),"
+        f" the lowest {scores[low] * factor:.1f} {suffix} ({names[low]}); {end}."
     )

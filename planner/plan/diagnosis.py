@@ -48,14 +48,14 @@ PATTERNS: tuple[Pattern, ...] = (
 _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 
 
-def diagnose(trace: Trace) -> tuple[Finding, ...]:
+def diagnose(source: Trace | Case) -> tuple[Finding, ...]:
     """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
 
     Args:
-        trace: A simulation with at least one cycle.
+        source: A simulation, or the case that was made of it.
     """
-    if not trace.cycles:
+    case = source if isinstance(source, Case) else Case(source)
+    if not case.trace.cycles:
         return ()
-    case = Case(trace)
     found = [finding for pattern in PATTERNS for finding in pattern(case)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

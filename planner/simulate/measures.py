@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.simulate.journeys import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
-from planner.simulate.trace import Event, EventKind, Trace
+from planner.simulate.trace import Cycle, Event, EventKind, Trace
 
 __all__ = [
     "MEASURES",
@@ -403,7 +403,8 @@ class Summary:
         "Capacity headroom at the end",
         "times the traffic",
         "higher",
-        "Times that all traffic could grow until the most used broker reaches 100 %.",
+        "Times that all traffic could grow until the most used broker reaches 100 %; below 1 its traffic already asks"
+        " for more CPU than the machine has.",
     )
     unserved: int = _measure(
         "Bundles that nobody could serve", "bundles", "lower", "No broker was allowed to have them."
@@ -417,6 +418,13 @@ MEASURES: tuple[Measure, ...] = tuple(Measure(f.name, **f.metadata) for f in fie
 def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
     last = imbalance(series.of(quantity)[-1])
     return last.std / last.average if last.average else 0.0
+
+
+def _cpu_asked_for(cycle: Cycle) -> float:
+    """Return the largest share of its CPU that a broker's traffic asks for; above 1 where the machine is too small."""
+    limit = cycle.view.brokers.cpu_limit_percent
+    known = cycle.state.present & (limit > 0)
+    return float(np.max(cycle.state.cpu_demand_percent[known] / limit[known], initial=0.0))
 
 
 def summary(trace: Trace) -> Summary:
@@ -433,6 +441,7 @@ def summary(trace: Trace) -> Summary:
     limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     with np.errstate(invalid="ignore"):
         over = (series.usage > limit).sum(axis=1)
+    fullest = max(last.highest, asked) if (asked := _cpu_asked_for(trace.cycles[-1])) > 1 else last.highest
     steps = np.diff(series.minutes, append=series.minutes[-1:])
     ways = journeys(trace)
     settled = settled_after(trace)
@@ -464,7 +473,7 @@ def summary(trace: Trace) -> Summary:
         most_brokers_over_threshold=int(over.max()),
         final_brokers_over_threshold=int(over[-1]),
         overloaded_broker_min=float((over * steps).sum()),
-        final_headroom_factor=1 / last.highest if last.highest > 0 else math.inf,
+        final_headroom_factor=1 / fullest if fullest > 0 else math.inf,
         unserved=len({e.bundle for e in trace.events if e.kind == "unserved"}),
     )
 
@@ -524,13 +533,15 @@ def compare_summaries(summaries: Mapping[str, Summary]) -> tuple[ComparisonRow, 
     return tuple(rows)
 
 
-def compare(traces: Mapping[str, Trace]) -> Comparison:
+def compare(traces: Mapping[str, Trace], summaries: Mapping[str, Summary] | None = None) -> Comparison:
     """Put several simulations side by side, the best of each measure marked.
 
     Args:
         traces: By what to call each.
+        summaries: What `summary` returns for each, where that is known already.
     """
-    rows = compare_summaries({name: summary(trace) for name, trace in traces.items()})
+    known = summaries if summaries is not None else {name: summary(trace) for name, trace in traces.items()}
+    rows = compare_summaries(known)
     every = [trace.settings for trace in traces.values()]
     changed = sorted({name for settings in every for name in settings.overrides})
     differing = {name: tuple(settings[name] for settings in every) for name in changed}

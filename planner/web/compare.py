@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.figures.curves import MOST_CURVES, overlaid_curves
+from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.model.errors import PlannerError
 from planner.model.snapshot import LoadManager
 from planner.placement.registry import PLACEMENTS
 from planner.shedding.registry import SHEDDERS
-from planner.simulate.measures import Comparison, broker_series, compare, cycle_counts, imbalance_series
+from planner.simulate.measures import Comparison, compare
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Trace
 from planner.web import scenarios, state
+from planner.web.outcome import Outcome
 from planner.web.setting_form import written
 from planner.web.text import count
 from planner.web.widgets import chart, show_error, table
@@ -84,13 +84,13 @@ def comparison_frame(found: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _values(trace: Trace, which: str) -> tuple[list[float], list[float]]:
-    series = broker_series(trace)
+def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     if which == "shed":
-        return series.minutes.tolist(), np.cumsum(cycle_counts(trace).shed).tolist()
-    spread = imbalance_series(series)
-    values = {"std": spread.std, "highest": spread.highest, "spread": spread.spread}[which]
-    return series.minutes.tolist(), (values * 100).tolist()
+        values = np.cumsum(outcome.counts.shed).astype(np.float64)
+    else:
+        spread = outcome.spread
+        values = {"std": spread.std, "highest": spread.highest, "spread": spread.spread}[which] * 100
+    return Curve(name, outcome.series.minutes, values)
 
 
 def _winners(found: Comparison) -> str:
@@ -102,14 +102,12 @@ def _winners(found: Comparison) -> str:
     return f"**{', '.join(names)} {'has' if len(names) == 1 else 'have'} the best value in most measures ({best})**; ★"
 
 
-def _show(names: Sequence[str], traces: Sequence[Trace]) -> None:
-    found = compare(dict(zip(names, traces, strict=True)))
+def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    by_name = dict(zip(names, outcomes, strict=True))
+    found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
     which = st.segmented_control("Curve", list(_CURVES), default="std", format_func=_CURVES.__getitem__) or "std"
-    curves = {name: _values(trace, which) for name, trace in zip(names, traces, strict=True)}
-    last = {name: values[-1] for name, (_, values) in curves.items() if values}
-    lowest = min(last, key=lambda name: last[name])
-    summary = f"{_CURVES[which]} over time. At the end it is lowest with **{lowest}**: {last[lowest]:.3g}."
-    chart(overlaid_curves(curves, _CURVES[which]), summary, f"compare-{which}")
+    curves = [_curve(name, one, which) for name, one in zip(names, outcomes, strict=True)]
+    chart(overlaid_curves(curves, "minute", _CURVES[which]), overlaid_text(curves, _CURVES[which]), f"compare-{which}")
     st.markdown(f"{_winners(found)} marks the best of a measure.")
     table(comparison_frame(found), "comparison")
     if found.settings:
@@ -134,13 +132,13 @@ def draw(view: state.Current) -> None:
         if len(chosen) < 2:  # noqa: PLR2004 - one with another
             st.info("Choose at least two scenarios.", icon=":material/balance:")
             return
-        traces = scenarios.run(view, *chosen.values())
-        if traces is None:
+        outcomes = scenarios.run(view, *chosen.values())
+        if outcomes is None:
             return
         st.caption(
             f"{count(len(chosen), 'scenario')} over {count(present.cycles, 'cycle')} of the same cluster, with the"
             " edits and settings of the scenario that is open."
         )
-        _show(list(chosen), traces)
+        _show(list(chosen), outcomes)
     except PlannerError as error:
         show_error(error)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.figures.curves import bars_by_name
+from planner.figures.scores import bars_by_name
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
@@ -59,10 +59,10 @@ def _try_it(view: state.Current, found: FailureReview, present: Scenario) -> Non
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.history(view).present
-    traces = scenarios.run(view, present)
-    if traces is None:
+    outcomes = scenarios.run(view, present)
+    if outcomes is None:
         return
-    trace = traces[0]
+    outcome, trace = outcomes[0], outcomes[0].trace
     asked = state.param("lose")
     options = {"1": "any one broker", "2": "any two brokers"}
     lost = st.segmented_control(
@@ -73,7 +73,7 @@ def draw(view: state.Current) -> None:
     snapshot = trace.end if when == "after the scenario" else view.snapshot
     try:
         number = 2 if lost == "2" else 1
-        key = f"{view.digest}-{trace.digest() if when != 'as it is' else ''}"
+        key = f"{view.digest}-{outcome.digest if when != 'as it is' else ''}"
         found = _review(key, snapshot, trace.settings, number, present.assumptions)
     except PlannerError as error:
         show_error(error)

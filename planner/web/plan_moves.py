@@ -1,51 +1,66 @@
 """What the Moves page draws: the projected moves, why, whom they disconnect, and what to take away."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.figures.flow import move_flow
 from planner.figures.images import before_after_image, usage_image
+from planner.figures.simulation import flow_text, move_flow
 from planner.model.errors import PlannerError
 from planner.plan.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
-from planner.plan.diagnosis import diagnose
 from planner.plan.export import events_csv, plan_json
-from planner.plan.finding import Finding
 from planner.plan.report import Chart, markdown_report
 from planner.simulate.journeys import disconnections
-from planner.simulate.measures import blast_radius, broker_series
-from planner.simulate.trace import Event, Trace
+from planner.simulate.measures import blast_radius
+from planner.simulate.trace import Trace
 from planner.web import scenarios, state
-from planner.web.text import bytes_per_s, count
-from planner.web.what_if import event_frame
+from planner.web.findings import finding_cards
+from planner.web.outcome import Outcome
+from planner.web.what_if import EVENT_WIDTHS
 from planner.web.widgets import chart, show_error, table
 
-__all__ = ["draw", "finding_cards"]
+__all__ = ["draw"]
 
 _MANY = 12
 _MOVED = {"shed", "placed", "moved"}
-_ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 
 
-def _blast_radius(trace: Trace, events: Sequence[Event]) -> None:
+@dataclass(frozen=True)
+class _Filter:
+    """What of the events is shown."""
+
+    kinds: frozenset[str]
+    brokers: frozenset[str]
+    text: str
+
+    def passes(self, kind: str, bundle: str, source: str, destination: str) -> bool:
+        """Say whether something is shown."""
+        return (
+            kind in self.kinds
+            and (not self.brokers or source in self.brokers or destination in self.brokers)
+            and self.text in bundle
+        )
+
+
+def _blast_radius(trace: Trace, wanted: _Filter) -> None:
     """Draw whom the moves disconnect."""
-    shown = set(map(id, events))
-    radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in shown])
+    shown = [e for e in trace.events if wanted.passes(e.kind, e.bundle, e.source, e.destination)]
+    chosen = set(map(id, shown))
+    radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
     numbers = {
-        "Bundles moved": sum(event.kind in _MOVED for event in events),
+        "Bundles moved": sum(event.kind in _MOVED for event in shown),
         "Topics cut off": radius.topics,
         "Producers cut off": radius.producers,
         "Consumers cut off": radius.consumers,
     }
-    for column, (label, value) in zip(st.columns(4), numbers.items(), strict=True):
-        column.metric(label, f"{value:,}", help="Counted once for each time that they have to reconnect.")
+    with st.container(horizontal=True):
+        for label, value in numbers.items():
+            st.metric(label, f"{value:,}", help="Counted once for each time that they have to reconnect.", width=160)
 
 
-def _choose(trace: Trace) -> list[Event]:
-    """Draw the filter and return the events that pass it."""
+def _choose(trace: Trace) -> _Filter:
+    """Draw the filter."""
     kinds = sorted({event.kind for event in trace.events})
     left, middle, right = st.columns([2, 2, 2])
     wanted = left.multiselect(
@@ -54,38 +69,26 @@ def _choose(trace: Trace) -> list[Event]:
     brokers = sorted({name for event in trace.events for name in (event.source, event.destination) if name})
     chosen = middle.multiselect("From or to", brokers, placeholder="any broker")
     text = right.text_input("Bundle", placeholder="part of its name", max_chars=300).strip()
-    return [
-        event
-        for event in trace.events
-        if event.kind in wanted
-        and (not chosen or event.source in chosen or event.destination in chosen)
-        and text in event.bundle
-    ]
+    return _Filter(frozenset(wanted), frozenset(chosen), text)
 
 
-def _moves(trace: Trace) -> None:
-    events = _choose(trace)
-    if not events:
+def _moves(outcome: Outcome) -> None:
+    trace = outcome.trace
+    if not trace.events:
+        st.info("Nothing moves in this scenario.", icon=":material/check_circle:")
+        return
+    wanted = _choose(trace)
+    keep = [wanted.passes(e.kind, e.bundle, e.source, e.destination) for e in trace.events]
+    if not any(keep):
         st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
         return
-    _blast_radius(trace, events)
-    flows: dict[tuple[str, str], tuple[int, float]] = {}
-    for event in events:
-        if event.kind in _MOVED and event.destination:
-            bundles, size = flows.get((event.source, event.destination), (0, 0.0))
-            flows[event.source, event.destination] = bundles + 1, size + event.throughput_bytes_per_s
-    if flows:
-        most = max(flows.items(), key=lambda item: item[1])
-        (source, destination), (bundles, size) = most
-        summary = (
-            f"**{count(sum(n for n, _ in flows.values()), 'bundle')} between {count(len(flows), 'pair')} of brokers.**"
-            f" Most from {source or 'nobody'} to {destination}: {count(bundles, 'bundle')}, {bytes_per_s(size)}."
-        )
-        chart(move_flow(flows), summary, "moves-flow")
-    shown = set(map(id, events))
-    frame = event_frame(trace)
-    keep = [id(event) in shown for cycle in trace.cycles for event in cycle.events]
-    table(frame[np.array(keep, dtype=np.bool_)], "moves", height=420 if len(events) > _MANY else None)
+    _blast_radius(trace, wanted)
+    ways = [way for way in outcome.ways if wanted.passes(way.cause, way.bundle, way.source, way.destination)]
+    if any(way.destination for way in ways):
+        by = st.segmented_control("Width", ["throughput", "bundles"], default="throughput", required=True)
+        chart(move_flow(ways, by_bundles=by == "bundles"), flow_text(ways), "moves-flow")
+    frame = outcome.events[keep]
+    table(frame, "moves", height=420 if len(frame) > _MANY else None, column_config=EVENT_WIDTHS)
 
 
 def _commands(trace: Trace) -> CommandOptions:
@@ -120,38 +123,52 @@ def _commands(trace: Trace) -> CommandOptions:
     return options
 
 
-def finding_cards(findings: Sequence[Finding]) -> None:
-    """Draw what a diagnosis found: evidence and remedy."""
-    if not findings:
-        st.success("No known failure pattern shows in this simulation.", icon=":material/check_circle:")
-    for finding in findings:
-        with st.container(border=True):
-            st.markdown(f"{_ICONS[finding.severity]} **{finding.title}**")
-            st.text(finding.evidence)
-            st.text(f"Remedy: {finding.remedy}")
-            if finding.changes:
-                changes = ", ".join(f"{name} = {value}" for name, value in finding.changes.items())
-                st.caption(f"Try: {changes}")
-
-
-def _report(view: state.Current, trace: Trace, findings: Sequence[Finding], options: CommandOptions) -> None:
-    series = broker_series(trace)
-    shed = [sum(event.kind == "shed" for event in cycle.events) for cycle in trace.cycles]
-    usage = series.usage * 100
+def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     if not st.button("Write the report", icon=":material/description:"):
         return
+    series = outcome.series
+    usage = series.usage * 100
+    shed = outcome.counts.shed.tolist()
     charts = [
         Chart("Usage over time", usage_image(series.minutes.tolist(), series.brokers, usage, shed), "Usage of brokers"),
         Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
     ]
     link = scenarios.address(view, trace.scenario)
     text = markdown_report(
-        trace, snapshot_name=view.saved.name, charts=charts, findings=findings, link=link, options=options
+        trace, snapshot_name=view.saved.name, charts=charts, findings=outcome.findings, link=link, options=options
     )
     st.download_button(
-        "Download the report", text.encode(), "report.md", "text/markdown", icon=":material/download:", type="primary"
-    )
+        "Download the report", text.encode(), "report.md", "text/markdown", icon=":material/download:",
+        type="primary", on_click="ignore",
+    )  # fmt: skip
     st.caption(f"Markdown with its charts inside, {len(text) / 1000:,.0f} kB.")
+
+
+def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
+    with st.container(horizontal=True):
+        st.download_button(
+            "Plan as JSON",
+            lambda: plan_json(
+                trace, snapshot_name=view.saved.name, findings=outcome.findings, options=options
+            ).encode(),
+            "plan.json",
+            "application/json",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            "Events as CSV",
+            lambda: events_csv(trace).encode(),
+            "events.csv",
+            "text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+    _report(view, outcome, trace, options)
+    final = [asdict(move) for move in final_moves(trace)]
+    if final:
+        st.markdown("**Who serves what at the end, where that differs from the start**")
+        table(pd.DataFrame(final), "final-moves", height=280)
 
 
 def draw(view: state.Current) -> None:
@@ -160,31 +177,18 @@ def draw(view: state.Current) -> None:
     found = scenarios.run(view, present)
     if found is None:
         return
-    trace = found[0]
+    outcome, trace = found[0], replace(found[0].trace, scenario=present)
     try:
-        findings = diagnose(trace)
-        moves, diagnosis, act, files = st.tabs(["Moves", f"Diagnosis ({len(findings)})", "Commands", "Export, report"])
+        moves, diagnosis, act, files = st.tabs(
+            ["Moves", f"Diagnosis ({len(outcome.findings)})", "Commands", "Export, report"]
+        )
         with moves:
-            _moves(trace)
+            _moves(outcome)
         with diagnosis:
-            finding_cards(findings)
+            finding_cards(view, outcome.findings, "moves")
         with act:
             options = _commands(trace)
         with files:
-            st.download_button(
-                "Plan as JSON",
-                plan_json(trace, snapshot_name=view.saved.name, findings=findings, options=options).encode(),
-                "plan.json",
-                "application/json",
-                icon=":material/download:",
-            )
-            st.download_button(
-                "Events as CSV", events_csv(trace).encode(), "events.csv", "text/csv", icon=":material/download:"
-            )
-            final = [asdict(move) for move in final_moves(trace)]
-            if final:
-                st.markdown("**Who serves what at the end, where that differs from the start**")
-                table(pd.DataFrame(final), "final-moves", height=280)
-            _report(view, trace, findings, options)
+            _files(view, outcome, trace, options)
     except PlannerError as error:
         show_error(error)

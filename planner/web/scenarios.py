@@ -5,10 +5,13 @@ so that the page that opens it elsewhere shows the same plan.
 """
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import streamlit as st
 
@@ -26,9 +29,9 @@ from planner.plan.link import (
 from planner.plan.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Trace
 from planner.store.samples import sample_by_digest
 from planner.web import state
+from planner.web.outcome import Outcome
 from planner.web.widgets import open_page, show_error
 
 __all__ = [
@@ -50,6 +53,10 @@ _LONGEST_IN_ADDRESS = 1_500
 _DEPTH = 100
 _KEPT_RUNS = 12
 _PATIENCE_S = 1.2
+_LOOK_S = 0.5
+
+_Key: TypeAlias = tuple[str, str]
+"""Names a run: digests of its snapshot and of its scenario."""
 
 
 @dataclass
@@ -240,16 +247,18 @@ class Run:
     Attributes:
         cycles: How many cycles there are.
         done: How many are done.
-        trace: What it found; None until then.
+        outcome: What it found; None until then.
         error: Why it failed; None unless it did.
+        watchers: The sessions that wait for it; when none is left it stops.
         stop: Set to stop it.
         finished: Set when it has ended, however.
     """
 
     cycles: int
     done: int = 0
-    trace: Trace | None = None
+    outcome: Outcome | None = None
     error: PlannerError | None = None
+    watchers: set[str] = field(default_factory=set)
     stop: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
 
@@ -258,23 +267,39 @@ class Runs:
     """The simulations of this server, each scenario once; the oldest are dropped."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._runs: OrderedDict[_Key, Run] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, view: state.Current, scenario: Scenario) -> Run:
-        """Return the run of a scenario; it is started when there is none."""
-        key = (view.digest, scenario_digest(replace(scenario, name="")))
+    def of(self, view: state.Current, scenario: Scenario, watcher: str) -> Run:
+        """Return the run of a scenario; it is started when there is none, or when it was stopped."""
+        key = _key(view, scenario)
         with self._lock:
             found = self._runs.get(key)
             if found is None or found.stop.is_set():
                 found = Run(scenario.cycles)
                 self._runs[key] = found
-                threading.Thread(target=_work, args=(found, view.snapshot, scenario), daemon=True).start()
+                nameless = replace(scenario, name="")
+                threading.Thread(target=_work, args=(found, view.snapshot, nameless), daemon=True).start()
+            found.watchers.add(watcher)
             self._runs.move_to_end(key)
             while len(self._runs) > _KEPT_RUNS:
                 _, oldest = self._runs.popitem(last=False)
                 oldest.stop.set()
         return found
+
+    def leave(self, watcher: str, but: Collection[_Key] = ()) -> None:
+        """Let a session wait for nothing but some runs; what nobody waits for any more stops."""
+        with self._lock:
+            for key, job in self._runs.items():
+                if key in but or watcher not in job.watchers:
+                    continue
+                job.watchers.discard(watcher)
+                if not job.watchers and not job.finished.is_set():
+                    job.stop.set()
+
+
+def _key(view: state.Current, scenario: Scenario) -> _Key:
+    return view.digest, scenario_digest(replace(scenario, name=""))
 
 
 def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
@@ -284,7 +309,9 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
     try:
         trace = simulate(snapshot, scenario, progress=tell, cancelled=job.stop.is_set)
         if trace.complete:
-            job.trace = trace
+            outcome = Outcome(trace)
+            outcome.prepare()
+            job.outcome = outcome
     except PlannerError as error:
         job.error = error
     except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
@@ -301,43 +328,54 @@ def runs() -> Runs:
     return Runs()
 
 
-@st.fragment(run_every=0.5)
-def _watch(jobs: Sequence[Run]) -> None:
+def _session() -> str:
+    """Return what this session is called where sessions share runs."""
+    name: str = st.session_state.setdefault("run_watcher", uuid4().hex)
+    return name
+
+
+@st.fragment(run_every=_LOOK_S)
+def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
     """Show how far runs are, with a button to stop them; draw the page again when they have ended."""
     done, cycles = sum(job.done for job in jobs), sum(job.cycles for job in jobs)
-    st.progress(min(done / max(cycles, 1), 1.0), f"Simulating: {done:,} of {cycles:,} cycles")
-    if st.button("Stop", icon=":material/stop_circle:", key="stop-run"):
-        for job in jobs:
-            job.stop.set()
-        st.session_state["stopped"] = True
+    bar, stop = st.columns([5, 1], vertical_alignment="bottom")
+    bar.progress(min(done / max(cycles, 1), 1.0), f"Simulating: {done:,} of {cycles:,} cycles")
+    if stop.button("Stop", icon=":material/stop_circle:", key="stop-run", width="stretch"):
+        runs().leave(_session())
+        st.session_state["stopped_runs"] = set(keys)
         st.rerun()
     if all(job.finished.is_set() for job in jobs):
         st.rerun()
 
 
-def run(view: state.Current, *scenarios: Scenario) -> list[Trace] | None:
+def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
     """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
+
+    What the session waited for before stops, unless another one waits for it.
 
     Args:
         view: The snapshot in view.
-        scenarios: What to run.
+        scenarios: What to run. The names do not matter: what is found bears none.
     """
-    if st.session_state.pop("stopped", False):
-        st.warning("Stopped. Change something, or run it again.", icon=":material/stop_circle:")
-        st.button("Run again", icon=":material/play_arrow:")
-        return None
-    jobs = [runs().of(view, scenario) for scenario in scenarios]
+    keys = {_key(view, scenario) for scenario in scenarios}
+    runs().leave(_session(), keys)
+    stopped: set[_Key] = st.session_state.get("stopped_runs", set())
+    if stopped & keys:
+        st.warning("Stopped before its end. Change something, or run it again.", icon=":material/stop_circle:")
+        if not st.button("Run again", icon=":material/play_arrow:"):
+            return None
+        st.session_state["stopped_runs"] = set()
+        st.rerun()
+    jobs = [runs().of(view, scenario, _session()) for scenario in scenarios]
+    until = time.monotonic() + _PATIENCE_S
     for job in jobs:
-        job.finished.wait(_PATIENCE_S / len(jobs))
+        job.finished.wait(max(until - time.monotonic(), 0.0))
     for job in jobs:
         if job.error is not None:
             show_error(job.error)
             return None
-    if not all(job.finished.is_set() for job in jobs):
-        _watch(jobs)
-        return None
-    traces = [job.trace for job in jobs]
-    if any(trace is None for trace in traces):
-        st.warning("Stopped before its end.", icon=":material/stop_circle:")
-        return None
-    return [replace(trace, scenario=scenario) for trace, scenario in zip(traces, scenarios, strict=True) if trace]
+    outcomes = [job.outcome for job in jobs if job.outcome is not None]
+    if len(outcomes) == len(jobs):
+        return outcomes
+    _watch(jobs, keys)
+    return None

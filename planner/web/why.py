@@ -9,10 +9,13 @@ import streamlit as st
 from planner.model.decisions import ReasonBlock
 from planner.model.errors import PlannerError
 from planner.model.snapshot import Snapshot
-from planner.plan.whatif_answers import Target, WhatIf, what_if
+from planner.plan.whatif_answers import Target, WhatIf
+from planner.shedding.protocol import Shedder
+from planner.shedding.registry import SHEDDERS
 from planner.simulate.cycle import CycleDecision
 from planner.simulate.trace import Trace
 from planner.web import scenarios, state
+from planner.web.outcome import Outcome
 from planner.web.text import count
 from planner.web.widgets import show_error, show_notes, table
 
@@ -104,13 +107,28 @@ def _answers(found: WhatIf) -> None:
             st.caption(f"The answer changes at {found.traffic_factor:.3g} times its traffic{usage}.")
 
 
+def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:
+    """Let a strategy be chosen, and draw what would have to change under it."""
+    others = [s for s in SHEDDERS if s.name != running.name]
+    labels = {running.name: f"{running.name} (in force)", **{s.name: s.name for s in others}}
+    asked = state.param("ask")
+    name = st.selectbox(
+        "Ask", list(labels), list(labels).index(asked) if asked in labels else 0, format_func=labels.__getitem__
+    )
+    state.set_params(ask="" if name in {None, running.name} else str(name))
+    chosen = next((s for s in others if s.name == name), running)
+    with st.spinner("Trying changes ..."):
+        answer = outcome.answer(cycle, target, chosen)
+    _answers(answer)
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.history(view).present
     found = scenarios.run(view, present)
     if found is None:
         return
-    trace = found[0]
+    outcome, trace = found[0], found[0].trace
     last = len(trace.cycles)
     asked = state.param("cycle")
     shedding = [cycle.index for cycle in trace.cycles if any(unload.carried_out for unload in cycle.unloads)]
@@ -123,7 +141,7 @@ def draw(view: state.Current) -> None:
         st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > 15 else ''}.")  # noqa: PLR2004 - room
     try:
         target = _target(trace, cycle)
-        decision = trace.decision(cycle)
+        decision = outcome.decision(cycle)
         st.markdown(_outcome(decision, target))
         snapshot = trace.cycles[cycle].view
         selections = [
@@ -144,12 +162,7 @@ def draw(view: state.Current) -> None:
             table(frame, "candidates")
         st.subheader("What would have to change")
         st.caption("Each answer was verified by deciding this cycle again with it.")
-        if st.toggle("Ask every strategy, not only the one in force", key="why-all"):
-            answers = what_if(trace, cycle, target)
-        else:
-            answers = what_if(trace, cycle, target, (decision.shedder,))
-        for answer in answers:
-            _answers(answer)
+        _what_if(outcome, cycle, target, decision.shedder)
         show_notes(decision.notes, "Notes on this decision")
     except PlannerError as error:
         show_error(error)

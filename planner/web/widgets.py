@@ -137,11 +137,12 @@ def table(
     )
     st.download_button(
         "Download as CSV",
-        frame.to_csv(index=False).encode(),
+        lambda: frame.to_csv(index=False).encode(),
         file_name=f"{name}.csv",
         mime="text/csv",
         icon=":material/download:",
         key=f"csv-{name}",
+        on_click="ignore",
     )
     return shown
 

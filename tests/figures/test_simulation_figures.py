@@ -23,7 +23,8 @@ from planner.model.decisions import Line
 from planner.simulate.journeys import Journey, journeys
 from planner.simulate.measures import broker_series, cycle_counts
 from planner.simulate.trace import Event, Trace
-from tests.simulate.traces import MB, START_MS, shed, trace_of
+from tests.simulate.traces import MB as MIB
+from tests.simulate.traces import START_MS, shed, trace_of
 
 EVENTS = {
     0: [shed("x", "b1:8080", "b2:8080", 0, 30.0)],
@@ -35,8 +36,8 @@ def story(brokers: int = 3) -> Trace:
     return trace_of([[0.9, *[0.1] * (brokers - 1)], [0.5] * brokers], EVENTS)
 
 
-def way(source: str, destination: str, mib_per_s: float) -> Journey:
-    return Journey("x", source, destination, START_MS, START_MS, "shed", 0.0, mib_per_s * MB)
+def way(source: str, destination: str, mb_per_s: float) -> Journey:
+    return Journey("x", source, destination, START_MS, START_MS, "shed", 0.0, mb_per_s * 1e6)
 
 
 class TestTimeline:
@@ -51,6 +52,7 @@ class TestTimeline:
         assert list(bars.y) == [1, 1]
         (marks,) = [mark for mark in drawn if mark.mode == "markers"]
         assert (list(marks.x), list(marks.customdata)) == ([2], ["b3:8080 joins"])
+        assert lines["mean"] == pytest.approx([(90 + 10 + 10) / 3, 50])
         assert [shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1] == [85]
 
     def test_many_brokers_are_a_band(self) -> None:
@@ -61,6 +63,13 @@ class TestTimeline:
         assert "b7" not in names
         (mean,) = [line for line in figure.data if line.name == "mean"]
         assert mean.y[0] == pytest.approx((90 + 39 * 10) / 40)
+
+    def test_a_cycle_without_any_broker_is_a_gap(self) -> None:
+        trace = trace_of([[0.9] * 40, [0.0] * 40])
+        for line in brokers_over_cycles(broker_series(trace), cycle_counts(trace)).data:
+            if line.name in {"mean", "highest", "lowest"}:
+                assert line.y[0] == pytest.approx(90)
+                assert np.isnan(line.y[1])
 
     def test_in_words(self) -> None:
         trace = story()
@@ -88,7 +97,10 @@ class TestFlow:
             (node.customdata[s], node.customdata[t]): v
             for s, t, v in zip(link.source, link.target, link.value, strict=True)
         }
-        assert got == {("b1:8080", "b2:8080"): 30, ("b1:8080", "b3:8080"): 10}
+        assert got == {
+            ("b1:8080", "b2:8080"): pytest.approx(30 * MIB / 1e6),
+            ("b1:8080", "b3:8080"): pytest.approx(10 * MIB / 1e6),
+        }
         assert list(node.label) == ["b1", "b2", "b3"]
 
     def test_by_bundles(self) -> None:
@@ -100,6 +112,12 @@ class TestFlow:
         assert len(node.label) == 2 * (MOST_FLOW_BROKERS + 1)
         assert sum(link.value) == pytest.approx(50 * 51 / 2)
 
+    def test_bundles_without_traffic_are_seen(self) -> None:
+        for ways in ([way("a:1", "b:1", 0.0)], [way("a:1", "b:1", 0.0), way("a:1", "c:1", 1e4)]):
+            link = move_flow(ways).data[0].link
+            assert min(link.value) > 0
+            assert link.customdata[0] == ["a:1 → b:1", "1 bundle", 0.0]
+
     def test_places_go_down_and_stay_inside(self) -> None:
         node = move_flow([way("a:1", f"t{i}:1", i + 1) for i in range(9)]).data[0].node
         right = list(node.y)[1:]
@@ -107,7 +125,7 @@ class TestFlow:
         assert 0 < min(node.y) <= max(node.y) < 1
 
     def test_in_words(self) -> None:
-        expected = "2 moves of 2 bundles with 40 MiB/s, from 1 brokers to 2; the most, 30 MiB/s, from b1:8080"
+        expected = "2 moves of 2 bundles with 41.94 MB/s, from 1 broker to 2; the most, 31.46 MB/s, from b1:8080"
         assert flow_text(journeys(story())).startswith(expected)
         assert flow_text(()) == "No bundle went from one broker to another."
         assert len(move_flow(()).data[0].link.value) == 0
@@ -135,6 +153,13 @@ class TestScores:
         ]
         assert drawn[0].layout.yaxis.range == drawn[1].layout.yaxis.range
         assert list(drawn[0].data[0].x) == list(drawn[1].data[0].x) == ["b1", "b2"]
+
+    def test_what_is_really_used_is_marked(self) -> None:
+        drawn = cycle_scores(
+            self.NAMES, np.array([0.9, 0.1]), np.zeros(2, np.bool_), (), "fraction", 1.0, actual=np.array([0.5, np.nan])
+        )
+        (marks,) = [one for one in drawn.data if isinstance(one, go.Scatter)]
+        assert marks.y[0] == pytest.approx(50)
 
     def test_in_words(self) -> None:
         said = cycle_scores_text(self.NAMES, np.array([0.9, 0.1]), np.array([True, False]), "fraction")

@@ -1,0 +1,82 @@
+"""Which broker owns which part of the hash space, at one moment of a simulation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from planner.figures.hash_space import COLUMNS, Raster
+from planner.figures.simulation import short_names
+from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish
+from planner.model.ranges import HASH_SPACE
+
+__all__ = ["MOST_COLOURS", "Mark", "ownership_map"]
+
+MOST_COLOURS = len(CATEGORICAL)
+"""Brokers that can have a colour of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happens to a bundle.
+
+    Attributes:
+        row: Row of its namespace.
+        middle: Middle of its hash range.
+        text: What happens.
+    """
+
+    row: int
+    middle: float
+    text: str
+
+
+def ownership_map(
+    raster: Raster, namespaces: Sequence[str], owners: Sequence[str] = (), marks: Sequence[Mark] = ()
+) -> go.Figure:
+    """Draw who owns which hash range, one row for each namespace. Rows and colours stay from cycle to cycle.
+
+    Args:
+        raster: Position in `owners` by cell, when there are any; else the usage of the owner, 0 to 100 %.
+        namespaces: Name of each row.
+        owners: At most eight brokers, each with a colour of its own; none to colour by usage.
+        marks: Bundles that something happens to.
+
+    Raises:
+        ValueError: There are more owners than colours.
+    """
+    if len(owners) > MOST_COLOURS:
+        raise ValueError(f"{len(owners)} owners, at most {MOST_COLOURS} have a colour of their own")
+    step, rows = HASH_SPACE / COLUMNS, len(namespaces)
+    number = max(len(owners), 1)
+    bar = {"orientation": "h", "thickness": 10, "y": 1.0, "yanchor": "bottom"}
+    if owners:
+        scale = [[(i + side) / number, CATEGORICAL[i]] for i in range(number) for side in (0, 1)]
+        ticks = {"tickvals": list(range(number)), "ticktext": short_names(owners)}
+        look = {"colorscale": scale, "zmin": -0.5, "zmax": number - 0.5, "colorbar": bar | ticks}
+    else:
+        title = {"title": {"text": "usage of the owner (%)", "side": "top"}}
+        look = {"colorscale": SEQUENTIAL, "zmin": 0, "zmax": 100, "colorbar": bar | title}
+    figure = go.Figure(
+        go.Heatmap(z=raster.values, x0=step / 2, dx=step, y=list(range(rows)), hoverinfo="skip", ygap=1, **look)
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[mark.middle for mark in marks],
+            y=[mark.row for mark in marks],
+            mode="markers",
+            marker={"symbol": "diamond", "size": 9, "color": WARNING, "line": {"color": "white", "width": 1.5}},
+            customdata=[mark.text for mark in marks],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    figure = finish(figure, height=max(190, min(640, 120 + 20 * rows)))
+    figure.update_layout(margin_t=64)
+    figure.update_xaxes(
+        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
+        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        range=[0, HASH_SPACE],
+        showgrid=False,
+    )
+    figure.update_yaxes(tickvals=list(range(rows)), ticktext=list(namespaces), range=[rows - 0.5, -0.5], showgrid=False)
+    return figure
