@@ -431,13 +431,11 @@ def comparable(
     for side in sides:
         kept = []
         for objective in question.objectives(side):
-            differing = [
-                name for name in objective.yardstick if len({_measured(s, name, configured) for s in scenarios}) > 1
-            ]
+            values = {name: {_measured(one, name, configured) for one in scenarios} for name in objective.yardstick}
+            differing = [name for name in objective.yardstick if len(values[name]) > 1]
             if differing:
                 notes.append(
-                    f"{objective.label} does not count: it is measured with {differing[0]}, which is not the same in all"
-                    " scenarios."
+                    f"{objective.label} does not count: it is measured with {differing[0]}, and scenarios differ in it."
                 )
             else:
                 kept.append(objective.name)
