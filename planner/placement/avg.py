@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from planner.model.arrays import Int64Array
 from planner.model.decisions import PlacementDecision, ReasonCode, block
 from planner.model.errors import PulsarError
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 
-__all__ = ["PLACEMENT", "AvgPlacement", "Bindings", "BundleKey", "bundle_key", "placed"]
+__all__ = ["PLACEMENT", "AvgPlacement", "Bindings", "BundleKey", "bundle_key", "bundle_keys", "placed"]
 
 BundleKey: TypeAlias = tuple[float, ...]
 """Topics, samples and the eight rates of a bundle's averages: what Pulsar compares."""
@@ -46,10 +49,20 @@ def bundle_key(snapshot: Snapshot, bundle: int) -> BundleKey:
         snapshot: The cluster.
         bundle: Position of the bundle; -1, or one without averages, has Pulsar's default averages.
     """
-    table = snapshot.bundles
-    if bundle < 0 or not table.has_data[bundle]:
+    if bundle < 0 or not snapshot.bundles.has_data[bundle]:
         rates = (_DEFAULT_RATE, _DEFAULT_RATE, _DEFAULT_THROUGHPUT, _DEFAULT_THROUGHPUT)
         return (0.0, 0.0, *rates, 0.0, *rates)
+    return bundle_keys(snapshot, np.array([bundle]))[0]
+
+
+def bundle_keys(snapshot: Snapshot, bundles: Int64Array) -> list[BundleKey]:
+    """Return the values by which bundles with averages are bound.
+
+    Args:
+        snapshot: The cluster.
+        bundles: Their positions.
+    """
+    table = snapshot.bundles
     columns = (
         table.data_topics,
         table.short_term_samples,
@@ -63,7 +76,7 @@ def bundle_key(snapshot: Snapshot, bundle: int) -> BundleKey:
         table.long_term_msg_throughput_in_bytes_per_s,
         table.long_term_msg_throughput_out_bytes_per_s,
     )
-    return tuple(float(column[bundle]) for column in columns)
+    return list(zip(*(column[bundles].astype(np.float64).tolist() for column in columns), strict=True))
 
 
 def placed(broker: Mapping[BundleKey, str], key: BundleKey, candidates: Sequence[str]) -> str | None:

@@ -4,20 +4,21 @@ Mirrors `AvgShedder` of Pulsar 4.2.4 as a shedding strategy; as a placement stra
 must be configured together. Its bindings are part of the state here.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import FloatArray, Int64Array
-from planner.model.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.model.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.model.hashing import hash_map_order, hash_map_size
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.model.usage import weighted_usage
-from planner.placement.avg import BundleKey, bundle_key
+from planner.placement.avg import BundleKey, bundle_keys
 from planner.shedding.selection import (
     MIB,
     SHARED_REASONS,
@@ -27,7 +28,7 @@ from planner.shedding.selection import (
     broker_throughput,
     bundle_msg_rate,
     bundle_throughput,
-    move,
+    moves_of,
     rank_donors,
 )
 
@@ -100,16 +101,80 @@ class Pair:
     difference: float
 
 
-def pair_brokers(order: Sequence[int], scores: FloatArray) -> tuple[Pair, ...]:
+def pair_brokers(order: Sequence[int] | Int64Array, scores: FloatArray) -> tuple[Pair, ...]:
     """Pair the lowest with the highest score, the second lowest with the second highest, and so on.
 
     Args:
         order: Broker positions in Pulsar's order, which decides between equal scores.
         scores: Score of each broker of the snapshot, in points.
     """
-    ranked = sorted(order, key=lambda i: scores[i])
-    pairs = ((ranked[i], ranked[-1 - i]) for i in range((len(ranked) + 1) // 2))
-    return tuple(Pair(low, high, float(scores[high] - scores[low])) for low, high in pairs)
+    low, high = _paired(np.asarray(order, dtype=np.int64), scores)
+    return tuple(map(Pair, low.tolist(), high.tolist(), (scores[high] - scores[low]).tolist()))
+
+
+def _paired(order: Int64Array, scores: FloatArray) -> tuple[Int64Array, Int64Array]:
+    ranked = order[np.argsort(scores[order], kind="stable")]
+    half = (len(ranked) + 1) // 2
+    return ranked[:half], ranked[::-1][:half]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pairs:
+    """Pairs of brokers, as columns. Shape of each: (pairs,).
+
+    Attributes:
+        names: Broker ids of the snapshot.
+        points: Score of each broker of the snapshot.
+        low: Position of the one with the lower score.
+        high: Position of the one with the higher score.
+        difference: Score difference in points.
+    """
+
+    names: tuple[str, ...]
+    points: FloatArray
+    low: Int64Array
+    high: Int64Array
+    difference: FloatArray
+
+    @staticmethod
+    def of(snapshot: Snapshot, order: Int64Array, points: FloatArray) -> "_Pairs":
+        low, high = _paired(order, points)
+        return _Pairs(snapshot.brokers.name, points, low, high, points[high] - points[low])
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, which: BoolArray) -> "_Pairs":
+        return _Pairs(self.names, self.points, self.low[which], self.high[which], self.difference[which])
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield the ids of both brokers of each pair."""
+        names = self.names
+        return ((names[low], names[high]) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True))
+
+    def tell(self, reasons: list[ReasonBlock], code: ReasonCode, *numbers: FloatArray | float) -> None:
+        """Add a reason for both brokers of each pair, each with its own score; the middle one has no partner.
+
+        Args:
+            reasons: Gets the reasons.
+            code: Their kind.
+            numbers: The fields after the score: one number for all, one for each pair, or one for each broker.
+        """
+        if not len(self):
+            return
+        both, others = np.stack((self.low, self.high), axis=1), np.stack((self.high, self.low), axis=1)
+        once = np.ones(both.shape, dtype=np.bool_)
+        once[self.low == self.high, 1] = False
+        columns = []
+        for number in numbers:
+            column = np.asarray(number, dtype=np.float64)
+            each = column if column.ndim == both.ndim else column[..., np.newaxis]
+            columns.append(np.broadcast_to(each, both.shape)[once])
+        alone = not code.template.count("{other}")
+        partners: IntArray | int = -1 if alone else others[once].astype(np.int32)
+        reasons.append(
+            block(code, both[once].astype(np.int32), values=(self.points[both[once]], *columns), others=partners)
+        )
 
 
 class _Counters:
@@ -124,13 +189,48 @@ class _Counters:
             self.high.pop(broker, None)
             self.low.pop(broker, None)
 
-    def hit(self, brokers: tuple[str, str], *, high: bool) -> None:
-        for broker in brokers:
-            self.low[broker] = self.low.get(broker, 0) + 1
-            if high:
-                self.high[broker] = self.high.get(broker, 0) + 1
+    def count(self, pairs: _Pairs, low: float, high: float) -> BoolArray:
+        """Count the hits of one cycle; return which pairs are apart. Nobody keeps a counter when none is."""
+        apart = pairs.difference >= low
+        far = pairs.difference >= high
+        for both, hit, more in zip(pairs.named(), apart.tolist(), far.tolist(), strict=True):
+            if not hit:
+                self.clear(*both)
+                continue
+            for broker in both:
+                self.low[broker] = self.low.get(broker, 0) + 1
+                if more:
+                    self.high[broker] = self.high.get(broker, 0) + 1
+                else:
+                    self.high.pop(broker, None)
+        if not apart.any():
+            self.high, self.low = {}, {}
+        return apart
+
+    def fire(self, pairs: _Pairs, low: float, needed: tuple[float, float], reasons: list[ReasonBlock]) -> BoolArray:
+        """Return which pairs have a broker that was hit often enough, whose counters are cleared.
+
+        Args:
+            pairs: Those that are apart.
+            low: The low threshold.
+            needed: Low and high hits that are enough.
+            reasons: Gets those of the other pairs.
+        """
+        fired = np.zeros(len(pairs), dtype=np.bool_)
+        hits: list[tuple[list[int], list[int]]] = []
+        for at, both in enumerate(pairs.named()):
+            hits_low, hits_high = [self.low.get(b, 0) for b in both], [self.high.get(b, 0) for b in both]
+            if max(hits_low) >= needed[0] or max(hits_high) >= needed[1]:
+                fired[at] = True
+                self.clear(*both)
             else:
-                self.high.pop(broker, None)
+                hits.append((hits_low, hits_high))
+        if hits:
+            counts = np.array(hits, dtype=np.float64)
+            waiting = pairs[~fired]
+            numbers = (waiting.difference, low, counts[:, 0], needed[0], counts[:, 1], needed[1])
+            waiting.tell(reasons, _COUNTING, *numbers)
+        return fired
 
 
 class AvgShedder:
@@ -181,153 +281,130 @@ class AvgShedder:
     ) -> tuple[SheddingMemory[Any], SheddingDecision]:
         """Decide one cycle; see `Shedder`."""
         active, unknown = active_brokers(snapshot)
-        names = snapshot.brokers.name
         points = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
         low = config.integer("loadBalancerAvgShedderLowThreshold")
         high = config.integer("loadBalancerAvgShedderHighThreshold")
-        counters = _Counters(memory.state)
-        reasons: list[ReasonBlock] = list(unknown)
-        apart: list[Pair] = []
         most_brokers = max(memory.state.most_brokers, len(active))
-        for pair in pair_brokers(_score_order(snapshot, active, most_brokers), points):
-            if pair.low == pair.high and low > 0:
-                counters.clear(names[pair.low])
-                reasons.append(block(_MIDDLE, pair.low, values=(points[pair.low],)))
-            elif pair.difference < low:
-                counters.clear(names[pair.low], names[pair.high])
-                _explain(reasons, _CLOSE, pair, points, (pair.difference, low))
-            else:
-                both = (names[pair.low], names[pair.high])
-                counters.hit(both, high=pair.difference >= high)
-                apart.append(pair)
-        if not apart:
-            counters = _Counters(AvgState())
-        bindings = dict(memory.state.broker)
-        hit = [pair for pair in apart if _hit_often_enough(snapshot, config, pair, (points, counters), reasons)]
-        moves = _even_out(snapshot, memory, config, hit, (points, bindings), reasons)
-        scores = np.full(len(names), np.nan)
+        pairs = _Pairs.of(snapshot, _score_order(snapshot, active, most_brokers), points)
+        reasons: list[ReasonBlock] = list(unknown)
+        counters = _Counters(memory.state)
+        apart = counters.count(pairs, low, high)
+        middle = ~apart & (pairs.low == pairs.high)
+        pairs[middle].tell(reasons, _MIDDLE)
+        pairs[~apart & ~middle].tell(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
+        needed = (
+            config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
+            config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
+        )
+        hit = counters.fire(pairs[apart], low, needed, reasons)
+        moves, bindings = _even_out(snapshot, memory, config, pairs[apart][hit], reasons)
+        scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = points[active] / 100
         average = float(np.mean(scores[active])) if len(active) else float("nan")
-        state = AvgState(counters.high, counters.low, bindings, most_brokers)
+        state = AvgState(counters.high, counters.low, {**memory.state.broker, **bindings}, most_brokers)
         lines = (Line("average (not compared)", average),) if len(active) else ()
         return memory.with_state(state), SheddingDecision(tuple(moves), tuple(reasons), scores, lines)
 
 
-def _score_order(snapshot: Snapshot, active: Int64Array, most_brokers: int) -> list[int]:
+def _score_order(snapshot: Snapshot, active: Int64Array, most_brokers: int) -> Int64Array:
     """Return the brokers as the `HashMap` of their scores visits them, which gets them in the order of `active`."""
     hashes = snapshot.brokers.name_hashes[active]
-    order: list[int] = active[hash_map_order(hashes, hash_map_size(most_brokers))].tolist()
-    return order
-
-
-def _explain(
-    reasons: list[ReasonBlock], code: ReasonCode, pair: Pair, points: FloatArray, numbers: tuple[float, ...]
-) -> None:
-    """Add a reason for both brokers of a pair, each with its own score."""
-    both = [pair.low, pair.high]
-    if pair.low == pair.high:
-        both = both[:1]
-    reasons.append(block(code, both, values=(points[both], *numbers), others=both[::-1]))
-
-
-def _hit_often_enough(
-    snapshot: Snapshot,
-    config: Settings,
-    pair: Pair,
-    work: tuple[FloatArray, _Counters],
-    reasons: list[ReasonBlock],
-) -> bool:
-    """Say whether one broker of a pair was hit often enough; the counters of both are cleared then."""
-    points, counters = work
-    both = (snapshot.brokers.name[pair.low], snapshot.brokers.name[pair.high])
-    needed_low = config.integer("loadBalancerAvgShedderHitCountLowThreshold")
-    needed_high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
-    if any(counters.high.get(b, 0) >= needed_high or counters.low.get(b, 0) >= needed_low for b in both):
-        counters.clear(*both)
-        return True
-    low = config.integer("loadBalancerAvgShedderLowThreshold")
-    hits_low = [float(counters.low.get(b, 0)) for b in both]
-    hits_high = [float(counters.high.get(b, 0)) for b in both]
-    numbers = (points[[pair.low, pair.high]], pair.difference, low, hits_low, needed_low, hits_high, needed_high)
-    reasons.append(block(_COUNTING, [pair.low, pair.high], values=numbers, others=[pair.high, pair.low]))
-    return False
+    return active[hash_map_order(hashes, hash_map_size(most_brokers))]
 
 
 def _even_out(
-    snapshot: Snapshot,
-    memory: SheddingMemory[Any],
-    config: Settings,
-    pairs: Sequence[Pair],
-    work: tuple[FloatArray, dict[BundleKey, str]],
-    reasons: list[ReasonBlock],
-) -> list[Move]:
-    """Move bundles inside each pair that fit into a share of its difference: by message rate, else by throughput."""
-    points = work[0]
+    snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings, pairs: _Pairs, reasons: list[ReasonBlock]
+) -> tuple[list[Move], dict[BundleKey, str]]:
+    """Move bundles inside each pair that fit into a share of its difference: by message rate, else by throughput.
+
+    Returns:
+        The moves, and what they bind.
+    """
     share = config.number("maxUnloadPercentage")
-    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
     min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
-    by_rate: dict[Pair, float] = {}
-    by_throughput: dict[Pair, float] = {}
-    for pair in pairs:
-        rate_quota = float(rate[pair.high] - rate[pair.low]) * share
-        throughput_quota = float(throughput[pair.high] - throughput[pair.low]) * share
-        if rate_quota > min_rate:
-            by_rate[pair] = rate_quota
-        elif throughput_quota > min_throughput:
-            by_throughput[pair] = throughput_quota
-        else:
-            numbers = (rate_quota, min_rate, throughput_quota / MIB, min_throughput / MIB)
-            _explain(reasons, _TOO_LITTLE, pair, points, numbers)
-    recent = memory.recently_unloaded_bundles
-    rate_donors = rank_donors(snapshot, [p.high for p in by_rate], bundle_msg_rate(snapshot), recent)
-    throughput_donors = rank_donors(snapshot, [p.high for p in by_throughput], bundle_throughput(snapshot), recent)
-    reasons.extend((*rate_donors.reasons, *throughput_donors.reasons))
-    moves: list[Move] = []
-    for pair in pairs:
-        if pair in by_rate:
-            moves += _move_share(snapshot, pair, by_rate[pair], rate_donors, work, reasons)
-        elif pair in by_throughput:
-            moves += _move_share(snapshot, pair, by_throughput[pair], throughput_donors, work, reasons)
-    return moves
+    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+    rate_quota = (rate[pairs.high] - rate[pairs.low]) * share
+    throughput_quota = (throughput[pairs.high] - throughput[pairs.low]) * share
+    by_rate = rate_quota > min_rate
+    enough = by_rate | (throughput_quota > min_throughput)
+    numbers = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
+    pairs[~enough].tell(reasons, _TOO_LITTLE, *numbers)
+    pairs, by_rate = pairs[enough], by_rate[enough]
+    quota = np.where(by_rate, rate_quota[enough], throughput_quota[enough])
+    if not len(pairs):
+        return [], {}
+    rated = np.zeros(len(snapshot.brokers), dtype=np.bool_)
+    rated[pairs.high[by_rate]] = True
+    value = np.where(rated[snapshot.bundles.owner], bundle_msg_rate(snapshot), bundle_throughput(snapshot))
+    donors = rank_donors(snapshot, pairs.high.tolist(), value, memory.recently_unloaded_bundles)
+    reasons.extend(donors.reasons)
+    fit = _fitting(donors, quota)
+    destinations = np.repeat(pairs.low, np.diff(donors.bounds)).astype(np.int32)
+    for code, which in ((_TAKEN, fit.taken), (_TOO_BIG, fit.too_big), (_EMPTY, ~fit.taken & ~fit.too_big)):
+        if which.any():
+            columns = (donors.values[which], fit.left[which])[: len(code.fields)]
+            bundles = donors.bundles[which].astype(np.int32)
+            reasons.append(block(code, donors.owners[which], bundles, columns, destinations[which]))
+    gives = fit.count > 0
+    giving, without = pairs[gives], pairs[~gives]
+    if len(giving):
+        low, high, points = giving.low.astype(np.int32), giving.high.astype(np.int32), giving.points
+        reasons.append(block(_DONOR, high, values=(points[high], giving.difference, quota[gives]), others=low))
+        reasons.append(block(_RECEIVER, low, values=(points[low], giving.difference), others=high))
+    without.tell(reasons, _NO_FIT, quota[~gives])
+    chosen = donors.bundles[fit.taken]
+    to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
+    moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)
+    return moves, dict(zip(bundle_keys(snapshot, chosen), to, strict=True))
 
 
-def _move_share(
-    snapshot: Snapshot,
-    pair: Pair,
-    quota: float,
-    donors: Donors,
-    work: tuple[FloatArray, dict[BundleKey, str]],
-    reasons: list[ReasonBlock],
-) -> list[Move]:
-    """Move the bundles of a pair that fit into what is left of the quota, largest first."""
-    points, bindings = work
-    source, destination = snapshot.brokers.name[pair.high], snapshot.brokers.name[pair.low]
-    moves: list[Move] = []
-    held: dict[ReasonCode, list[tuple[int, float, float]]] = {_TAKEN: [], _TOO_BIG: [], _EMPTY: []}
-    left = quota
-    for bundle, size in zip(*donors.of(pair.high), strict=True):
-        if size <= 0:
-            held[_EMPTY].append((bundle, size, left))
-        elif size > left:
-            held[_TOO_BIG].append((bundle, size, left))
-        else:
-            held[_TAKEN].append((bundle, size, left))
-            compared = dict(zip(_TAKEN.fields, (size, left), strict=True))
-            reason = Reason(_TAKEN, source, snapshot.bundle_names[bundle], compared, destination)
-            moves.append(move(snapshot, bundle, reason, destination))
-            bindings[bundle_key(snapshot, bundle)] = destination
-            left -= size
-    for kind, rows in held.items():
-        if rows:
-            columns = list(zip(*rows, strict=True))
-            values = columns[1 : 1 + len(kind.fields)]
-            reasons.append(block(kind, pair.high, columns[0], values, pair.low))
-    if moves:
-        reasons.append(block(_DONOR, pair.high, values=(points[pair.high], pair.difference, quota), others=pair.low))
-        reasons.append(block(_RECEIVER, pair.low, values=(points[pair.low], pair.difference), others=pair.high))
-    else:
-        _explain(reasons, _NO_FIT, pair, points, (quota,))
-    return moves
+@dataclass(frozen=True, eq=False, slots=True)
+class _Fitting:
+    """Which candidates fit into what is left of their pair's quota.
+
+    Attributes:
+        taken: It fits. Shape (candidates,).
+        too_big: It has traffic, but more than is left. Shape (candidates,).
+        left: What was left when it was looked at. Shape (candidates,).
+        count: Candidates taken of each broker. Shape (brokers,).
+    """
+
+    taken: BoolArray
+    too_big: BoolArray
+    left: FloatArray
+    count: Int64Array
+
+
+def _fitting(donors: Donors, quota: FloatArray) -> _Fitting:
+    """Take of each broker, largest first, every bundle that fits into what is left of its quota.
+
+    Args:
+        donors: Candidates by value descending.
+        quota: What may move of each of the brokers. Shape (brokers,).
+    """
+    ascending = (-donors.values).tolist()
+    bounds = donors.bounds.tolist()
+    chosen: list[int] = []
+    count: list[int] = []
+    lefts: list[float] = []
+    ends: list[int] = [0]  # of the runs of candidates that were looked at with as much left
+    for at, whole in enumerate(quota.tolist()):
+        left, place, stop, before = whole, bounds[at], bounds[at + 1], len(chosen)
+        while place < stop:
+            fits = bisect_left(ascending, -left, place, stop)
+            lefts.append(left)
+            if fits == stop or ascending[fits] >= 0:
+                ends.append(stop)
+                break
+            chosen.append(fits)
+            left += ascending[fits]
+            place = fits + 1
+            ends.append(place)
+        count.append(len(chosen) - before)
+    taken = np.zeros(len(donors.values), dtype=np.bool_)
+    taken[chosen] = True
+    too_big = (donors.values > 0) & ~taken
+    return _Fitting(taken, too_big, np.repeat(lefts, np.diff(ends)), np.array(count, dtype=np.int64))
 
 
 SHEDDER = AvgShedder()

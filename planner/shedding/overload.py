@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.model.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
@@ -104,14 +104,14 @@ class OverloadShedder:
         required = broker_throughput(snapshot)[over] * (used - threshold + ADDITIONAL_MARGIN)
         donors = rank_donors(snapshot, over.tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles)
         reasons.extend(donors.reasons)
-        moves: list[Move] = []
-        for broker, share, need in zip(over.tolist(), used.tolist(), required.tolist(), strict=True):
-            taken = take_until(snapshot, donors, broker, need, (_TAKEN, _ENOUGH), reasons)
-            moves += taken
-            if taken:
-                reasons.append(block(_DONOR, broker, values=(share * 100, threshold * 100, need / MIB)))
-            else:
-                reasons.append(block(_NO_CANDIDATE, broker, values=(share * 100, threshold * 100)))
+        moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
+        gives, percents = count > 0, used * 100
+        if gives.any():
+            numbers = (percents[gives], threshold * 100, required[gives] / MIB)
+            reasons.append(block(_DONOR, over[gives].astype(np.int32), values=numbers))
+        if not gives.all():
+            without = (percents[~gives], threshold * 100)
+            reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = usage
         decision = SheddingDecision(tuple(moves), tuple(reasons), scores, (Line("threshold", threshold),))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.model.decisions import Move, Reason, ReasonBlock, ReasonCode, block
 from planner.model.snapshot import Snapshot
 
@@ -27,8 +27,7 @@ __all__ = [
     "broker_throughput",
     "bundle_msg_rate",
     "bundle_throughput",
-    "held_bundles",
-    "move",
+    "moves_of",
     "rank_donors",
     "reported_bundles",
     "take_until",
@@ -88,21 +87,23 @@ class Donors:
     """Bundles of some brokers, each broker's own sorted by value descending.
 
     Attributes:
+        brokers: Positions of the brokers, as given.
         bundles: Candidate bundles, grouped by broker. Shape (candidates,).
-        starts: Where the candidates of each broker begin, by broker position; one more at the end.
+        bounds: Where the candidates of each of `brokers` begin; one more at the end. Shape (brokers + 1,).
         values: Value of each candidate. Shape (candidates,).
         reasons: Why the other bundles of these brokers are no candidates.
     """
 
+    brokers: IntArray
     bundles: Int64Array
-    starts: Mapping[int, tuple[int, int]]
+    bounds: Int64Array
     values: FloatArray
     reasons: tuple[ReasonBlock, ...]
 
-    def of(self, broker: int) -> tuple[list[int], list[float]]:
-        """Return bundles and values of one broker, as plain lists for a walk in Java's order."""
-        start, stop = self.starts[broker]
-        return self.bundles[start:stop].tolist(), self.values[start:stop].tolist()
+    @property
+    def owners(self) -> IntArray:
+        """Broker of each candidate. Shape (candidates,)."""
+        return np.repeat(self.brokers, np.diff(self.bounds))
 
 
 def _recent(snapshot: Snapshot, recently_unloaded: Mapping[str, int]) -> BoolArray:
@@ -111,6 +112,23 @@ def _recent(snapshot: Snapshot, recently_unloaded: Mapping[str, int]) -> BoolArr
         position = snapshot.bundle_position
         recent[[position[name] for name in recently_unloaded if name in position]] = True
     return recent
+
+
+def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Array:
+    """Return the order by group, then value descending, then rank.
+
+    Sorting by all three keys would take three times as long; few values are equal, and only those need their rank.
+    """
+    by_value = np.argsort(-values)
+    small = np.uint16 if len(group) == 0 or group[-1] < 2**16 else np.uint32
+    order = by_value[np.argsort(group[by_value].astype(small), kind="stable")]
+    sorted_values, sorted_group = values[order], group[order]
+    tied = np.zeros(len(order) + 1, dtype=np.bool_)
+    tied[1:-1] = (sorted_values[1:] == sorted_values[:-1]) & (sorted_group[1:] == sorted_group[:-1])
+    places = np.flatnonzero(tied[1:] | tied[:-1])
+    equal = order[places]
+    order[places] = equal[np.lexsort((rank[equal], -values[equal], group[equal]))]
+    return order
 
 
 def rank_donors(
@@ -124,13 +142,15 @@ def rank_donors(
         value: Value of each bundle of the snapshot, larger first.
         recently_unloaded: Bundles inside the grace period, to the moment they were unloaded.
     """
-    if not len(brokers):
-        return Donors(np.zeros(0, np.int64), {}, np.zeros(0), ())
-    owned = [snapshot.bundles_of(b) for b in brokers]
+    sources = np.asarray(brokers, dtype=np.int32)
+    if not len(sources):
+        return Donors(sources, np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0), ())
+    owned = [snapshot.bundles_of(b) for b in sources.tolist()]
     bundles = np.concatenate(owned)
-    group = np.repeat(np.arange(len(brokers)), [len(o) for o in owned])
+    group = np.repeat(np.arange(len(sources)), [len(o) for o in owned])
+    rank = snapshot.shedding_rank[bundles]
     recent = _recent(snapshot, recently_unloaded)[bundles]
-    unseen = snapshot.shedding_rank[bundles] < 0
+    unseen = rank < 0
     reasons: list[ReasonBlock] = []
     owner = snapshot.bundles.owner
     if unseen.any():
@@ -140,71 +160,87 @@ def rank_donors(
         now = snapshot.info.captured_at_ms
         ago = [(now - recently_unloaded[snapshot.bundle_names[i]]) / 60_000 for i in held.tolist()]
         reasons.append(block(RECENTLY_UNLOADED, owner[held], held.astype(np.int32), [ago]))
-    kept = ~unseen & ~recent
-    bundles, group = bundles[kept], group[kept]
+    if unseen.any() or recent.any():
+        kept = ~unseen & ~recent
+        bundles, group, rank = bundles[kept], group[kept], rank[kept]
     values = value[bundles]
-    order = np.lexsort((snapshot.shedding_rank[bundles], -values, group))
-    bounds = np.searchsorted(group[order], np.arange(len(brokers) + 1))
-    starts = {b: (int(bounds[i]), int(bounds[i + 1])) for i, b in enumerate(brokers)}
-    return Donors(bundles[order], starts, values[order], tuple(reasons))
+    order = _sorted(group, values, rank)
+    bounds = np.searchsorted(group, np.arange(len(sources) + 1))
+    return Donors(sources, bundles[order], bounds, values[order], tuple(reasons))
 
 
-def held_bundles(
-    code: ReasonCode, broker: int, bundles: Sequence[int], *values: Sequence[float] | FloatArray | float
-) -> ReasonBlock:
-    """Return why bundles of one broker stay."""
-    return block(code, broker, np.asarray(bundles, dtype=np.int32), values)
+def moves_of(
+    snapshot: Snapshot,
+    code: ReasonCode,
+    bundles: Int64Array,
+    values: Sequence[FloatArray],
+    destinations: Sequence[str] | None = None,
+) -> list[Move]:
+    """Return the moves of bundles with the traffic that the strategies see.
 
-
-def move(snapshot: Snapshot, bundle: int, reason: Reason, destination: str | None = None) -> Move:
-    """Return the move of a bundle with the traffic that the strategies see."""
-    table = snapshot.bundles
-    rate = table.short_term_msg_rate_in_per_s[bundle] + table.short_term_msg_rate_out_per_s[bundle]
-    throughput = (
-        table.short_term_msg_throughput_in_bytes_per_s[bundle] + table.short_term_msg_throughput_out_bytes_per_s[bundle]
+    Args:
+        snapshot: The cluster.
+        code: Why they move.
+        bundles: Positions of the bundles, in the order of the moves.
+        values: Numbers of the reason: for each of `code.fields`, one for each bundle.
+        destinations: Where each goes to, when the strategy says so.
+    """
+    names = snapshot.bundle_names
+    fields = code.fields
+    rates, throughputs = bundle_msg_rate(snapshot), bundle_throughput(snapshot)
+    brokers = snapshot.brokers.name
+    rows = zip(
+        [names[i] for i in bundles.tolist()],
+        [brokers[i] for i in snapshot.bundles.owner[bundles].tolist()],
+        destinations if destinations is not None else [None] * len(bundles),
+        rates[bundles].tolist(),
+        throughputs[bundles].tolist(),
+        zip(*(column.tolist() for column in values), strict=True),
+        strict=True,
     )
-    source = snapshot.brokers.name[table.owner[bundle]]
-    return Move(snapshot.bundle_names[bundle], source, destination, float(rate), float(throughput), reason)
+    return [
+        Move(name, source, to, rate, size, Reason(code, source, name, dict(zip(fields, compared, strict=True)), to))
+        for name, source, to, rate, size, compared in rows
+    ]
 
 
 def take_until(
     snapshot: Snapshot,
     donors: Donors,
-    broker: int,
-    required_bytes_per_s: float,
+    required_bytes_per_s: FloatArray,
     codes: tuple[ReasonCode, ReasonCode],
     reasons: list[ReasonBlock],
-) -> list[Move]:
-    """Take the bundles with the largest throughput until the required one is reached, at least one.
+) -> tuple[list[Move], Int64Array]:
+    """Take of each broker the bundles with the largest throughput until the required one is reached, at least one.
 
     Args:
         snapshot: The cluster.
         donors: Candidates, ranked by throughput.
-        broker: Position of the broker that sheds.
-        required_bytes_per_s: What shall leave.
+        required_bytes_per_s: What shall leave each of the brokers. Shape (brokers,).
         codes: Reason of a bundle that is taken (fields: value, taken before it, required) and of one that is not needed
             any more (fields: value, required), in MiB/s.
         reasons: Gets the reasons of the bundles.
+
+    Returns:
+        The moves, and how many bundles of each broker they are. Shape (brokers,).
     """
-    taken_code, enough_code = codes
-    bundles, values = donors.of(broker)
-    moves: list[Move] = []
-    before: list[float] = []
-    name = snapshot.brokers.name[broker]
-    taken = 0.0
-    for bundle, value in zip(bundles, values, strict=True):
-        if taken >= required_bytes_per_s and moves:
-            break
-        numbers = (value / MIB, taken / MIB, required_bytes_per_s / MIB)
-        compared = dict(zip(taken_code.fields, numbers, strict=True))
-        moves.append(move(snapshot, bundle, Reason(taken_code, name, snapshot.bundle_names[bundle], compared)))
-        before.append(taken / MIB)
-        taken += value
-    size = len(moves)
-    if moves:
-        chosen = np.array(values[:size]) / MIB
-        reasons.append(held_bundles(taken_code, broker, bundles[:size], chosen, before, required_bytes_per_s / MIB))
-    if size < len(bundles):
-        rest = np.array(values[size:]) / MIB
-        reasons.append(held_bundles(enough_code, broker, bundles[size:], rest, required_bytes_per_s / MIB))
-    return moves
+    values, bounds = donors.values, donors.bounds.tolist()
+    before = np.zeros(len(values))
+    count = np.zeros(len(donors.brokers), dtype=np.int64)
+    for at, (start, stop, needed) in enumerate(zip(bounds, bounds[1:], required_bytes_per_s.tolist(), strict=False)):
+        # Java adds one by one, as `cumsum` does; subtracting sums of all would change the last bits.
+        sums = np.cumsum(values[start:stop])
+        before[start + 1 : stop] = sums[:-1]
+        count[at] = min(stop - start, int(np.searchsorted(sums, needed)) + 1)
+    sizes = np.diff(donors.bounds)
+    first = np.repeat(donors.bounds[:-1], sizes)
+    taken = np.arange(len(values)) - first < np.repeat(count, sizes)
+    required = np.repeat(required_bytes_per_s, sizes) / MIB
+    owners, mib = donors.owners, values / MIB
+    columns = (mib[taken], before[taken] / MIB, required[taken])
+    chosen, rest = donors.bundles[taken], donors.bundles[~taken]
+    if len(chosen):
+        reasons.append(block(codes[0], owners[taken], chosen.astype(np.int32), columns))
+    if len(rest):
+        reasons.append(block(codes[1], owners[~taken], rest.astype(np.int32), (mib[~taken], required[~taken])))
+    return moves_of(snapshot, codes[0], chosen, columns), count

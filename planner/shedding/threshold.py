@@ -219,18 +219,15 @@ def _shed_above(
         snapshot, over[shedding].tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles
     )
     reasons.extend(donors.reasons)
-    moves: list[Move] = []
-    for broker, used, need in zip(
-        over[shedding].tolist(), over_usage[shedding].tolist(), required[shedding].tolist(), strict=True
-    ):
-        taken = take_until(snapshot, donors, broker, need, (_TAKEN, _ENOUGH), reasons)
-        moves += taken
-        compared_one = (used * 100, limits.average * 100, limits.threshold * 100, limit * 100, need / MIB)
-        reasons.append(
-            block(_DONOR, broker, values=compared_one)
-            if taken
-            else block(_NO_CANDIDATE, broker, values=(used * 100, limit * 100))
-        )
+    over, over_usage, required = over[shedding], over_usage[shedding] * 100, required[shedding]
+    moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
+    gives = count > 0
+    if gives.any():
+        numbers = (limits.average * 100, limits.threshold * 100, limit * 100, required[gives] / MIB)
+        reasons.append(block(_DONOR, over[gives].astype(np.int32), values=(over_usage[gives], *numbers)))
+    if not gives.all():
+        without = (over_usage[~gives], limit * 100)
+        reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
     return moves
 
 
@@ -263,7 +260,7 @@ def _shed_highest(
         return []
     donors = rank_donors(snapshot, [donor], bundle_throughput(snapshot), memory.recently_unloaded_bundles)
     reasons.extend(donors.reasons)
-    moves = take_until(snapshot, donors, donor, required, (_TAKEN, _ENOUGH), reasons)
+    moves, _ = take_until(snapshot, donors, np.array([required]), (_TAKEN, _ENOUGH), reasons)
     if moves:
         reasons.append(block(_LOWER_DONOR, donor, values=compared))
     return moves

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.arrays import FloatArray
-from planner.model.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.model.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.model.memory import SheddingMemory
 from planner.model.settings import Settings
 from planner.model.snapshot import LoadManager, Snapshot
@@ -21,8 +21,7 @@ from planner.shedding.selection import (
     broker_throughput,
     bundle_msg_rate,
     bundle_throughput,
-    held_bundles,
-    move,
+    moves_of,
     rank_donors,
     reported_bundles,
 )
@@ -201,29 +200,26 @@ def _shed(
     donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles)
     reasons.extend(donors.reasons)
     most_bundles = config.integer("maxUnloadBundleNumPerShedding")
-    moves: list[Move] = []
     held: dict[ReasonCode, list[tuple[int, float, float]]] = {_TAKEN: [], _TOO_BIG: [], _ENOUGH_BUNDLES: []}
     left = quota
-    for bundle, value in zip(*donors.of(donor), strict=True):
-        if most_bundles != -1 and len(moves) >= most_bundles:
+    for bundle, value in zip(donors.bundles.tolist(), donors.values.tolist(), strict=True):
+        if most_bundles != -1 and len(held[_TAKEN]) >= most_bundles:
             held[_ENOUGH_BUNDLES].append((bundle, value, most_bundles))
         elif value <= left:
             held[_TAKEN].append((bundle, value, left))
-            numbers = dict(zip(_TAKEN.fields, (value, float(left)), strict=True))
-            name = snapshot.brokers.name[donor]
-            moves.append(move(snapshot, bundle, Reason(_TAKEN, name, snapshot.bundle_names[bundle], numbers)))
             left = _wrapped(left - _int(value))
         else:
             held[_TOO_BIG].append((bundle, value, left))
     for kind, rows in held.items():
         if rows:
-            columns = list(zip(*rows, strict=True))
-            reasons.append(held_bundles(kind, donor, columns[0], columns[1], columns[2]))
-    if moves:
-        reasons.append(block(code, donor, values=(*compared, quota), others=spread.lowest))
-    else:
+            places, values, limits = zip(*rows, strict=True)
+            reasons.append(block(kind, donor, places, (values, limits)))
+    if not held[_TAKEN]:
         reasons.append(block(_NO_FIT, donor, values=(quota,)))
-    return moves
+        return []
+    reasons.append(block(code, donor, values=(*compared, quota), others=spread.lowest))
+    chosen, *numbers = (np.array(column) for column in zip(*held[_TAKEN], strict=True))
+    return moves_of(snapshot, _TAKEN, chosen, [column.astype(np.float64) for column in numbers])
 
 
 def _wrapped(value: int) -> int:

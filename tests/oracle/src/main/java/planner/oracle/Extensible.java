@@ -174,67 +174,90 @@ final class Extensible {
     }
 
     static ObjectNode transfer(ServiceConfiguration conf, JsonNode input) throws Exception {
-        PulsarService pulsar = pulsar(conf, stub(NamespaceService.class));
-        Set<String> isolated = new HashSet<>(Config.texts(input.path("isolated")));
-        Set<String> grouped = new HashSet<>(Config.texts(input.path("antiAffinity")));
-        IsolationPoliciesHelper isolation = stub(IsolationPoliciesHelper.class);
-        Mockito.when(isolation.hasIsolationPolicy(Mockito.any())).thenAnswer(call ->
-                isolated.contains(call.getArgument(0).toString()));
-        AntiAffinityGroupPolicyHelper groups = stub(AntiAffinityGroupPolicyHelper.class);
-        Mockito.when(groups.hasAntiAffinityGroupPolicy(Mockito.anyString())).thenAnswer(call ->
-                grouped.contains(call.<String>getArgument(0).replaceAll("/[^/]*$", "")));
-        Map<String, String> owners = new HashMap<>();
-        ServiceUnitStateChannel channel = stub(ServiceUnitStateChannel.class);
-        Mockito.when(channel.isOwner(Mockito.anyString(), Mockito.anyString())).thenAnswer(call ->
-                call.getArgument(1).equals(owners.get(call.<String>getArgument(0))));
-        UnloadCounter counter = new UnloadCounter();
-        TransferShedder shedder = new TransferShedder(counter);
-        BrokerFilter filter = new VectorFilter(input.path("filterKeeps"), Set.copyOf(Config.texts(input.path("filterFails"))));
-        Fields.set(shedder, "pulsar", pulsar);
-        Fields.set(shedder, "channel", channel);
-        Fields.set(shedder, "isolationPoliciesHelper", isolation);
-        Fields.set(shedder, "antiAffinityGroupPolicyHelper", groups);
-        Fields.set(shedder, "brokerFilterPipeline", List.of(filter));
-
-        Map<String, BrokerLoadData> known = new HashMap<>();
+        Cycle cycle = new Cycle(conf, input);
         ArrayNode steps = Oracle.JSON.createArrayNode();
         for (JsonNode step : input.get("steps")) {
+            cycle.now(step);
+            Map<String, Long> before = counts(cycle.counter);
+            Set<UnloadDecision> decided = cycle.unloads();
+
+            ObjectNode answer = steps.addObject();
+            answer.set("decisions", unloads(decided));
+            ObjectNode moved = answer.putObject("counters");
+            counts(cycle.counter).forEach((name, count) -> {
+                if (!count.equals(before.get(name))) {
+                    moved.put(name, count - before.get(name));
+                }
+            });
+            answer.put("unloadConditionHitCount", (int) Fields.get(cycle.shedder, "unloadConditionHitCount"));
+            answer.set("recentlyUnloadedBrokersAfter", Oracle.JSON.valueToTree(new TreeSet<>(cycle.recentBrokers.keySet())));
+            answer.put("loadAvg", cycle.counter.getLoadAvg());
+            answer.put("loadStd", cycle.counter.getLoadStd());
+            ObjectNode usages = answer.putObject("weightedMaxEMA");
+            ObjectNode throughputs = answer.putObject("msgThroughputEMA");
+            cycle.loads.forEach((name, load) -> {
+                usages.put(name, load.getWeightedMaxEMA());
+                throughputs.put(name, load.getMsgThroughputEMA());
+            });
+        }
+        return Oracle.JSON.createObjectNode().<ObjectNode>set("steps", steps);
+    }
+
+    /** A shedder, and what it is told from step to step. */
+    static final class Cycle {
+        private final ServiceConfiguration conf;
+        private final JsonNode input;
+        private final UnloadCounter counter = new UnloadCounter();
+        private final TransferShedder shedder = new TransferShedder(counter);
+        private final Map<String, String> owners = new HashMap<>();
+        private final Map<String, BrokerLoadData> known = new HashMap<>();
+        private Map<String, BrokerLoadData> loads;
+        private Map<String, Long> recentBundles;
+        private Map<String, Long> recentBrokers;
+        private Context context;
+
+        Cycle(ServiceConfiguration conf, JsonNode input) throws Exception {
+            this.conf = conf;
+            this.input = input;
+            Set<String> isolated = new HashSet<>(Config.texts(input.path("isolated")));
+            Set<String> grouped = new HashSet<>(Config.texts(input.path("antiAffinity")));
+            IsolationPoliciesHelper isolation = stub(IsolationPoliciesHelper.class);
+            Mockito.when(isolation.hasIsolationPolicy(Mockito.any())).thenAnswer(call ->
+                    isolated.contains(call.getArgument(0).toString()));
+            AntiAffinityGroupPolicyHelper groups = stub(AntiAffinityGroupPolicyHelper.class);
+            Mockito.when(groups.hasAntiAffinityGroupPolicy(Mockito.anyString())).thenAnswer(call ->
+                    grouped.contains(call.<String>getArgument(0).replaceAll("/[^/]*$", "")));
+            ServiceUnitStateChannel channel = stub(ServiceUnitStateChannel.class);
+            Mockito.when(channel.isOwner(Mockito.anyString(), Mockito.anyString())).thenAnswer(call ->
+                    call.getArgument(1).equals(owners.get(call.<String>getArgument(0))));
+            BrokerFilter filter =
+                    new VectorFilter(input.path("filterKeeps"), Set.copyOf(Config.texts(input.path("filterFails"))));
+            Fields.set(shedder, "pulsar", pulsar(conf, stub(NamespaceService.class)));
+            Fields.set(shedder, "channel", channel);
+            Fields.set(shedder, "isolationPoliciesHelper", isolation);
+            Fields.set(shedder, "antiAffinityGroupPolicyHelper", groups);
+            Fields.set(shedder, "brokerFilterPipeline", List.of(filter));
+        }
+
+        /** Takes the reports of a step. */
+        void now(JsonNode step) throws Exception {
             long shift = System.currentTimeMillis() - input.get("nowMs").asLong();
-            Map<String, BrokerLoadData> loads = new ConcurrentHashMap<>();
-            for (Iterator<Map.Entry<String, JsonNode>> all = step.get("brokerLoad").fields(); all.hasNext();) {
-                Map.Entry<String, JsonNode> one = all.next();
+            loads = new ConcurrentHashMap<>();
+            for (Map.Entry<String, JsonNode> one : step.get("brokerLoad").properties()) {
                 BrokerLoadData load = known.computeIfAbsent(one.getKey(), name -> new BrokerLoadData());
                 Loads.update(load, one.getValue(), conf);
                 Fields.set(load, "updatedAt", one.getValue().get("updatedAtMs").asLong() + shift);
                 loads.put(one.getKey(), load);
             }
             owners.clear();
-            Context context = new Context(conf, new Store<>(loads), new Store<>(reports(step, owners)), registry(step));
-            Map<String, Long> bundles = moments(step.path("recentlyUnloadedBundles"), shift);
-            Map<String, Long> brokers = moments(step.path("recentlyUnloadedBrokers"), shift);
-            Map<String, Long> before = counts(counter);
-            Set<UnloadDecision> decided = shedder.findBundlesForUnloading(context, bundles, brokers);
-
-            ObjectNode answer = steps.addObject();
-            answer.set("decisions", unloads(decided));
-            ObjectNode moved = answer.putObject("counters");
-            counts(counter).forEach((name, count) -> {
-                if (!count.equals(before.get(name))) {
-                    moved.put(name, count - before.get(name));
-                }
-            });
-            answer.put("unloadConditionHitCount", (int) Fields.get(shedder, "unloadConditionHitCount"));
-            answer.set("recentlyUnloadedBrokersAfter", Oracle.JSON.valueToTree(new TreeSet<>(brokers.keySet())));
-            answer.put("loadAvg", counter.getLoadAvg());
-            answer.put("loadStd", counter.getLoadStd());
-            ObjectNode usages = answer.putObject("weightedMaxEMA");
-            ObjectNode throughputs = answer.putObject("msgThroughputEMA");
-            loads.forEach((name, load) -> {
-                usages.put(name, load.getWeightedMaxEMA());
-                throughputs.put(name, load.getMsgThroughputEMA());
-            });
+            context = new Context(conf, new Store<>(loads), new Store<>(reports(step, owners)), registry(step));
+            recentBundles = moments(step.path("recentlyUnloadedBundles"), shift);
+            recentBrokers = moments(step.path("recentlyUnloadedBrokers"), shift);
         }
-        return Oracle.JSON.createObjectNode().<ObjectNode>set("steps", steps);
+
+        Set<UnloadDecision> unloads() {
+            return shedder.findBundlesForUnloading(context, recentBundles, recentBrokers);
+        }
     }
 
     private static Map<String, TopBundlesLoadData> reports(JsonNode step, Map<String, String> owners) {

@@ -7,18 +7,33 @@ import com.google.common.collect.Multimap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.commons.lang3.mutable.MutableInt;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.broker.loadbalance.LoadSheddingStrategy;
 import org.apache.pulsar.broker.loadbalance.impl.AvgShedder;
+import org.apache.pulsar.broker.loadbalance.impl.OverloadShedder;
 import org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder;
+import org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder;
 
 /** Shedding strategies of the modular load manager; one strategy object lives through the steps. */
 final class ModularShedders {
+    private static final Map<String, Supplier<LoadSheddingStrategy>> STRATEGIES = Map.of(
+            "shedder_overload", OverloadShedder::new,
+            "shedder_threshold", ThresholdShedder::new,
+            "shedder_uniform", UniformLoadShedder::new,
+            "shedder_avg", AvgShedder::new);
+
     private ModularShedders() {}
 
-    static ObjectNode answer(LoadSheddingStrategy shedder, ServiceConfiguration config, JsonNode input) throws Exception {
+    /** Makes the strategy that a kind of vectors is about. */
+    static LoadSheddingStrategy strategy(String kind) {
+        return STRATEGIES.get(kind).get();
+    }
+
+    static ObjectNode answer(String kind, ServiceConfiguration config, JsonNode input) throws Exception {
+        LoadSheddingStrategy shedder = strategy(kind);
         ObjectNode answer = Oracle.JSON.createObjectNode();
         ArrayNode steps = answer.putArray("steps");
         Set<String> before = null;

@@ -8,12 +8,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.pulsar.broker.ServiceConfiguration;
-import org.apache.pulsar.broker.loadbalance.impl.AvgShedder;
-import org.apache.pulsar.broker.loadbalance.impl.OverloadShedder;
-import org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder;
-import org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder;
 
 /**
  * Answers conformance vectors with Pulsar's own classes.
@@ -37,10 +34,9 @@ public final class Oracle {
         KINDS.put("broker_time_average", Averages::brokerTimeAverage);
         KINDS.put("resource_usage", Averages::resourceUsage);
         KINDS.put("broker_load_data", Averages::brokerLoadData);
-        KINDS.put("shedder_overload", (config, input) -> ModularShedders.answer(new OverloadShedder(), config, input));
-        KINDS.put("shedder_threshold", (config, input) -> ModularShedders.answer(new ThresholdShedder(), config, input));
-        KINDS.put("shedder_uniform", (config, input) -> ModularShedders.answer(new UniformLoadShedder(), config, input));
-        KINDS.put("shedder_avg", (config, input) -> ModularShedders.answer(new AvgShedder(), config, input));
+        for (String kind : List.of("shedder_overload", "shedder_threshold", "shedder_uniform", "shedder_avg")) {
+            KINDS.put(kind, (config, input) -> ModularShedders.answer(kind, config, input));
+        }
         KINDS.put("placement", Oracle::placement);
         KINDS.put("modular_manager", ModularManager::answer);
         KINDS.put("dispatch_throttle", Throttling::answer);
