@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 NO_CONTENT = 204
+_STEADY = 0.6
 
 ORDERS = "acme/orders"
 """Many topics, with subscriptions, in few bundles."""
@@ -90,6 +91,16 @@ class Scene:
         heard = self.heard.content() if self.heard else None
         return snapshot_now(self.cluster, [*self.namespaces, *more], heard)
 
+    def await_rates(self) -> None:
+        """Wait until every topic has statistics of a whole period."""
+
+        def all_flow() -> bool:
+            topics = self.snapshot().topics
+            rates = dict(zip(topics.name.to_pylist(), topics.msg_rate_in_per_s.tolist(), strict=True))
+            return all(rates.get(topic, 0.0) > flow.msg_per_s * _STEADY for topic, flow in self.flows.items())
+
+        wait_for("statistics of every topic", all_flow, seconds=120, every=1.0)
+
     @contextlib.contextmanager
     def settings(self, values: Mapping[str, object]) -> Iterator[None]:
         """Change dynamic settings until the end of the block, and wait until every broker goes by them."""
@@ -140,21 +151,6 @@ def one_in_each_bundle(namespace: str, bundles: int, count: int = 1) -> list[str
     return [name for place in range(bundles) for name in [n for n in names if topic_hash(n) >> shift == place][:count]]
 
 
-@contextlib.contextmanager
-def _flowing(cluster: Cluster, flows: Mapping[str, Flow], heard: Heard | None = None) -> Iterator[Scene]:
-    """Run the traffic; start when every topic has statistics of a whole period."""
-    scene = Scene(cluster, flows, heard)
-    with traffic(cluster.brokers[0].service_url, flows):
-
-        def all_flow() -> bool:
-            topics = scene.snapshot().topics
-            rates = dict(zip(topics.name.to_pylist(), topics.msg_rate_in_per_s.tolist(), strict=True))
-            return all(rates.get(topic, 0.0) > flow.msg_per_s * 0.6 for topic, flow in flows.items())
-
-        wait_for("statistics of every topic", all_flow, seconds=90, every=1.0)
-        yield scene
-
-
 def shed_flows() -> dict[str, Flow]:
     """Return the flows of `SHED`, a tenth apart."""
     return {topic: Flow(10.0 * 1.1**rank) for rank, topic in enumerate(one_in_each_bundle(SHED, 16))}
@@ -173,10 +169,12 @@ def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> Sc
     flows |= shed_flows()
     for namespace, bundles in {ORDERS: 4, CALM: 4, LONELY: 4, GROW: 2, SHED: 16}.items():
         cluster.admin().create_namespace(namespace, bundles)
-    scene = running.enter_context(_flowing(cluster, flows))
+    running.enter_context(traffic(cluster.brokers[0].service_url, flows))
+    scene = Scene(cluster, flows)
     first, second, last = (broker.id for broker in cluster.brokers)
     wanted = {name: second for name in cluster.owners() if name.startswith(f"{ORDERS}/")}
     scene.put(wanted | shed_layout(cluster, first, last))
+    scene.await_rates()
     return scene
 
 
@@ -187,8 +185,11 @@ def shedding_scene(running: contextlib.ExitStack, paths: str, folder: Path, sett
     heard = None
     if cluster.metadata("/loadbalance/extension"):
         heard = running.enter_context(listening(cluster.brokers[0].service_url, folder / "heard.jsonl"))
-    scene = running.enter_context(_flowing(cluster, shed_flows(), heard))
+    flows = shed_flows()
+    running.enter_context(traffic(cluster.brokers[0].service_url, flows))
+    scene = Scene(cluster, flows, heard)
     scene.put(shed_layout(cluster, cluster.brokers[0].id, cluster.brokers[-1].id))
+    scene.await_rates()
     return scene
 
 

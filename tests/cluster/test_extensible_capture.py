@@ -9,7 +9,7 @@ from planner.capture.run import capture_cluster
 from planner.model.snapshot import LoadManager
 from tests.cluster.scene import SCARCE_FIRST_MIB, SHED, Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("extensible")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 def test_capture_equals_answers(extensible: Scene, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.cluster.launch import wait_for
 from tests.cluster.raw import rewound
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("extensible")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SETTINGS = {
     **ONLY_DIRECT_MEMORY,

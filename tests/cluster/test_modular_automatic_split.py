@@ -15,7 +15,7 @@ from planner.splitting.request import namespace_boundaries
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import GROW, Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LIMIT = 13
 """Topics: both bundles of `GROW` have more, their children and all other bundles of the cluster have fewer."""

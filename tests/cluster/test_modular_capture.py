@@ -16,7 +16,7 @@ from planner.model.snapshot import LoadManager, Snapshot, column_info
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 RATES = {
     "msgRateIn": "msg_rate_in_per_s",

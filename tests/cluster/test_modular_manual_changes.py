@@ -14,7 +14,7 @@ from planner.splitting.request import namespace_boundaries, split_request
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import CALM, LONELY, NO_CONTENT, ORDERS, Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 FLOW = "flow_or_qps_equally_divide"
 

@@ -7,7 +7,7 @@ from planner.simulate.cycle import next_cycle
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
 from tests.cluster.watch import robust, settled_snapshot, shed_by_leader
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 SETTINGS = {
     **ONLY_DIRECT_MEMORY,

@@ -10,7 +10,7 @@ from planner.capture.run import capture_cluster
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("modular")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 def test_broker_killed_during_capture(modular: Scene, tmp_path: Path) -> None:

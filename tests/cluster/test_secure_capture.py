@@ -11,7 +11,7 @@ from planner.model.errors import CaptureError
 from tests.cluster.scene import SecureScene
 from tests.cluster.secure import SUPERUSER
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.xdist_group("secure")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 def options(secure: SecureScene, out: Path, token: str, **credentials: Path) -> CaptureOptions:
