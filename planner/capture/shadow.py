@@ -8,6 +8,7 @@ interval from the first capture on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -56,18 +57,29 @@ class Prediction:
     decision: CycleDecision
 
     @property
-    def bundles(self) -> frozenset[str]:
-        """The bundles that are unloaded."""
-        return frozenset(move.bundle for move in self.decision.moves)
+    def unloads(self) -> tuple[Unload, ...]:
+        """The bundles that are unloaded, with the brokers that may get them; those included that a draw decides."""
+        found = []
+        for unload in self.decision.unloads:
+            move, others = unload.move, tuple(name for name in unload.acceptable if name != unload.move.source)
+            drawn = bool(others) and len(others) < len(unload.acceptable)
+            if unload.carried_out or drawn:
+                found.append(Unload(move.bundle, move.source, move.destination or "", others, may_stay=drawn))
+        return tuple(found)
 
     @property
-    def unloads(self) -> tuple[Unload, ...]:
-        """The bundles that are unloaded, with the brokers that may get them."""
-        return tuple(
-            Unload(u.move.bundle, u.move.source, u.move.destination or "", u.acceptable)
-            for u in self.decision.unloads
-            if u.carried_out
-        )
+    def bundles(self) -> frozenset[str]:
+        """The bundles that are unloaded, or may be."""
+        return frozenset(unload.bundle for unload in self.unloads)
+
+    @property
+    def sure(self) -> frozenset[str]:
+        """The bundles that are unloaded for certain."""
+        return frozenset(unload.bundle for unload in self.unloads if not unload.may_stay)
+
+    def explains(self, left: AbstractSet[str]) -> bool:
+        """Say whether exactly these bundles may have been unloaded."""
+        return self.sure <= left <= self.bundles
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -259,7 +271,7 @@ class _Step:
 
     def follow_acting(self, at_ms: int) -> None:
         """Note since when the prediction has been one with unloads."""
-        acts = bool(self.state.prediction and self.state.prediction.bundles)
+        acts = bool(self.state.prediction and self.state.prediction.sure)
         self.change(acting_ms=(self.state.acting_ms or at_ms) if acts else 0)
 
     def follow_splits(self) -> None:
@@ -306,8 +318,8 @@ class _Step:
             episode = replace(episode, disturbed=disturbed)
         if moved:
             episode = self.add(episode, moved)
-        elif not episode.sources:  # nothing yet: the leader may see what the newer capture shows
-            episode = self.open(episode.disturbed)
+        elif not episode.sources and not self.state.rhythm_known:
+            episode = self.open(episode.disturbed)  # the cycle may come only now
         if self.complete(episode):
             self.close(episode)
         else:
@@ -395,7 +407,7 @@ class _Step:
         quiet = not episode.sources or self.gap_ms >= settle_ms or self.to_ms - episode.last_ms >= self.gap_ms
         if since_ms < settle_ms or not quiet:
             return False
-        if episode.prediction.bundles <= episode.sources.keys():
+        if episode.prediction.sure <= episode.sources.keys():
             return True
         if not episode.sources and not self.state.rhythm_known:
             return self.to_ms >= self.state.acting_ms + self.interval_ms + settle_ms
@@ -498,10 +510,12 @@ class _Step:
         acceptable = {u.bundle: u.acceptable for u in predicted}
         elsewhere = [u for u in actual if u.destination and u.destination not in acceptable.get(u.bundle, ())]
         elsewhere = [u for u in elsewhere if u.bundle in wanted]
-        if wanted == left and not elsewhere:
+        sure = {u.bundle for u in predicted if not u.may_stay}
+        as_predicted = sure <= left <= wanted
+        if as_predicted and not elsewhere:
             return (), None
-        choose, explained = self.likely(episode, wanted, left)
-        found = [Difference(bundle, "stayed", choose(bundle)) for bundle in sorted(wanted - left)]
+        choose, explained = self.likely(episode, left) if not as_predicted else (_unknown, None)
+        found = [Difference(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Difference(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(episode, unload) for unload in elsewhere]
         return tuple(found), explained
@@ -515,18 +529,14 @@ class _Step:
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
         return Difference(unload.bundle, "went elsewhere", cause)
 
-    def likely(
-        self, episode: _Episode, wanted: set[str], left: set[str]
-    ) -> tuple[Callable[[str], Cause], Prediction | None]:
+    def likely(self, episode: _Episode, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
         """Return the likely reason of each difference, and the decision that explains them all if there is one."""
         if episode.disturbed is not None:
             cause = episode.disturbed
             return (lambda _: cause), None
-        if wanted == left:
-            return (lambda _: Cause.UNKNOWN), None
         others = [(cause, other()) for cause, other in self.others(episode.prediction, episode.later)]
         for cause, other in others:
-            if other.bundles == left:
+            if other.explains(left):
                 return (lambda _, why=cause: why), other
 
         unseen = self.unseen_unloads(episode, left)
@@ -535,7 +545,7 @@ class _Step:
 
         def choose(bundle: str) -> Cause:
             for cause, other in others:
-                if (bundle in left) == (bundle in other.bundles):
+                if bundle in other.bundles if bundle in left else bundle not in other.sure:
                     return cause
             return Cause.MANUAL if bundle in left else Cause.UNKNOWN
 
@@ -553,14 +563,18 @@ class _Step:
         for view in (made.view, _as_before(episode.later, made.view)):
             seen = memory.shedding.recently_unloaded_bundles
             for _ in range(_MOST_UNSEEN):
-                seen = {**dict.fromkeys(made.bundles - left, self.state.began_ms), **seen}
+                seen = {**dict.fromkeys(made.sure - left, self.state.began_ms), **seen}
                 shed = replace(memory.shedding, recently_unloaded_bundles=seen)
                 made = _predict(view, replace(memory, shedding=shed))
-                if made.bundles <= left:
+                if made.sure <= left:
                     break
-            if made.bundles == left:
+            if made.explains(left):
                 return made
         return None
+
+
+def _unknown(_bundle: str) -> Cause:
+    return Cause.UNKNOWN
 
 
 def _as_before(later: Snapshot, before: Snapshot) -> Snapshot:

@@ -60,12 +60,14 @@ class Unload:
         source: Broker that had it.
         destination: Broker that gets it; empty when it is not known, or nobody does.
         acceptable: Predicted: brokers that Pulsar may choose.
+        may_stay: Predicted: Pulsar draws the broker, and may draw the one that has the bundle; then it stays.
     """
 
     bundle: str
     source: str
     destination: str = ""
     acceptable: tuple[str, ...] = ()
+    may_stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,15 @@ class ShadowCycle:
 
     @property
     def acts(self) -> bool:
-        """Whether something was unloaded, or to be unloaded."""
-        return bool(self.predicted or self.actual)
+        """Whether something was unloaded, or to be unloaded for certain."""
+        return bool(self.actual) or not all(u.may_stay for u in self.predicted)
 
     @property
     def right(self) -> bool:
-        """Whether exactly the predicted bundles were unloaded."""
-        return {u.bundle for u in self.predicted} == {u.bundle for u in self.actual}
+        """Whether exactly the predicted bundles were unloaded; those that may stay, or not."""
+        left = {u.bundle for u in self.actual}
+        sure = {u.bundle for u in self.predicted if not u.may_stay}
+        return sure <= left <= {u.bundle for u in self.predicted}
 
     @property
     def causes(self) -> tuple[Cause, ...]:
