@@ -11,7 +11,7 @@ Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageDat
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -92,6 +92,7 @@ def _column(kind: ColumnKind, unit: str, meaning: str, default: object = None) -
     return field(metadata=meta)
 
 
+@cache
 def column_info(table: type) -> tuple[ColumnInfo, ...]:
     """Return what the columns of a table class hold, in their order."""
 
@@ -504,4 +505,11 @@ def make_bundles(low: Sequence[int] | Int64Array, **columns: Any) -> BundleTable
 
 def make_topics(hash: Sequence[int] | UInt32Array = (), **columns: Any) -> TopicTable:  # noqa: A002
     """Build a topic table; `name` is a pyarrow string array. Without arguments: no topics."""
+    if not columns and not len(hash):
+        return _no_topics()
     return _make(TopicTable, {"hash": hash, **columns}, len(hash))
+
+
+@cache
+def _no_topics() -> TopicTable:
+    return _make(TopicTable, {}, 0)

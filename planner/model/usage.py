@@ -72,15 +72,21 @@ class ResourceWeights:
 
 def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
     """Return the percentage of each resource. Shape (5, brokers), rows in the order of `RESOURCES`."""
-    return np.stack(
-        [
-            percent_usage(brokers.cpu_usage_percent, brokers.cpu_limit_percent),
-            percent_usage(brokers.memory_usage_mib, brokers.memory_limit_mib),
-            percent_usage(brokers.direct_memory_usage_mib, brokers.direct_memory_limit_mib),
-            percent_usage(brokers.bandwidth_in_usage_kbit_per_s, brokers.bandwidth_in_limit_kbit_per_s),
-            percent_usage(brokers.bandwidth_out_usage_kbit_per_s, brokers.bandwidth_out_limit_kbit_per_s),
-        ]
+    used = (
+        brokers.cpu_usage_percent,
+        brokers.memory_usage_mib,
+        brokers.direct_memory_usage_mib,
+        brokers.bandwidth_in_usage_kbit_per_s,
+        brokers.bandwidth_out_usage_kbit_per_s,
     )
+    limits = (
+        brokers.cpu_limit_percent,
+        brokers.memory_limit_mib,
+        brokers.direct_memory_limit_mib,
+        brokers.bandwidth_in_limit_kbit_per_s,
+        brokers.bandwidth_out_limit_kbit_per_s,
+    )
+    return percent_usage(np.array(used), np.array(limits))
 
 
 def _weighted(brokers: BrokerTable, weights: ResourceWeights, load_manager: LoadManager) -> FloatArray:

@@ -9,6 +9,7 @@ long the history is.
 import hashlib
 import json
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -205,8 +206,9 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
     views: dict[tuple[str, ...], Snapshot] = {}
     for cycle in running.cycles(count):
         names = cycle.view.brokers.name
-        view = views.setdefault(names, _bare(names, cycle.view))
-        cycles.append(replace(cycle, view=view, owner=cycle.owner[:0]))
+        if names not in views:
+            views[names] = _bare(names, cycle.view)
+        cycles.append(replace(cycle, view=views[names], owner=cycle.owner[:0]))
         if day_of(cycle.at_ms + interval) != day:
             yield _result(task, day, begin, cycles, running)
             day, begin, cycles = day_of(cycle.at_ms + interval), running.end(), []
@@ -270,7 +272,10 @@ def combined_digest(digests: Iterator[str] | list[str]) -> str:
 
 
 def replay_one(task: ReplayTask) -> TaskResult:
-    """Replay a task. Whatever fails in it is its result, so that the others go on."""
+    """Replay a task. Whatever fails in it is its result, so that the others go on.
+
+    A fault of the planner is told by the kind of exception alone, for its text may name addresses and differ.
+    """
     begin = time.perf_counter()
     days: list[DayResult] = []
     error = ""
@@ -278,5 +283,8 @@ def replay_one(task: ReplayTask) -> TaskResult:
         days.extend(replay_days(task))
     except PlannerError as failure:
         error = str(failure)
+    except Exception as failure:  # noqa: BLE001 - one task must not stop a job
+        error = f"The planner failed with {type(failure).__name__}. Report this task."
+        traceback.print_exc()
     digest = hashlib.sha256("\n".join([task.task, *(f"{d.day} {d.digest}" for d in days), error]).encode()).hexdigest()
     return TaskResult(task.task, tuple(days), digest, time.perf_counter() - begin, error)
