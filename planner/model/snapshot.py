@@ -92,10 +92,13 @@ def _column(kind: ColumnKind, unit: str, meaning: str, default: object = None) -
     return field(metadata=meta)
 
 
-@cache
 def column_info(table: type) -> tuple[ColumnInfo, ...]:
     """Return what the columns of a table class hold, in their order."""
+    return _column_info(table)
 
+
+@cache
+def _column_info(table: type) -> tuple[ColumnInfo, ...]:
     def info(f: "Field[Any]") -> ColumnInfo:
         default = f.metadata["default"]
         if default is None:
