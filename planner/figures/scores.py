@@ -12,6 +12,7 @@ from planner.model.decisions import Line
 __all__ = ["bars_by_name", "broker_scores", "resource_breakdown"]
 
 _SHOWN = 200
+_DASHES = ("dot", "dash", "longdash", "dashdot")
 
 
 def broker_scores(
@@ -44,13 +45,16 @@ def broker_scores(
     for at, line in enumerate(lines):
         figure.add_hline(
             y=line.value * factor,
-            line={"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": "dot" if at == 0 else "dash"},
-            annotation={"text": f"{line.label} {line.value * factor:.1f}{suffix}", "font": {"size": 11}},
-            annotation_position="top right" if at % 2 else "bottom right",
+            line={"color": MUTED if at == 0 else WARNING, "width": 2, "dash": _DASHES[at % len(_DASHES)]},
+            name=f"{line.label} {line.value * factor:.1f}{suffix}",
+            showlegend=True,
         )
     figure = finish(figure, height=330, y_title=f"score ({'%' if unit == 'fraction' else unit})")
     figure.update_xaxes(showticklabels=len(order) <= 24, autotickangles=[0, -35], type="category")  # noqa: PLR2004 - room
     figure.update_yaxes(rangemode="tozero")
+    figure.data[0].showlegend = False
+    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
+    figure.update_layout(showlegend=bool(lines), legend=legend, margin_t=44)
     return figure
 
 

@@ -46,7 +46,9 @@ def _pick(view: state.Current, label: str, names: list[str], configured: str, pa
         manager = view.snapshot.info.load_manager
         st.warning(f"The link names a strategy that the {manager} load manager cannot run.", icon=":material/link_off:")
     start = asked if asked in names else configured
-    picked = st.selectbox(label, names, names.index(start), key=f"{param}-{view.digest}-{configured}", help=help_) or start
+    picked = (
+        st.selectbox(label, names, names.index(start), key=f"{param}-{view.digest}-{configured}", help=help_) or start
+    )
     state.set_params(**{param: "" if picked == configured else picked})
     return picked
 
