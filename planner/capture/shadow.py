@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from planner.capture.shadow_memory import carried_out, other_memories, settle_memory
+from planner.capture.shadow_memory import carried_out, cycles_to_know, other_memories, settle_memory
 from planner.capture.shadow_record import Cause, Difference, ShadowCycle, Split, Unload
 from planner.capture.shadow_splits import SplitShadow, follow_splits
 from planner.capture.shadow_view import leader_view, new_reports
@@ -38,6 +38,7 @@ _DRIFT_SHARE = 0.02
 _MOST_MISSED = 1_000
 _MOST_OUTSIDE = 1_000
 _MOST_UNSEEN = 30
+_MOST_HITS = 1 << 31
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -121,6 +122,7 @@ class ShadowState:
         silent: Cycles since the last one that was seen.
         acting_ms: Since when the prediction has been one with unloads; 0 when it is not.
         began_ms: The first capture since the election; 0 before there is one.
+        watched: Cycles since then; after an election, when the leader's memory is known to be empty, more than enough.
         number: Cycles judged.
         prediction: From the last capture.
         earlier: Bundles that the capture before it predicted; None when they cannot be compared.
@@ -139,6 +141,7 @@ class ShadowState:
     silent: int = 0
     acting_ms: int = 0
     began_ms: int = 0
+    watched: int = 0
     number: int = 0
     prediction: Prediction | None = None
     earlier: frozenset[str] | None = None
@@ -262,6 +265,7 @@ class _Step:
         if elected_now:
             due_ms = self.from_ms + self.interval_ms
             self.change(memory=None, due_ms=due_ms, rhythm_known=False, silent=0, began_ms=self.from_ms)
+            self.change(watched=_MOST_HITS)
         self.change(leader=_leader(self.after))
         self.follow_memory()
         held = None if self.renewed or elected_now else self.state.prediction
@@ -454,7 +458,11 @@ class _Step:
         moment_ms = (episode.from_ms + episode.seen_ms) // 2 if in_cycle else self.state.due_ms
         self.remember(episode, explained, in_cycle, moment_ms)
         state = self.state
-        in_time = episode.stable and episode.disturbed is None and episode.gap_ms <= _WAIT_SHARE * self.interval_ms
+        shedder = episode.prediction.decision.shedder.name
+        known = state.watched >= cycles_to_know(shedder, episode.prediction.view.settings)
+        in_time = (
+            known and episode.stable and episode.disturbed is None and episode.gap_ms <= _WAIT_SHARE * self.interval_ms
+        )
         self.cycles.append(
             ShadowCycle(
                 cluster=self.after.info.cluster,
@@ -462,7 +470,7 @@ class _Step:
                 from_ms=episode.from_ms,
                 to_ms=episode.seen_ms,
                 leader=episode.prediction.view.info.leader,
-                shedder=episode.prediction.decision.shedder.name,
+                shedder=shedder,
                 predicted=predicted,
                 actual=actual,
                 outside=state.outside,
@@ -474,6 +482,7 @@ class _Step:
         )
         self.change(
             number=state.number + 1,
+            watched=state.watched + 1,
             episode=None,
             acting_ms=0,
             outside=(),

@@ -5,13 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from planner.model.memory import SheddingMemory
+from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
+from planner.shedding import avg, transfer
 from planner.shedding.avg import AvgState
 from planner.shedding.transfer import TransferState
 from planner.simulate.cycle import CycleDecision
 from planner.simulate.leader import LeaderMemory, elected
 
-__all__ = ["carried_out", "other_memories", "settle_memory"]
+__all__ = ["carried_out", "cycles_to_know", "other_memories", "settle_memory"]
 
 
 def settle_memory(
@@ -43,11 +45,40 @@ def settle_memory(
     if shed.recently_unloaded_brokers or isinstance(shed.state, TransferState):
         brokers |= dict.fromkeys(unloaded.values(), at_ms)
     affinities = before.modular.affinities if before is not None else {}
+    shed = shed.with_state(_acted(shed.state, frozenset(unloaded.values())))
     return replace(
         after,
         shedding=replace(shed, recently_unloaded_bundles=bundles, recently_unloaded_brokers=brokers),
         modular=replace(after.modular, affinities=affinities),
     )
+
+
+def cycles_to_know(shedder: str, config: Settings) -> int:
+    """Return how many cycles have to be watched until the counters of a leader in office are known.
+
+    Args:
+        shedder: Name of the strategy.
+        config: Settings in force.
+    """
+    if shedder == avg.SHEDDER.name:
+        high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
+        return max(high, config.integer("loadBalancerAvgShedderHitCountLowThreshold"))
+    if shedder == transfer.SHEDDER.name:
+        return config.integer("loadBalancerSheddingConditionHitCountThreshold") + 1
+    return 0
+
+
+def _acted(state: Any, sources: Collection[str]) -> Any:
+    """Return a strategy's memory after it unloaded something from some brokers: what counted up to that starts anew."""
+    if isinstance(state, TransferState) and sources:
+        return replace(state, hit_count=0)
+    if isinstance(state, AvgState) and sources:
+        high, low = (
+            {name: 0 if name in sources else hits for name, hits in counted.items()}
+            for counted in (state.hits_high, state.hits_low)
+        )
+        return replace(state, hits_high=high, hits_low=low)
+    return state
 
 
 def carried_out(predicted: LeaderMemory, explained: LeaderMemory) -> LeaderMemory:

@@ -8,12 +8,13 @@ tells, so that a count may be one check early.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from planner.capture.shadow_record import Cause, Difference, Split
 from planner.capture.shadow_view import after_reports
-from planner.model.arrays import frozen
+from planner.model.arrays import FloatArray, frozen
 from planner.model.snapshot import LoadManager, Snapshot
 from planner.splitting import automatic_extensible, automatic_modular
 from planner.splitting.automatic_extensible import AutoSplitState
@@ -215,11 +216,33 @@ def _forecast(snapshot: Snapshot, reports: int) -> dict[str, Split]:
     """
     if snapshot.info.load_manager is not LoadManager.MODULAR or not reports or not _enabled(snapshot):
         return {}
-    later = after_reports(snapshot, reports)
-    listed = later.topics.bundle
-    loaded = np.bincount(listed[(listed >= 0) & later.topics.has_stats], minlength=len(later.bundles))
-    topics = np.maximum(later.bundles.topics, loaded)
-    return _predicted(replace(later, bundles=replace(later.bundles, topics=frozen(topics))), {})
+    return _predicted(after_reports(_reported(snapshot), reports), {})
+
+
+def _reported(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose next load reports have arrived: topics as loaded, new bundles with what is on them."""
+    table, topics, count = snapshot.bundles, snapshot.topics, len(snapshot.bundles)
+    listed = np.flatnonzero((topics.bundle >= 0) & topics.has_stats)
+    place = topics.bundle[listed]
+    unknown = ~table.has_stats & (table.owner >= 0) & np.isin(np.arange(count), place)
+
+    def total(name: str) -> FloatArray:
+        return np.bincount(place, getattr(topics, name)[listed], minlength=count).astype(np.float64)
+
+    columns: dict[str, Any] = {
+        name: np.where(unknown, total(name), getattr(table, name))
+        for name in (
+            "msg_rate_in_per_s",
+            "msg_rate_out_per_s",
+            "msg_throughput_in_bytes_per_s",
+            "msg_throughput_out_bytes_per_s",
+        )
+    }
+    for name in ("producers", "consumers"):
+        columns[name] = np.where(unknown, total(name), getattr(table, name)).astype(np.int64)
+    columns["topics"] = np.maximum(table.topics, np.bincount(place, minlength=count)).astype(np.int64)
+    columns["has_stats"] = table.has_stats | unknown
+    return replace(snapshot, bundles=replace(table, **{name: frozen(values) for name, values in columns.items()}))
 
 
 def _unexpected(shadow: SplitShadow, before: Snapshot, bundle: str) -> Cause:

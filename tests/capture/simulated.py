@@ -25,6 +25,7 @@ class Watched(Simulation):
 
     def capture(self, now: int) -> None:
         seen = self._evaluated(now)
+        seen = replace(seen, topics=self.cluster.topics_at(now))
         self.captures.append(replace(seen, info=replace(seen.info, leader=self.leader)))
 
 
