@@ -108,7 +108,7 @@ def fits(one: Job, other: Job) -> bool:
 def material_of(stored: Sequence[StoredJob]) -> Material:
     """Return what several jobs about the same time found, together.
 
-    Of scenarios of the same name the first counts when they are alike; else the later one gets the name of its job.
+    Of scenarios of the same name the first counts; where the later one is another, a note says that it is left out.
 
     Args:
         stored: At least one; each can be compared with the first, see `fits`.
