@@ -5,6 +5,7 @@ Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from planner.model.hashing import hash_map_order
 from planner.model.internal_namespaces import is_system_service_namespace
 from planner.model.namespace_policies import policy_gate
 from planner.model.settings import Settings
-from planner.model.snapshot import BundleTable, Snapshot
+from planner.model.snapshot import BundleTable, Policies, Snapshot
 
 __all__ = ["load_keys", "partition_top", "top_bundles", "with_top_ranks"]
 
@@ -30,20 +31,25 @@ def _java_round(values: FloatArray) -> FloatArray:
     return rounded
 
 
-def load_keys(bundles: BundleTable) -> Int64Array:
+def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Array:
     """Return the place of each bundle among all by load; bundles that Pulsar takes for equally loaded share one.
 
     Compared one after the other: throughput in and out, each rounded to 100 kB/s, message rate rounded to 100 msg/s,
     topics + producers + consumers in steps of 500, cache size in steps of 100 kB. Shape (bundles,); greater is heavier.
+
+    Args:
+        bundles: The bundles.
+        rows: Positions of those to compare, all of them when None.
     """
+    at = slice(None) if rows is None else rows
     columns = (
-        _java_round(bundles.msg_throughput_in_bytes_per_s / _THROUGHPUT_STEP),
-        _java_round(bundles.msg_throughput_out_bytes_per_s / _THROUGHPUT_STEP),
-        _java_round((bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s) / _RATE_STEP),
-        ((bundles.topics + bundles.consumers + bundles.producers) // _CONNECTIONS_STEP).astype(np.float64),
-        (bundles.cache_size_bytes // _CACHE_STEP).astype(np.float64),
+        _java_round(bundles.msg_throughput_in_bytes_per_s[at] / _THROUGHPUT_STEP),
+        _java_round(bundles.msg_throughput_out_bytes_per_s[at] / _THROUGHPUT_STEP),
+        _java_round((bundles.msg_rate_in_per_s[at] + bundles.msg_rate_out_per_s[at]) / _RATE_STEP),
+        ((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) // _CONNECTIONS_STEP).astype(np.float64),
+        (bundles.cache_size_bytes[at] // _CACHE_STEP).astype(np.float64),
     )
-    if not len(bundles):
+    if not len(columns[0]):
         return np.zeros(0, dtype=np.int64)
     order = np.lexsort(columns[::-1])
     changes = np.zeros(len(order), dtype=bool)
@@ -91,18 +97,40 @@ def partition_top(keys: Sequence[int], count: int) -> list[int]:
     return [*head, *where[sort_until:count]]
 
 
-def _eligible(snapshot: Snapshot, config: Settings) -> BoolArray:
+class _Same:
+    """Stands for an object in a cache: equal to itself alone."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: Policies) -> None:
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.it is other.it
+
+
+@lru_cache(maxsize=16)
+def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) -> BoolArray:
+    """Say of which namespaces bundles are reported. Shape (namespaces,)."""
     excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
     with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
-    reportable = [
+    allowed = [
         not is_system_service_namespace(name)
         and name not in excluded
-        and (with_policies or policy_gate(snapshot.policies, name) is None)
-        for name in snapshot.namespaces
+        and (with_policies or policy_gate(policies.it, name) is None)
+        for name in namespaces
     ]
+    return frozen(np.array(allowed or [False], dtype=np.bool_))
+
+
+def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArray:
     bundles = snapshot.bundles
-    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
-    allowed: BoolArray = np.array(reportable, dtype=bool)[bundles.namespace] & bundles.has_stats & (traffic != 0)
+    traffic = bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]
+    reportable = _reportable(_Same(snapshot.policies), snapshot.namespaces, config)
+    allowed: BoolArray = reportable[bundles.namespace[rows]] & bundles.has_stats[rows] & (traffic != 0)
     return allowed
 
 
@@ -124,19 +152,22 @@ def top_bundles(
         brokers: Positions of the brokers to ask; all of them when None.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
-    keys = load_keys(snapshot.bundles)
-    eligible = _eligible(snapshot, config)
     hashes = snapshot.bundle_name_hashes
 
-    def report(broker: int) -> tuple[int, ...]:
-        owned = snapshot.bundles_of(broker)
-        owned = owned[snapshot.bundles.has_stats[owned]]
-        visited = owned[hash_map_order(hashes[owned], concurrent=True)]
+    def report(owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
+        listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
+        visited = listed[hash_map_order(hashes[owned[listed]], concurrent=True)]
         visited = visited[eligible[visited]]
         top = partition_top(keys[visited].tolist(), count)
-        return tuple(visited[top[::-1]].tolist())
+        return tuple(owned[visited[top[::-1]]].tolist())
 
-    return tuple(report(broker) for broker in (range(len(snapshot.brokers)) if brokers is None else brokers))
+    asked = range(len(snapshot.brokers)) if brokers is None else list(brokers)
+    mine = [snapshot.bundles_of(broker) for broker in asked]
+    rows = np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)
+    ends = np.cumsum([len(owned) for owned in mine], dtype=np.int64)[:-1]
+    keys, eligible = load_keys(snapshot.bundles, rows), _eligible(snapshot, config, rows)
+    parts = zip(mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
+    return tuple(report(owned, allowed, key) for owned, allowed, key in parts)
 
 
 def with_top_ranks(snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None) -> Snapshot:

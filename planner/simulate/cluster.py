@@ -294,15 +294,16 @@ class Cluster:
             return self.base
         if self._loads is None or self._loads[0] != at_ms:
             whole = np.ones(len(self.low))
-            extra = np.zeros((_SCALED, len(self.low)))
+            load = self.base.copy()
             for edit in self.edits:
                 factor = edit.shape.factor(at_ms)
                 if edit.topics is not None:
-                    extra += edit.part * (factor - 1.0)
+                    load[:_SCALED] += edit.part * (factor - 1.0)
                 elif factor != 1.0:
                     whole[edit.bundles] *= factor
-            load = self.base.copy()
-            load[:_SCALED] = np.maximum(load[:_SCALED] + extra, 0.0) * whole
+            scaled = load[:_SCALED]
+            np.maximum(scaled, 0.0, out=scaled)
+            scaled *= whole
             if self.limits is not None:
                 self._hold_back(load, self.limits, self._topic_factor(at_ms))
             self._loads = (at_ms, load)
