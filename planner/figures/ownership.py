@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -49,17 +50,19 @@ def ownership_map(
         raise ValueError(f"{len(owners)} owners, at most {MOST_COLOURS} have a colour of their own")
     step, rows = HASH_SPACE / COLUMNS, len(namespaces)
     number = max(len(owners), 1)
-    bar = {"orientation": "h", "thickness": 10, "y": 1.0, "yanchor": "bottom"}
     if owners:
         scale = [[(i + side) / number, CATEGORICAL[i]] for i in range(number) for side in (0, 1)]
-        ticks = {"tickvals": list(range(number)), "ticktext": short_names(owners)}
-        look = {"colorscale": scale, "zmin": -0.5, "zmax": number - 0.5, "colorbar": bar | ticks}
+        look: dict[str, Any] = {"colorscale": scale, "zmin": -0.5, "zmax": number - 0.5, "showscale": False}
     else:
+        bar = {"orientation": "h", "thickness": 10, "y": 1.0, "yanchor": "bottom"}
         title = {"title": {"text": "usage of the owner (%)", "side": "top"}}
         look = {"colorscale": SEQUENTIAL, "zmin": 0, "zmax": 100, "colorbar": bar | title}
     figure = go.Figure(
         go.Heatmap(z=raster.values, x0=step / 2, dx=step, y=list(range(rows)), hoverinfo="skip", ygap=1, **look)
     )
+    for name, colour in zip(short_names(owners), CATEGORICAL, strict=False):
+        look = {"symbol": "square", "size": 11, "color": colour}
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=look, showlegend=True))
     figure.add_trace(
         go.Scatter(
             x=[mark.middle for mark in marks],
@@ -67,11 +70,14 @@ def ownership_map(
             mode="markers",
             marker={"symbol": "diamond", "size": 9, "color": WARNING, "line": {"color": "white", "width": 1.5}},
             customdata=[mark.text for mark in marks],
+            showlegend=False,
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    figure = finish(figure, height=max(190, min(640, 120 + 20 * rows)))
-    figure.update_layout(margin_t=64)
+    figure = finish(figure, height=min(640, 150 + 20 * rows))
+    figure.update_layout(showlegend=bool(owners), legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    if not owners:
+        figure.update_layout(margin_t=64)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
         ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],

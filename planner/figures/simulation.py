@@ -48,10 +48,13 @@ _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
 _REST = "other brokers"
+_LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
+"""Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
 _MB = 1e6
 _THIN = 1e-4
 """Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
+_LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
     "usage": (100.0, "%", "usage"),
     "msg_rate_per_s": (1.0, "msg/s", "message rate"),
@@ -128,17 +131,22 @@ def brokers_over_cycles(
     factor, unit, label = _UNITS[quantity]
     table = series.of(quantity) * factor
     cycles = np.arange(1, len(table) + 1)
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.72, 0.28], vertical_spacing=0.06)
+    bars = [
+        (name, values, colour)
+        for name, values, colour in (
+            ("shed", counts.shed, _SHED),
+            ("moved by hand", counts.moved, _MOVED),
+            ("split", counts.splits, _SPLIT),
+        )
+        if values.any()
+    ]
+    rows = 2 if bars else 1
+    figure = make_subplots(rows=rows, cols=1, shared_xaxes=True, row_heights=[0.72, 0.28][:rows], vertical_spacing=0.06)
     _broker_lines(figure, series, table, cycles, unit)
-    for name, values, colour in (
-        ("shed", counts.shed, _SHED),
-        ("moved by hand", counts.moved, _MOVED),
-        ("split", counts.splits, _SPLIT),
-    ):
-        if values.any():
-            hover = f"cycle %{{x}}: %{{y}} {name}<extra></extra>"
-            bar = go.Bar(x=cycles, y=values, name=name, marker={"color": colour}, hovertemplate=hover)
-            figure.add_trace(bar, row=2, col=1)
+    for name, values, colour in bars:
+        hover = f"cycle %{{x}}: %{{y}} {name}<extra></extra>"
+        bar = go.Bar(x=cycles, y=values, name=name, marker={"color": colour}, hovertemplate=hover)
+        figure.add_trace(bar, row=2, col=1)
     _broker_marks(figure, events, float(np.nanmax(table)) if np.isfinite(table).any() else 0.0)
     if limit is not None:
         figure.add_hline(
@@ -150,11 +158,13 @@ def brokers_over_cycles(
         )
     if at is not None:
         figure.add_vline(x=at + 1, line={"color": MUTED, "width": 2})
-    figure = finish(figure, height=460)
-    figure.update_layout(showlegend=True, barmode="stack", legend={"orientation": "h", "y": -0.2}, bargap=0.15)
+    figure = finish(figure, height=360 if bars else 300)
+    legend = {"orientation": "h", "y": -0.22, "font": {"size": 11}}
+    figure.update_layout(showlegend=True, barmode="stack", legend=legend, bargap=0.15)
     figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
-    figure.update_xaxes(title="cycle", row=2, col=1)
+    if bars:
+        figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
+    figure.update_xaxes(title="cycle", row=rows, col=1)
     figure.update_xaxes(range=[0.4, len(table) + 0.6])
     return figure
 
@@ -504,26 +514,27 @@ def cycle_scores(
         )
     )
     if actual is not None:
+        size = max(_LEAST_MARK, min(_MOST_MARK, _MARKS_ROOM // max(len(names), 1)))
         figure.add_trace(
             go.Scatter(
                 x=figure.data[0].x,
                 y=actual * factor,
                 mode="markers",
                 name="usage now",
-                marker={"symbol": "line-ew", "size": 12, "color": MUTED, "line": {"width": 3, "color": MUTED}},
+                marker={"symbol": "line-ew", "size": size, "color": MUTED, "line": {"width": 2, "color": MUTED}},
                 customdata=list(names),
                 hovertemplate=f"%{{customdata}}<br>really %{{y:.2f}} {suffix}<extra></extra>",
             )
         )
     for at, line in enumerate(lines):
-        figure.add_hline(
-            y=line.value * factor,
-            line={"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": "dot" if at == 0 else "dash"},
-            annotation={"text": f"{line.label} {line.value * factor:.1f} {suffix}", "font": {"size": 11}},
-            annotation_position="top right" if at % 2 else "bottom right",
-        )
-    figure = finish(figure, height=330, y_title=f"score ({suffix})")
-    figure.update_xaxes(type="category", showticklabels=len(names) <= 24, tickangle=-35)  # noqa: PLR2004 - room
+        look = {"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": _LINE_DASHES[at % len(_LINE_DASHES)]}
+        figure.add_hline(y=line.value * factor, line=look)
+        words = f"{line.label} {line.value * factor:.1f} {suffix}"
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True))
+    figure = finish(figure, height=260, y_title=f"score ({suffix})")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.update_traces(showlegend=False, selector={"name": "score"})
+    figure.update_xaxes(type="category", showticklabels=len(names) <= 24, autotickangles=[0, -35])  # noqa: PLR2004 - room
     figure.update_yaxes(range=[0, max(top * factor, 1e-9) * 1.08])
     return figure
 
@@ -533,11 +544,12 @@ def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolAr
     factor, suffix = (100.0, "%") if unit == "fraction" else (1.0, unit)
     if not np.isfinite(scores).any():
         return "No broker has a score in this cycle."
+    short = short_names(names)
     high, low = int(np.nanargmax(scores)), int(np.nanargmin(scores))
-    sheds = [name for name, yes in zip(names, shedding.tolist(), strict=True) if yes]
+    sheds = [name for name, yes in zip(short, shedding.tolist(), strict=True) if yes]
     more = f" and {len(sheds) - _FEW} more" if len(sheds) > _FEW else ""
     end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "none sheds"
     return (
-        f"Scores of {_count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({names[high]}),"
-        f" the lowest {scores[low] * factor:.1f} {suffix} ({names[low]}); {end}."
+        f"Scores of {_count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({short[high]}),"
+        f" the lowest {scores[low] * factor:.1f} {suffix} ({short[low]}); {end}."
     )

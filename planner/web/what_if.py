@@ -36,7 +36,7 @@ __all__ = ["EVENT_WIDTHS", "draw", "summary_frame"]
 
 _CARDS = {
     "shed": ("Bundles shed", ""),
-    "settled_after_cycles": ("Settled after", "cycles"),
+    "settled_after_cycles": ("Cycles to settle", ""),
     "final_std_percent": ("Std of usage", "pt"),
     "peak_usage_percent": ("Peak usage", "%"),
     "topics_disconnected": ("Topics cut off", ""),
@@ -45,7 +45,7 @@ _CARDS = {
     "final_headroom_factor": ("Headroom", "x"),
 }
 """The measures that stand first: what to call them, and their unit, in the room there is."""
-_CARD_PX = 150
+_CARD_PX = 134
 _QUANTITIES: dict[Quantity, str] = {
     "usage": "Usage",
     "msg_rate_per_s": "Message rate",
@@ -58,14 +58,11 @@ _STEP_S = 0.8
 _SHOWN_EVENTS = 5_000
 _WIDE = st.column_config.TextColumn(width="large")
 EVENT_WIDTHS = {
-    "cycle": st.column_config.NumberColumn(width=60),
-    "minute": st.column_config.NumberColumn(format="%.4g", width=70),
-    "what": st.column_config.TextColumn(width=110),
-    "bundle": st.column_config.TextColumn(width=280),
-    "from": st.column_config.TextColumn(width=150),
-    "to": st.column_config.TextColumn(width=150),
-    "MB/s": st.column_config.NumberColumn(format="%.3f", width=80),
-    "topics": st.column_config.NumberColumn(width=70),
+    "cycle": st.column_config.NumberColumn(width=55),
+    "minute": st.column_config.NumberColumn(format="%.4g", width=65),
+    "what": st.column_config.TextColumn(width=75),
+    "MB/s": st.column_config.NumberColumn(format="%.3f", width=75),
+    "topics": st.column_config.NumberColumn(width=60),
     "why": st.column_config.TextColumn(width=520),
 }
 """How wide the columns of events are."""
@@ -265,8 +262,11 @@ def _choice(label: str, options: dict[Any, str], param: str) -> Any:
 
 def _cycle_by_cycle(outcome: Outcome, key: str) -> None:
     """Draw time, and the cycle in view. Only this is drawn again while it plays or is scrubbed."""
-    index = _player(len(outcome.trace.cycles), f"at-cycle-{key}") - 1
-    _over_time(outcome, index)
+    slider = f"at-cycle-{key}"
+    over_time = st.container()
+    index = _player(len(outcome.trace.cycles), slider) - 1
+    with over_time:
+        _over_time(outcome, index)
     _scores(outcome, index)
     _owners(outcome, index)
     frame = outcome.events[outcome.events["cycle"] == index + 1]
@@ -331,7 +331,7 @@ def _result(view: state.Current) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     draw_toolbar(view)
-    left, right = st.columns([5, 2], gap="large")
+    left, right = st.columns([2, 1], gap="medium")
     with right:
         draw_controls(view)
     with left:

@@ -163,7 +163,7 @@ class TestScores:
 
     def test_in_words(self) -> None:
         said = cycle_scores_text(self.NAMES, np.array([0.9, 0.1]), np.array([True, False]), "fraction")
-        assert said == ("Scores of 2 brokers: the highest 90.0 % (b1:8080), the lowest 10.0 % (b2:8080); b1:8080 shed.")
+        assert said == ("Scores of 2 brokers: the highest 90.0 % (b1), the lowest 10.0 % (b2); b1 shed.")
         unknown = cycle_scores_text(self.NAMES, np.full(2, np.nan), np.array([False, False]), "msg/s")
         assert unknown == "No broker has a score in this cycle."
 
