@@ -1,0 +1,217 @@
+"""What the advisor found: the front, how far settings can move, and how a choice did day by day."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from html import escape
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.plan.advisor import Advice, Candidate, Holdout, SettingRange
+from planner.plan.commands import conf_value
+from planner.plan.objectives import Side, value_of
+
+__all__ = ["front_figure", "front_text", "holdout_figure", "holdout_text", "sensitivity_figure"]
+
+_BAND = "rgba(0,114,178,0.13)"
+_GREEN = CATEGORICAL[2]
+_LONG = 60
+_ALIKE = 0.05
+_WORSE = {True: "better", False: "worse"}
+
+
+def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
+    """Return the values of a side and what they are: the objective itself when it is the only one, else the index."""
+    objectives = advice.question.objectives(side)
+    if len(objectives) == 1:
+        values = [value_of(one.totals, objectives[0]) or 0.0 for one in advice.candidates]
+        return values, f"{objectives[0].label} ({objectives[0].unit})"
+    values = [one.balance if side == "balance" else one.disruption for one in advice.candidates]
+    return values, f"{side} index (100 = average of all)"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
+
+
+def _plain(name: str) -> str:
+    """Return a name in which nothing is markup; it may come from a link."""
+    return escape(_cut(name))
+
+
+def front_figure(advice: Advice) -> go.Figure:
+    """Draw every candidate by balance and disruption, the front as a line, current and recommended settings marked.
+
+    Lower left is better. The shape of a mark says what its colour says.
+    """
+    (x, x_title), (y, y_title) = _axis(advice, "balance"), _axis(advice, "disruption")
+    at = {one.name: place for place, one in enumerate(advice.candidates)}
+    hover = f"%{{text}}<br>{x_title}: %{{x:.4g}}<br>{y_title}: %{{y:.4g}}<extra></extra>"
+    figure = go.Figure()
+
+    def add(places: Sequence[int], label: str, **options: object) -> None:
+        figure.add_trace(
+            go.Scatter(
+                x=[x[p] for p in places],
+                y=[y[p] for p in places],
+                text=[_plain(advice.candidates[p].name) for p in places],
+                name=label,
+                hovertemplate=hover,
+                **{"mode": "markers", **options},
+            )
+        )
+
+    special = {advice.current, advice.chosen}
+    beaten = [p for p, one in enumerate(advice.candidates) if not one.on_front and one.name not in special]
+    add(beaten, "beaten by another", marker={"color": MUTED, "size": 7, "opacity": 0.65})
+    front = [at[one.name] for one in advice.front]
+    line = {"color": ACCENT, "width": 1.5, "shape": "hv"}
+    add(front, "Pareto front", mode="lines+markers", line=line, marker={"color": ACCENT, "size": 9})
+    if advice.knee != advice.chosen:
+        mark = {"color": ACCENT, "size": 15, "symbol": "circle-open", "line": {"width": 2}}
+        add([at[advice.knee]], "knee of the front", marker=mark)
+    if advice.current and advice.current != advice.chosen:
+        add([at[advice.current]], "current settings", marker={"color": WARNING, "size": 14, "symbol": "diamond"})
+    add([at[advice.chosen]], "recommended", marker={"color": _GREEN, "size": 17, "symbol": "star"})
+    _label(figure, advice, x, y)
+    figure = finish(figure, height=430, x_title=f"{x_title} — left is better", y_title=f"{y_title} — down is better")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2, "font": {"size": 11}})
+    return figure
+
+
+def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[float]) -> None:
+    """Name the two marks beside them, each away from the other so that they never cover one another."""
+    at = {one.name: place for place, one in enumerate(advice.candidates)}
+    chosen = at[advice.chosen]
+    current = at.get(advice.current, chosen)
+    width = (max(x) - min(x)) or 1.0
+    right = (x[chosen] - min(x)) / width <= 0.7  # noqa: PLR2004 - room for the words
+    above = y[chosen] >= y[current]
+    if current == chosen:
+        texts = [(chosen, "Recommended: as it is" if advice.current else "Recommended", True, right)]
+    else:
+        left = (x[current] - min(x)) / width <= 0.7  # noqa: PLR2004 - as above
+        texts = [(chosen, "Recommended", above, right), (current, "Current", not above, left)]
+    for place, text, up, to_right in texts:
+        figure.add_annotation(
+            x=x[place],
+            y=y[place],
+            text=f"<b>{text}</b>",
+            showarrow=True,
+            arrowhead=0,
+            arrowwidth=1,
+            arrowcolor=MUTED,
+            ax=28 if to_right else -28,
+            ay=-26 if up else 26,
+            xanchor="left" if to_right else "right",
+            standoff=8,
+        )
+
+
+def _better(one: Candidate, other: Candidate) -> str:
+    gaps = {"balance": other.balance - one.balance, "disruption": other.disruption - one.disruption}
+    return ", ".join(
+        f"{side} {'alike' if abs(gap) < _ALIKE else f'{abs(gap):.1f} % {_WORSE[gap > 0]}'}"
+        for side, gap in gaps.items()
+    )
+
+
+def front_text(advice: Advice) -> str:
+    """Return what the figure of the front shows, in words."""
+    front, number = len(advice.front), len(advice.candidates)
+    text = f"{front} of {number} settings are beaten by no other."
+    if not advice.current:
+        return f"{text} Recommended: {_cut(advice.chosen)}."
+    if advice.current == advice.chosen:
+        return f"{text} The current settings are among them and recommended: keep them."
+    here = "are on the front" if advice.candidate(advice.current).on_front else "are beaten by others"
+    change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
+    return (
+        f"{text} The current settings {here}. Recommended: {_cut(advice.chosen)} — {change} than now"
+        " (in percent of the average of all)."
+    )
+
+
+def sensitivity_figure(found: SettingRange) -> go.Figure:
+    """Draw both indices along one setting; the band is how far it can move, open marks are values that would not do."""
+    labels = [conf_value(step.value) or "not set" for step in found.steps]
+    figure = go.Figure()
+    for label, colour, dash, values in (
+        ("balance", ACCENT, "solid", [step.balance for step in found.steps]),
+        ("disruption", CATEGORICAL[1], "dash", [step.disruption for step in found.steps]),
+    ):
+        symbols = [
+            "star" if step.value == found.chosen else "circle" if step.holds else "circle-open" for step in found.steps
+        ]
+        figure.add_trace(
+            go.Scatter(
+                x=labels,
+                y=values,
+                name=label,
+                mode="lines+markers",
+                line={"color": colour, "dash": dash, "width": 2},
+                marker={"size": [13 if s == "star" else 9 for s in symbols], "symbol": symbols},
+                hovertemplate=f"%{{x}}: {label} %{{y:.4g}}<extra></extra>",
+            )
+        )
+    places = [at for at, step in enumerate(found.steps) if step.value in {found.low, found.high}]
+    figure.add_vrect(x0=min(places) - 0.4, x1=max(places) + 0.4, fillcolor=_BAND, line_width=0, layer="below")
+    figure = finish(figure, height=270, x_title=found.setting, y_title="index (100 = average)")
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.18, "font": {"size": 11}})
+    figure.update_xaxes(type="category", title={"font": {"size": 11}})
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def holdout_figure(found: Holdout) -> go.Figure:
+    """Draw both indices day by day, with the current settings and with the choice; what it is judged on is shaded.
+
+    Several clusters are averaged.
+    """
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    days = sorted({pair.day for pair in found.days})
+    sides: tuple[Side, ...] = ("balance", "disruption")
+    for row, side in enumerate(sides, start=1):
+        by_day: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for pair in found.days:
+            by_day[pair.day].append(pair.of(side))
+        for place, (label, colour, dash, symbol) in enumerate(
+            (("current settings", WARNING, "dash", "diamond"), ("chosen on the first days", _GREEN, "solid", "star"))
+        ):
+            values = [sum(two[place] for two in by_day[day]) / len(by_day[day]) for day in days]
+            figure.add_trace(
+                go.Scatter(
+                    x=days,
+                    y=values,
+                    name=label,
+                    legendgroup=label,
+                    showlegend=row == 1,
+                    mode="lines+markers",
+                    line={"color": colour, "width": 2, "dash": dash},
+                    marker={"symbol": symbol, "size": 9},
+                    hovertemplate=f"%{{x}}: {side} %{{y:.4g}}<extra>{label}</extra>",
+                ),
+                row=row,
+                col=1,
+            )
+    cut = len([day for day in days if day in found.first_days]) - 0.5
+    figure.add_vrect(x0=cut, x1=len(days) - 0.5, fillcolor=_BAND, line_width=0, layer="below", row="all", col=1)
+    figure.add_annotation(
+        x=cut, y=1, yref="paper", yanchor="bottom", xanchor="left", text="judged on", showarrow=False, xshift=4
+    )
+    figure = finish(figure, height=430)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.12, "font": {"size": 11}})
+    figure.update_xaxes(type="category", autotickangles=[0, -45])
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(title="balance index", row=1, col=1)
+    figure.update_yaxes(title="disruption index", row=2, col=1)
+    return figure
+
+
+def holdout_text(found: Holdout) -> str:
+    """Return what the holdout says, in words."""
+    first, rest = len(found.first_days), len(found.rest_days)
+    days = f"Chosen on {first} day{'' if first == 1 else 's'}, judged on the {rest} after: {_cut(found.chosen)}"
+    verdict = "holds" if found.holds else "does NOT hold"
+    return f"{days} {verdict}. {' '.join(found.reasons)}"
