@@ -18,6 +18,7 @@ _COMMANDS = {
     "generate": "planner.formats.generate_command",
     "history": "planner.replay.history.command",
     "plan": "planner.store.plan_command",
+    "replay": "planner.replay.command",
     "watch": "planner.capture.watch_command",
 }
 

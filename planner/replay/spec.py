@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from planner.model.errors import PlannerError, ReplayError
+from planner.model.errors import ReplayError
 from planner.model.settings import Settings
 from planner.replay.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
@@ -20,6 +20,7 @@ Runner: TypeAlias = Literal["local", "processes", "spark"]
 """Where a job runs: in one process, in a pool of processes, or on Spark."""
 
 MOST_TASKS: Final = 100_000
+_MOST_NAME: Final = 100
 _DAY_MS: Final = 86_400_000
 _FORMAT: Final = "pulsar-bundle-planner replay job"
 
@@ -166,7 +167,7 @@ def _stretches(days: Sequence[int], size: int) -> list[list[int]]:
     return found
 
 
-def grid(base: Scenario, settings: dict[str, Sequence[Any]]) -> tuple[Scenario, ...]:
+def grid(base: Scenario, settings: Mapping[str, Sequence[Any]]) -> tuple[Scenario, ...]:
     """Return a scenario for every combination of values, named after them.
 
     Args:
@@ -178,14 +179,12 @@ def grid(base: Scenario, settings: dict[str, Sequence[Any]]) -> tuple[Scenario, 
     """
     names = list(settings)
     made = []
-    for values in product(*settings.values()):
+    for number, values in enumerate(product(*settings.values()), start=1):
         chosen = dict(zip(names, values, strict=True))
         Settings({**base.settings, **chosen})
-        label = ", ".join(f"{name}={value}" for name, value in chosen.items()) or base.name or "as it is"
-        made.append(replace(base, name=label[:120], settings={**base.settings, **chosen}))
-    unique = {scenario.name for scenario in made}
-    if len(unique) != len(made):
-        raise PlannerError(
-            "Names of the scenarios become equal when they are cut.", remedy="Try fewer settings at once."
-        )
+        label = ", ".join(f"{name.removeprefix('loadBalancer')}={value}" for name, value in chosen.items())
+        label = label or base.name or "as it is"
+        if len(label) > _MOST_NAME:
+            label = f"{label[: _MOST_NAME - 6]} #{number}"
+        made.append(replace(base, name=label, settings={**base.settings, **chosen}))
     return tuple(made)

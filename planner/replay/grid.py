@@ -1,0 +1,166 @@
+"""Makes the scenarios of a replay: strategies times values of settings, and files that hold them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from planner.formats.encoding import parse_json
+from planner.model.errors import FormatError, PlannerError, ReplayError
+from planner.model.settings_catalog import SETTINGS_BY_NAME
+from planner.model.snapshot import Snapshot
+from planner.replay.history.days import read_day
+from planner.replay.history.manifest import complete_days
+from planner.replay.spec import grid
+from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
+from planner.simulate.strategies import under_strategy
+
+__all__ = ["MOST_SCENARIOS", "Grid", "first_snapshot", "grid_from_json", "grid_to_json", "scenarios_of", "values_of"]
+
+MOST_SCENARIOS: Final = 500
+"""More are not compared in one job."""
+
+_FORMAT: Final = "pulsar-bundle-planner scenarios"
+_MOST_NAME: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Which scenarios to compare.
+
+    Attributes:
+        base: What all have in common.
+        strategies: Shedding strategies by their class names; empty for the one in force.
+        settings: Values to try, by the name of the setting.
+        with_base: Whether the base itself is one of them, under the strategy in force.
+        more: Further scenarios.
+    """
+
+    base: Scenario = field(default_factory=Scenario)
+    strategies: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    with_base: bool = True
+    more: tuple[Scenario, ...] = ()
+
+
+def values_of(name: str, text: str) -> tuple[Any, ...]:
+    """Read the values of a setting to try, with commas in between, each once.
+
+    Raises:
+        SettingError: There is no such setting, or it cannot have one of the values.
+        ReplayError: There is none, or the setting is a list, which cannot be tried.
+    """
+    setting = SETTINGS_BY_NAME.get(name)
+    if setting is None or setting.kind == "names":
+        raise ReplayError("This setting cannot be tried in a grid.", where=name[:100], remedy="Choose another one.")
+    values = tuple(dict.fromkeys(setting.parse(part.strip()) for part in text.split(",") if part.strip()))
+    if not values:
+        raise ReplayError("There is no value to try.", where=name, remedy="Give some, with commas in between.")
+    return values
+
+
+def first_snapshot(history: Path, cluster: str) -> Snapshot:
+    """Return the first snapshot of a cluster in a history, without topics.
+
+    Raises:
+        FormatError: There is none, or it is damaged.
+    """
+    for day in complete_days(history, cluster):
+        return next(read_day(day.path, topics=False))
+    raise FormatError(f"The history has no cluster {cluster}.", where=history.name, remedy="Choose one that it has.")
+
+
+def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
+    """Return the scenarios of a grid, each with a name of its own.
+
+    A setting that a strategy does not read is tried with it all the same, as the grid says.
+
+    Args:
+        wanted: The grid.
+        snapshot: Says which settings and load manager are in force where a scenario does not.
+
+    Raises:
+        PlannerError: A name or value is wrong, or there are too many.
+    """
+    name = wanted.base.name or "as it is"
+    found: list[Scenario] = [replace(wanted.base, name=name)] if wanted.with_base else []
+    config, manager = snapshot.settings, snapshot.info.load_manager
+    rows = [under_strategy(wanted.base, config, manager, strategy) for strategy in wanted.strategies]
+    settings = dict(wanted.settings)
+    number = len(rows or [0])
+    for values in settings.values():
+        number *= len(values)
+    if number + len(wanted.more) > MOST_SCENARIOS:
+        raise ReplayError(
+            f"This would be {number + len(wanted.more):,} scenarios, more than {MOST_SCENARIOS}.",
+            remedy="Try fewer values or strategies.",
+        )
+    for row in rows:
+        for made in grid(row, settings):
+            label = f"{row.name}, {made.name}" if settings else row.name
+            found.append(replace(made, name=label[:_MOST_NAME]))
+    if settings and not rows:
+        found += grid(wanted.base, settings)
+    found += wanted.more
+    names: dict[str, Scenario] = {}
+    for scenario in found:
+        if names.setdefault(scenario.name, scenario) != scenario:
+            raise ReplayError(
+                "Two scenarios of the grid have the same name.", where=scenario.name, remedy="Rename one, or try less."
+            )
+    return tuple(names.values())
+
+
+def grid_to_json(wanted: Grid) -> str:
+    """Return a grid as the text of a file."""
+    content = {
+        "format": _FORMAT,
+        "version": 1,
+        "base": scenario_to_json(wanted.base),
+        "strategies": list(wanted.strategies),
+        "settings": {name: list(values) for name, values in wanted.settings.items()},
+        "with_base": wanted.with_base,
+        "scenarios": [scenario_to_json(scenario) for scenario in wanted.more],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def grid_from_json(data: bytes, name: str) -> Grid:
+    """Read a grid from a file: what `grid_to_json` writes, all parts but the format optional; or a list of scenarios.
+
+    Args:
+        data: Content of the file.
+        name: What to call it in messages.
+
+    Raises:
+        PlannerError: It is none, or something in it is out of bounds.
+    """
+    content = parse_json(data, name)
+    if isinstance(content, list):
+        content = {"format": _FORMAT, "version": 1, "scenarios": content, "with_base": False}
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != 1:
+        raise FormatError(
+            "This is no grid of scenarios.",
+            where=name,
+            remedy=f'Give a list of scenarios, or an object with "format": "{_FORMAT}", "version": 1.',
+        )
+    try:
+        return Grid(
+            base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
+            strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
+            settings={
+                str(setting): values_of(str(setting), ",".join(_text(value) for value in values))
+                for setting, values in content.get("settings", {}).items()
+            },
+            with_base=bool(content.get("with_base", True)),
+            more=tuple(scenario_from_json(one) for one in content.get("scenarios", ())),
+        )
+    except PlannerError:
+        raise
+    except (TypeError, AttributeError, ValueError) as error:
+        raise FormatError(f"The grid cannot be read: {error}.", where=name, remedy="See docs/replay.md.") from error
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

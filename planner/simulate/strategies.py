@@ -1,0 +1,45 @@
+"""The same scenario under another shedding strategy."""
+
+from dataclasses import replace
+from typing import Final
+
+from planner.model.settings import Settings
+from planner.model.snapshot import LoadManager
+from planner.placement.registry import PLACEMENTS
+from planner.shedding.registry import shedder_by_name
+from planner.simulate.scenario import Scenario
+
+__all__ = ["under_strategy"]
+
+_SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
+_AVG: Final = "AvgShedder"
+
+
+def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManager, shedder: str) -> Scenario:
+    """Return a scenario under a shedding strategy, with the load manager and the placement that it needs.
+
+    `AvgShedder` brings its own placement, which no other strategy takes; there the default of Pulsar comes instead.
+
+    Args:
+        scenario: The scenario.
+        config: Settings of the cluster without the scenario.
+        load_manager: Load manager of the cluster.
+        shedder: Simple or full class name of the strategy.
+
+    Raises:
+        SettingError: There is no such strategy.
+    """
+    chosen = shedder_by_name(shedder)
+    settings: dict[str, str | int | float | bool] = {**scenario.settings, _SHEDDING: chosen.name}
+    if chosen.load_manager is LoadManager.MODULAR:
+        placed = config.changed(**scenario.settings).text(_PLACEMENT).rpartition(".")[2]
+        default = PLACEMENTS[0].name if placed.endswith(_AVG) else placed
+        settings[_PLACEMENT] = _AVG if chosen.name == _AVG else default
+    manager = chosen.load_manager
+    return replace(
+        scenario,
+        name=chosen.name,
+        settings=settings,
+        load_manager="" if manager is load_manager else "modular" if manager is LoadManager.MODULAR else "extensible",
+    )
