@@ -19,7 +19,7 @@ _UNLOADING = re.compile(
     r" to dest broker (?P<destination>\S+)$",
     re.MULTILINE,
 )
-_STEADY = 0.03
+_STEADY = 0.05
 _CYCLE_S = 60.0
 _ALL_OF_A_CYCLE_S = 12.0
 
