@@ -66,21 +66,26 @@ public final class Bench {
 
     private static ObjectNode measured(Preparation preparation, long warmUpMs, int runs) throws Exception {
         for (long spent = 0; spent < warmUpMs * 1_000_000;) {
-            spent += nanos(preparation.fresh());
+            spent += measure(preparation.fresh()).nanos();
         }
+        int moves = 0;
         List<Long> taken = new ArrayList<>();
         for (long spent = 0; taken.isEmpty() || taken.size() < runs && spent < warmUpMs * 1_000_000;) {
-            taken.add(nanos(preparation.fresh()));
-            spent += taken.get(taken.size() - 1);
+            Measure one = measure(preparation.fresh());
+            taken.add(one.nanos());
+            spent += one.nanos();
+            moves = one.moves();
         }
         Collections.sort(taken);
         return Oracle.JSON.createObjectNode().put("ms", taken.get(taken.size() / 2) / 1e6)
-                .put("runs", taken.size()).put("moves", preparation.fresh().decide());
+                .put("runs", taken.size()).put("moves", moves);
     }
 
-    private static long nanos(Run run) throws Exception {
+    private record Measure(long nanos, int moves) {}
+
+    private static Measure measure(Run run) throws Exception {
         long start = THREADS.getCurrentThreadCpuTime();
-        run.decide();
-        return THREADS.getCurrentThreadCpuTime() - start;
+        int moves = run.decide();
+        return new Measure(THREADS.getCurrentThreadCpuTime() - start, moves);
     }
 }
