@@ -25,6 +25,7 @@ from planner.plan.objectives import (
     DayRow,
     Objective,
     Side,
+    aggregate,
     index_of,
     objective_by_name,
     references,
@@ -290,6 +291,7 @@ class Holdout:
         kept: The same on the rest.
         holds: Whether the choice holds.
         reasons: Why it does not, one sentence each; or why it does.
+        days: Every day of every cluster, with the current settings and with the choice; none without current settings.
     """
 
     first_days: tuple[str, ...]
@@ -301,6 +303,7 @@ class Holdout:
     kept: tuple[float, float] | None
     holds: bool
     reasons: tuple[str, ...]
+    days: tuple[DayPair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -573,19 +576,30 @@ def _said_nothing(candidates: Sequence[Candidate], question: Question) -> list[s
 def _evidence(cells: Cells, question: Question, current: str, chosen: str) -> Evidence:
     old, new = (totals_of(list(cells[name].values())) for name in (current, chosen))
     changes = [MeasureChange(m, old[m.name], new[m.name], _better(m, old[m.name], new[m.name])) for m in MEASURES]
+    return Evidence(tuple(changes), _day_pairs(cells, question, current, chosen))
+
+
+def _day_pairs(cells: Cells, question: Question, current: str, chosen: str) -> tuple[DayPair, ...]:
+    """Return the indices of two candidates on every day of every cluster; 100 is the average over days and candidates.
+
+    Days on which an objective is not known are left out.
+    """
     sides = (question.objectives("balance"), question.objectives("disruption"))
-    daily = {name: {cell: totals_of([row]) for cell, row in cells[name].items()} for name in cells}
+    needed = {measure for objectives in sides for one in objectives for measure in one.measures}
+    daily = {
+        name: {cell: {measure: aggregate([row], measure) for measure in needed} for cell, row in mine.items()}
+        for name, mine in cells.items()
+    }
     reference = references([one for mine in daily.values() for one in mine.values()], (*sides[0], *sides[1]))
     days = []
     for cluster, day in sorted(cells[chosen], key=lambda cell: (cell[1], cell[0])):
-        pairs = [
+        (b_old, b_new), (d_old, d_new) = (
             [index_of(daily[name][cluster, day], objectives, reference) for name in (current, chosen)]
             for objectives in sides
-        ]
-        (b_old, b_new), (d_old, d_new) = pairs
+        )
         if b_old is not None and b_new is not None and d_old is not None and d_new is not None:
             days.append(DayPair(cluster=cluster, day=day, balance=(b_old, b_new), disruption=(d_old, d_new)))
-    return Evidence(tuple(changes), tuple(days))
+    return tuple(days)
 
 
 def _better(measure: Measure, old: float | None, new: float | None) -> bool | None:
@@ -694,6 +708,7 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         kept=kept,
         holds=not against,
         reasons=tuple(against or _kept(chosen, best, promised)),
+        days=_day_pairs(cells, question, current, chosen) if current else (),
     )
 
 
