@@ -18,6 +18,7 @@ __all__ = [
     "chart",
     "empty_state",
     "open_page",
+    "plain",
     "reason_rows",
     "show_error",
     "show_notes",
@@ -29,8 +30,8 @@ _SHOWN_VIOLATIONS = 20
 
 def show_error(error: PlannerError) -> None:
     """Show an error: what is wrong, where, and what to do."""
-    place = f"**{_plain(error.where)}** — " if error.where else ""
-    st.error(f"{place}{_plain(error.what)}\n\n{_plain(error.remedy)}", icon=":material/error:")
+    place = f"**{plain(error.where)}** — " if error.where else ""
+    st.error(f"{place}{plain(error.what)}\n\n{plain(error.remedy)}", icon=":material/error:")
     if isinstance(error, SnapshotError) and error.total > 1:
         rows = [{"file": v.file, "row": v.row, "what": v.what, "remedy": v.remedy} for v in error.violations]
         shown = rows[:_SHOWN_VIOLATIONS]
@@ -38,7 +39,7 @@ def show_error(error: PlannerError) -> None:
         st.dataframe(pd.DataFrame(shown), hide_index=True, width="stretch")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text in which nothing is Markdown; what is shown may come from an uploaded file."""
     for mark in "\\`*_[]<>#|$~:":
         text = text.replace(mark, f"\\{mark}")
@@ -50,7 +51,7 @@ def show_notes(notes: Sequence[str], title: str) -> None:
     if notes:
         with st.expander(f"{title} ({len(notes)})", icon=":material/info:"):
             for note in notes:
-                st.markdown(f"- {_plain(note)}")
+                st.markdown(f"- {plain(note)}")
 
 
 def empty_state(text: str) -> None:
@@ -105,12 +106,12 @@ def open_page(title: str, purpose: str) -> state.Current | None:
         _picker(view)
     saved = view.saved
     st.caption(
-        f"{_plain(saved.cluster)} · Pulsar {_plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
+        f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
         f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
         f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic')} · `{short_digest(saved.digest)}`"
     )
     if saved.description:
-        st.markdown(_plain(saved.description))
+        st.markdown(plain(saved.description))
     show_notes(saved.warnings, "What to know about this snapshot")
     return view
 
