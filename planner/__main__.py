@@ -19,6 +19,7 @@ _COMMANDS = {
     "history": "planner.replay.history.command",
     "plan": "planner.store.plan_command",
     "replay": "planner.replay.command",
+    "shadow": "planner.capture.shadow_command",
     "watch": "planner.capture.watch_command",
 }
 

@@ -17,19 +17,26 @@ from pydantic import TypeAdapter, ValidationError
 from planner.model.errors import CaptureError
 
 __all__ = [
+    "NEXT",
     "RECORD",
     "Cause",
     "Difference",
+    "NextCycle",
     "Score",
     "ShadowCycle",
     "ShadowRecord",
     "Split",
     "Unload",
+    "read_next",
     "score_of",
+    "write_next",
 ]
 
 RECORD = ".shadow.jsonl"
 """Name of the record, in the folder of its cluster."""
+
+NEXT = ".shadow-next.json"
+"""Name of what is predicted now, beside the record."""
 
 MAX_BYTES = 16 << 20
 """What a record may take on disk; the oldest cycles go."""
@@ -222,7 +229,70 @@ def score_of(cycles: Iterable[ShadowCycle]) -> Score:
     return Score(**numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class NextCycle:
+    """What is predicted as of the last capture.
+
+    Attributes:
+        captured_at_ms: That capture, ms since 1970.
+        due_ms: When the next cycle is expected.
+        rhythm_known: Whether that was learned from a cycle that was seen.
+        shedder: Strategy that decides.
+        unloads: Bundles that are to be unloaded.
+        splits: Splits that are expected.
+        notes: What a reader should know.
+    """
+
+    captured_at_ms: int
+    due_ms: int
+    rhythm_known: bool
+    shedder: str
+    unloads: tuple[Unload, ...] = ()
+    splits: tuple[Split, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 _ADAPTER: TypeAdapter[ShadowCycle] = TypeAdapter(ShadowCycle)
+_NEXT: TypeAdapter[NextCycle] = TypeAdapter(NextCycle)
+
+
+def write_next(folder: Path, following: NextCycle) -> None:
+    """Write what is predicted now, in place of what was.
+
+    Raises:
+        CaptureError: The file cannot be written.
+    """
+    target = folder / NEXT
+    other = target.with_name(f"{NEXT}.part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        other.write_text(json.dumps(asdict(following), separators=(",", ":")))
+        other.replace(target)
+    except OSError as error:
+        raise _cannot("written", target, error) from error
+
+
+def read_next(folder: Path) -> NextCycle | None:
+    """Return what is predicted now; None when nobody follows the cluster, or the file cannot be made out.
+
+    Raises:
+        CaptureError: There is a file, but it cannot be read.
+    """
+    try:
+        with (folder / NEXT).open("rb") as file:
+            content = file.read(_LONGEST_LINE)
+        return _NEXT.validate_python(json.loads(content))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot("read", folder / NEXT, error) from error
+    except (ValueError, ValidationError, RecursionError):
+        return None
+
+
+def _cannot(what: str, path: Path, error: OSError) -> CaptureError:
+    remedy = "Make room, or choose another folder." if what == "written" else "Check its rights."
+    return CaptureError(f"The record cannot be {what}: {error.strerror}.", where=str(path), remedy=remedy)
 
 
 class ShadowRecord:
@@ -257,11 +327,7 @@ class ShadowRecord:
                     file.write(b"\n")
                 file.write(line)
         except OSError as error:
-            raise CaptureError(
-                f"The record cannot be written: {error.strerror}.",
-                where=str(self.path),
-                remedy="Make room, or choose another folder.",
-            ) from error
+            raise _cannot("written", self.path, error) from error
 
     def _ends_a_line(self) -> bool:
         with self.path.open("rb") as file:
@@ -291,9 +357,7 @@ class ShadowRecord:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise CaptureError(
-                f"The record cannot be read: {error.strerror}.", where=str(self.path), remedy="Check its rights."
-            ) from error
+            raise _cannot("read", self.path, error) from error
         return tuple(_cycles(lines[-last:]))
 
 

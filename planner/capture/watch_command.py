@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from planner.capture.command import add_arguments, options_of
+from planner.capture.shadow_command import print_line
+from planner.capture.shadow_watch import ShadowWatch
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
 
 __all__ = ["add_parser", "run"]
@@ -35,6 +37,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--max-gib", type=float, default=10.0, help="disk for the history (%(default)s); oldest go")
     parser.add_argument("--captures", type=int, default=0, help="how many; 0 for no end")
+    parser.add_argument(
+        "--shadow",
+        action="store_true",
+        help="predict each load-balancer cycle, compare, and print the score in the end",
+    )
     add_arguments(parser)
 
 
@@ -54,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     said: set[str] = set()
+    shadow = ShadowWatch(args.history, print_line) if args.shadow else None
 
     def tell(watched: Watched) -> None:
         if watched.snapshot is None:
@@ -63,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
             if (kind := _DIGITS.sub("", warning)) not in said:  # numbers change from one capture to the next
                 said.add(kind)
                 sys.stderr.write(f"note: {warning}\n")
-        sys.stdout.write(f"{watched.number}: {watched.folder} in {watched.took_s:.1f} s\n")
-        sys.stdout.flush()
+        print_line(f"{watched.number}: {watched.folder} in {watched.took_s:.1f} s")
+        if shadow is not None:
+            shadow.add(watched.snapshot)
 
     try:
         watch_cluster(options, tell)
@@ -72,4 +81,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     finally:
         signal.signal(signal.SIGTERM, before)
+        if shadow is not None:
+            print_line(f"shadow: {shadow.score.text}")
     return 0
