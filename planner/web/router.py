@@ -39,6 +39,9 @@ st.navigation(
                 url_path="failure-review",
             ),
         ],
+        "History": [
+            st.Page(PAGES / "advisor.py", title="Advisor", icon=":material/lightbulb:", url_path="advisor"),
+        ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
         ],

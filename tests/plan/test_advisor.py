@@ -282,6 +282,8 @@ class TestHoldout:
         assert (len(found.first_days), len(found.rest_days)) == (3, 2)
         assert (found.chosen, found.best, found.holds, found.distance) == ("new", "new", True, 0.0)
         assert found.promised == pytest.approx((-100 * 5 / 7.5, -100 * 5 / 7.5))
+        assert [day.day for day in found.days] == [*found.first_days, *found.rest_days]
+        assert found.days[0].balance == pytest.approx((100 * 10 / 7.5, 100 * 5 / 7.5))
 
     def test_a_choice_that_turns_does_not_hold(self) -> None:
         advice = self.advice({"now": [(10, 10)] * 5, "new": [(1, 1)] * 3 + [(15, 20)] * 2})

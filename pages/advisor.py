@@ -1,0 +1,5 @@
+"""Advisor: settings chosen by evidence from replays."""
+
+from planner.web.advisor import draw
+
+draw()

@@ -1,0 +1,456 @@
+"""What the Advisor page draws: which settings replays recommend, and how sure that is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from planner.figures.advisor import front_figure, front_text, holdout_figure, holdout_text, sensitivity_figure
+from planner.model.errors import PlannerError, SettingError
+from planner.model.snapshot import LoadManager
+from planner.plan.advisor import Advice, Configured, Question, advise, apply_commands
+from planner.plan.commands import command_script, conf_value, setting_changes
+from planner.plan.objectives import OBJECTIVES, Side, objective_by_name, value_of
+from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of
+from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
+from planner.replay.search import Method, neighbours, propose, space_of, told_of
+from planner.replay.spec import Job
+from planner.shedding.registry import SHEDDERS
+from planner.simulate.scenario import Scenario
+from planner.web import scenarios, state
+from planner.web.text import count, moment
+from planner.web.widgets import chart, plain, show_error, show_notes, table
+
+__all__ = ["draw"]
+
+_PURPOSE = "Settings chosen by evidence: what replays of your history say about balance and disruption."
+_KNEE, _WEIGHT = "knee", "weight"
+_RULES = {_KNEE: "Knee of the front", _WEIGHT: "A weight of mine"}
+_SIDES: tuple[Side, ...] = ("balance", "disruption")
+_MOST_FIGURES = 6
+_BATCH = 8
+
+
+# What is looked at
+
+
+def _usable(stored: StoredJob) -> bool:
+    """Tell whether a job has ended with something to compare."""
+    ended_well = stored.status.ended and stored.status.done > stored.status.failed
+    return stored.job is not None and ended_well
+
+
+def _label(stored: StoredJob) -> str:
+    job = stored.job
+    if job is None:
+        return stored.name
+    days = job.first_day if job.first_day == job.last_day else f"{job.first_day} to {job.last_day}"
+    return f"{job.name} · {count(len(job.scenarios), 'scenario')} · {days} · {moment(stored.status.submitted_ms)}"
+
+
+def _pick() -> tuple[StoredJob, ...]:
+    """Draw the choice of a job, and of others over the same time; both go into the address. None when there is none."""
+    asked = state.param("job")
+    if asked:
+        open_job(asked)
+    jobs = {stored.name: stored for stored in list_jobs()}
+    offered = [name for name, stored in jobs.items() if _usable(stored)]
+    if asked and asked not in offered:
+        st.warning("The replay of this link has no results to compare yet.", icon=":material/hourglass_empty:")
+    if not offered:
+        st.info(
+            "There is no finished replay yet. Replay a grid of settings over a history first; the current settings"
+            " should be among them.",
+            icon=":material/history:",
+        )
+        page = state.PAGES / "replay.py"
+        if page.is_file():
+            st.page_link(page, label="Replay a history", icon=":material/play_circle:")
+        return ()
+    start = asked if asked in offered else offered[0]
+    name = st.selectbox("Replay", offered, offered.index(start), format_func=lambda n: _label(jobs[n])) or start
+    state.set_params(job=name)
+    main = jobs[name]
+    beside = [n for n in offered if n != name and _same_time(main, jobs[n])]
+    more = [n for n in state.param("with").split(",") if n in beside]
+    if beside:
+        help_ = "Replays of the same history, clusters and days can be compared as if they were one."
+        more = st.multiselect("Together with", beside, more, format_func=lambda n: _label(jobs[n]), help=help_)
+    state.set_params(**{"with": ",".join(more)})
+    waiting = [one for one in jobs.values() if not one.status.ended and _same_time(main, one)]
+    if waiting:
+        st.caption(
+            f"{count(len(waiting), 'replay')} over the same days {'is' if len(waiting) == 1 else 'are'} not done."
+        )
+    return (main, *(jobs[n] for n in more))
+
+
+def _same_time(one: StoredJob, other: StoredJob) -> bool:
+    return one.job is not None and other.job is not None and fits(one.job, other.job)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the results …", hash_funcs={StoredJob: lambda s: s.name})
+def _material(stored: Sequence[StoredJob], ended_ms: tuple[int, ...]) -> Material:
+    del ended_ms  # a job that was retried is read again
+    return material_of(stored)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the settings in force …")
+def _configured(name: str) -> Mapping[str, Configured]:
+    job = open_job(name).job
+    return configured_of(job) if job is not None else {}
+
+
+@st.cache_resource(max_entries=16, show_spinner="Comparing …", hash_funcs={StoredJob: lambda s: s.name, Question: repr})
+def _advice(stored: Sequence[StoredJob], ended_ms: tuple[int, ...], question: Question) -> Advice:
+    material = _material(stored, ended_ms)
+    return advise(material.rows, material.scenarios, question, _configured(stored[0].name))
+
+
+# What counts
+
+
+def _number(name: str, default: float, low: float, high: float) -> float:
+    """Return a number of the address; the default where there is none, or none that makes sense."""
+    try:
+        value = float(state.param(name) or default)
+    except ValueError:
+        return default
+    return value if low <= value <= high else default
+
+
+def _objectives(side: Side, default: Sequence[str]) -> tuple[str, ...]:
+    offered = [one.name for one in OBJECTIVES if one.side == side]
+    asked = [name for name in state.param(side).split(",") if name in offered]
+    chosen = st.multiselect(
+        f"Objectives of {side}",
+        offered,
+        asked or list(default),
+        format_func=lambda name: objective_by_name(name).label,
+        help=" ".join(f"{one.label}: {one.meaning}" for one in OBJECTIVES if one.side == side),
+    )
+    state.set_params(**{side: "" if tuple(chosen) == tuple(default) else ",".join(chosen)})
+    return tuple(chosen)
+
+
+def _question() -> Question:
+    """Draw what counts and how much; what differs from the usual goes into the address."""
+    usual = Question()
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        start = _WEIGHT if state.param("weight") else _KNEE
+        rule = st.segmented_control(
+            "Recommend by",
+            list(_RULES),
+            default=start,
+            format_func=_RULES.__getitem__,
+            required=True,
+            help="The knee is the member of the front farthest from the line between its ends: beyond it, a little less"
+            " of one side costs much of the other. A weight takes the member whose worse side, weighted, is best.",
+        )
+    weight = None
+    if rule == _WEIGHT:
+        with right:
+            share = st.slider(
+                "Weight of balance against disruption (%)", 0, 100, round(_number("weight", 50, 0, 100)), 5
+            )
+        weight = share / 100
+    state.set_params(weight="" if weight is None else f"{round(weight * 100)}")
+    with st.expander("What counts", icon=":material/tune:"):
+        columns = st.columns(2, gap="large")
+        with columns[0]:
+            balance = _objectives("balance", usual.balance)
+            loss = float(
+                st.number_input(
+                    "A setting may lose (%)",
+                    0.0,
+                    1000.0,
+                    _number("loss", usual.loss_percent, 0, 1000),
+                    help="How much worse a side may become, in percent of its average over all settings.",
+                )
+            )
+        with columns[1]:
+            disruption = _objectives("disruption", usual.disruption)
+            first = st.slider(
+                "Days to choose on (%)",
+                10,
+                90,
+                round(_number("first", usual.first_share * 100, 10, 90)),
+                help="The holdout chooses on the first days and judges on the rest.",
+            )
+    state.set_params(
+        loss="" if loss == usual.loss_percent else f"{loss:g}",
+        first="" if first == usual.first_share * 100 else str(first),
+    )
+    return Question(balance=balance, disruption=disruption, weight=weight, loss_percent=loss, first_share=first / 100)
+
+
+# What is found
+
+
+def _shown(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.4g}"
+
+
+def _measures(advice: Advice) -> pd.DataFrame:
+    """Return one row for each measure that differs or counts, current and recommended."""
+    assert advice.evidence is not None  # noqa: S101 - asked only then
+    words = {True: "better", False: "worse", None: ""}
+    return pd.DataFrame(
+        [
+            {
+                "measure": f"{one.measure.label}{f' ({one.measure.unit})' if one.measure.unit else ''}",
+                "current": _shown(one.current),
+                "recommended": _shown(one.chosen),
+                "": words[one.better],
+            }
+            for one in advice.evidence.measures
+            if one.measure.better and (one.current, one.chosen) != (None, None)
+        ]
+    )
+
+
+def _days(advice: Advice) -> pd.DataFrame:
+    assert advice.evidence is not None  # noqa: S101 - as above
+    return pd.DataFrame(
+        [
+            {
+                "day": one.day,
+                "cluster": one.cluster,
+                "balance now": one.balance[0],
+                "balance recommended": one.balance[1],
+                "disruption now": one.disruption[0],
+                "disruption recommended": one.disruption[1],
+            }
+            for one in advice.evidence.days
+        ]
+    )
+
+
+def _changes(scenario: Scenario, now: Configured) -> pd.DataFrame:
+    """Return the settings that a scenario changes."""
+    manager = LoadManager(scenario.load_manager) if scenario.load_manager else now.load_manager
+    after = now.settings.changed(**scenario.settings)
+    found = setting_changes(now.settings, after, (now.load_manager, manager))
+    return pd.DataFrame(
+        [
+            {"setting": name, "now": conf_value(old) or "not set", "recommended": conf_value(new) or "not set"}
+            for name, (old, new) in found.items()
+        ],
+        columns=["setting", "now", "recommended"],
+    )
+
+
+def _recommendation(advice: Advice, configured: Mapping[str, Configured]) -> None:
+    st.subheader("Recommendation")
+    chosen = advice.candidate(advice.chosen).scenario
+    if advice.current == advice.chosen:
+        st.success("Keep the current settings: no other is the better choice by this rule.", icon=":material/check:")
+        return
+    for cluster, now in configured.items():
+        changes = _changes(chosen, now)
+        if len(configured) > 1:
+            st.markdown(f"**{plain(cluster)}**")
+        if len(changes):
+            table(changes, f"advice-settings-{cluster}")
+    if not configured:
+        st.info("The history is not here any more, so that nobody knows the settings in force.", icon=":material/info:")
+    if advice.evidence is None:
+        return
+    for side in _SIDES:
+        better, worse, alike = advice.evidence.wins(side)
+        chance = advice.evidence.chance(side)
+        likely = f"; {chance:.0%} likely by chance alone" if better + worse else ""
+        st.markdown(
+            f"**{side.capitalize()}**: better on {count(better, 'day')} of a cluster, worse on {worse}, alike on"
+            f" {alike}{likely}."
+        )
+    table(_measures(advice), "advice-measures")
+    with st.expander("Day by day (index, 100 = average of all days and settings)", icon=":material/calendar_month:"):
+        table(_days(advice), "advice-days")
+
+
+def _sensitivity(advice: Advice) -> None:
+    if not advice.sensitivity:
+        return
+    st.subheader("How far each setting can move")
+    st.caption(
+        "A value holds as long as no other setting beats it in both and neither side loses more than asked, compared"
+        " with the recommendation; all else stays as recommended."
+    )
+    for found in advice.sensitivity:
+        st.markdown(f"- {plain(found.sentence)}")
+    tried = [found for found in advice.sensitivity if found.tried]
+    for at in range(0, min(len(tried), _MOST_FIGURES), 2):
+        for column, found in zip(st.columns(2), tried[at : at + 2], strict=False):
+            with column:
+                chart(sensitivity_figure(found), f"**{found.setting}**", f"sensitivity-{found.setting}")
+
+
+def _holdout(advice: Advice) -> None:
+    st.subheader("Would it have held?")
+    found = advice.holdout
+    if found is None:
+        st.info("One day cannot be both chosen and judged on. Replay several days.", icon=":material/info:")
+        return
+    (st.success if found.holds else st.warning)(
+        "The choice holds on days that it was not made on." if found.holds else "The choice does not hold.",
+        icon=":material/check_circle:" if found.holds else ":material/warning:",
+    )
+    if found.days:
+        chart(holdout_figure(found), plain(holdout_text(found)), "holdout")
+    else:
+        st.markdown(plain(holdout_text(found)))
+
+
+def _all(advice: Advice) -> None:
+    rows = []
+    objectives = [one for side in _SIDES for one in advice.question.objectives(side)]
+    for one in sorted(advice.candidates, key=lambda c: (not c.on_front, c.balance)):
+        marks = {advice.chosen: "recommended", advice.current: "current"}
+        if advice.chosen == advice.current:
+            marks = {advice.chosen: "current, recommended"}
+        rows.append(
+            {
+                "scenario": one.name,
+                "front": "yes" if one.on_front else "",
+                "mark": marks.get(one.name, ""),
+                "balance": one.balance,
+                "disruption": one.disruption,
+                **{o.label: value_of(one.totals, o) for o in objectives},
+            }
+        )
+    with st.expander(f"All {count(len(rows), 'scenario')}", icon=":material/table_rows:"):
+        table(pd.DataFrame(rows), "advice-all", height=400)
+
+
+# What to do
+
+
+def _what_if(job: Job, advice: Advice) -> None:
+    """Offer to open the recommended scenario on the last snapshot of the history."""
+    cluster = advice.clusters[0]
+    if len(advice.clusters) > 1:
+        cluster = st.selectbox("Cluster", advice.clusters) or cluster
+    help_ = "Takes the last snapshot of the history into the workspace and puts the recommended settings on it."
+    if not st.button("Open in What-if", icon=":material/science:", type="primary", help=help_):
+        return
+    try:
+        snapshot = snapshot_of(job, cluster, last=True)
+        saved = state.workspace().add(snapshot, f"{cluster}, end of {job.name}"[:200])
+        state.select(saved.digest)
+        view = state.Current(saved, snapshot)
+        chosen = advice.candidate(advice.chosen).scenario
+        scenarios.change(view, replace(chosen, name=f"Advisor: {chosen.name}"[:120]))
+    except PlannerError as error:
+        show_error(error)
+        return
+    st.switch_page(state.PAGES / "what_if.py")
+
+
+def _commands(advice: Advice, configured: Mapping[str, Configured]) -> None:
+    chosen = advice.candidate(advice.chosen).scenario
+    for cluster, now in configured.items():
+        commands = apply_commands(chosen, now)
+        if not commands:
+            continue
+        script = command_script(commands, f"Settings of {cluster} as the advisor recommends: {chosen.name}")
+        st.markdown(f"**Commands for {plain(cluster)}**" if len(configured) > 1 else "**Commands**")
+        st.code(script, language="bash")
+        st.download_button(
+            "Download the script", script, f"advice-{cluster}.sh", "text/x-shellscript", key=f"advice-script-{cluster}"
+        )
+
+
+def _submit(job: Job, fresh: Sequence[Scenario], what: str) -> None:
+    if not fresh:
+        st.info("There is nothing in this space that was not replayed yet.", icon=":material/info:")
+        return
+    made = submit(replace(job, name=f"{job.name}: {what}"[:100], scenarios=tuple(fresh)))
+    joined = [name for name in state.param("with").split(",") if name]
+    state.set_params(**{"with": ",".join([*joined, made.name])})
+    st.success(
+        f"{count(len(fresh), 'scenario')} submitted as a replay of {what}. When it is done, choose it under"
+        " “Together with”.",
+        icon=":material/check_circle:",
+    )
+
+
+def _search(job: Job, material: Material, advice: Advice, configured: Mapping[str, Configured]) -> None:
+    """Offer to replay more: proposals of a search, or what lies around the recommendation."""
+    if not configured:
+        return
+    now = next(iter(configured.values()))
+    base = advice.candidate(advice.current).scenario if advice.current else replace(material.scenarios[0], settings={})
+    manager = LoadManager(base.load_manager) if base.load_manager else now.load_manager
+    offered = [one.name for one in SHEDDERS if one.load_manager is manager]
+    with st.expander("Search further", icon=":material/travel_explore:"):
+        st.caption("Replays settings that were not tried yet, within bounds that follow from Pulsar's defaults.")
+        left, middle, right = st.columns([3, 2, 1])
+        with left:
+            running = now.settings.changed(**base.settings).text("loadBalancerLoadSheddingStrategy").rpartition(".")[2]
+            shedders = st.multiselect("Strategies", offered, [running] if running in offered else offered[:1])
+        with middle:
+            method: Any = st.selectbox("Method", ["bayesian", "random"], help="Bayesian learns from what is known.")
+        with right:
+            size = int(st.number_input("Scenarios", 1, 100, _BATCH))
+        columns = st.columns(2)
+        try:
+            space = space_of(base, now, shedders or offered[:1])
+            st.caption(f"Searched: {', '.join(_range_text(one.name, one.low, one.high) for one in space.knobs)}.")
+            if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
+                chosen_method: Method = method
+                told = told_of(advice, material.scenarios)
+                _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
+            chosen = advice.candidate(advice.chosen).scenario
+            if columns[1].button("Replay what lies around the recommendation", icon=":material/filter_center_focus:"):
+                own = now.settings.changed(**chosen.settings).text("loadBalancerLoadSheddingStrategy")
+                _submit(job, neighbours(space_of(base, now, [own]), chosen), "neighbours")
+        except PlannerError as error:
+            show_error(error)
+
+
+def _range_text(name: str, low: float | None, high: float | None) -> str:
+    return f"{name} on and off" if low is None or high is None else f"{name} {low:g} to {high:g}"
+
+
+def draw() -> None:
+    """Draw the page."""
+    st.title("Advisor")
+    st.caption(_PURPOSE)
+    try:
+        stored = _pick()
+        if not stored:
+            return
+        question = _question()
+        for side in _SIDES:
+            if not getattr(question, side):
+                raise SettingError(f"No objective of {side} is chosen.", remedy="Choose one under “What counts”.")
+        ended = tuple(one.status.ended_ms for one in stored)
+        material, configured = _material(stored, ended), _configured(stored[0].name)
+        advice = _advice(stored, ended, question)
+        _findings(stored[0], material, advice, configured)
+    except PlannerError as error:
+        show_error(error)
+
+
+def _findings(stored: StoredJob, material: Material, advice: Advice, configured: Mapping[str, Configured]) -> None:
+    job = stored.job
+    assert job is not None  # noqa: S101 - only such jobs are offered
+    show_notes((*material.notes, *advice.notes), "What to know about this comparison")
+    st.caption(
+        f"{count(len(advice.candidates), 'scenario')} over {count(len(advice.days), 'day')} of"
+        f" {count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
+    )
+    chart(front_figure(advice), plain(front_text(advice)), "front")
+    _all(advice)
+    _recommendation(advice, configured)
+    _what_if(job, advice)
+    _sensitivity(advice)
+    _holdout(advice)
+    if advice.current != advice.chosen:
+        st.subheader("Apply it")
+        _commands(advice, configured)
+    _search(job, material, advice, configured)
