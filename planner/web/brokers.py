@@ -148,8 +148,13 @@ def draw(view: state.Current) -> None:
         st.warning("The link names a broker that this snapshot does not have.", icon=":material/link_off:")
         asked = ""
     clicked = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
-    chosen = names[clicked[0]] if clicked else asked or names[0]
+    chosen = asked or names[0]
+    if clicked and st.session_state.get("broker-row") != clicked[0]:
+        st.session_state["broker-row"] = clicked[0]
+        chosen = names[clicked[0]]
     st.subheader("One broker", anchor=False)
     picked = st.selectbox("Broker", names, index=names.index(chosen), key=f"broker-{chosen}") or chosen
     state.set_params(broker=picked)
+    if picked != chosen:  # the box is drawn anew with what was picked, else its next choice would be lost
+        st.rerun()
     _one(snapshot, snapshot.brokers.position[picked])

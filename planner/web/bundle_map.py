@@ -94,7 +94,10 @@ def _choose_namespace(snapshot: Snapshot, rows: Int64Array) -> str:
     chosen = asked or names[0]
     options = names if chosen in names else [chosen, *names]
     picked = st.selectbox("Namespace", options, index=options.index(chosen), key=f"namespace-{chosen}")
-    return picked or chosen
+    if picked and picked != chosen:  # the box is drawn anew with what was picked, else its next choice would be lost
+        state.set_params(namespace=picked, bundle="")
+        st.rerun()
+    return chosen
 
 
 def _map(snapshot: Snapshot) -> str | None:
@@ -181,6 +184,8 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
         table(bundle_frame(snapshot, rows[:_TOPIC_ROWS]), "bundles-of-namespace")
     option = st.selectbox("Bundle", ranges, index=ranges.index(chosen), key=f"bundle-{namespace}-{chosen}") or chosen
     state.set_params(namespace=namespace, bundle=option)
+    if option != chosen:
+        st.rerun()
     return int(rows[ranges.index(option)])
 
 

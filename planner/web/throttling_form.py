@@ -100,6 +100,8 @@ def choose_topic(view: state.Current) -> tuple[str, str]:
     if topic and topic != start:  # another topic begins with its own traffic
         state.set_params(**dict.fromkeys(_OF_TOPIC, ""))
     state.set_params(topic=topic or start, subscription=subscription)
+    if topic and topic != start:  # the box is drawn anew with what was picked, else its next choice would be lost
+        st.rerun()
     return topic or start, subscription
 
 

@@ -122,3 +122,15 @@ def test_snapshots_renames_and_lists(page: Page) -> None:
     next(b for b in test.button if b.label == "Rename").click().run()
     assert state.workspace().saved()[0].name == "My cluster"
     assert not test.exception
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("brokers", "Broker"), ("bundle_map", "Namespace"), ("bundle_map", "Bundle")]
+)
+def test_no_choice_is_lost(page: Page, name: str, label: str) -> None:
+    test = page(name)
+    for _ in range(3):
+        box = next(s for s in test.selectbox if s.label == label)
+        wanted = next(option for option in box.options if option != box.value)
+        box.select(wanted).run()
+        assert next(s for s in test.selectbox if s.label == label).value == wanted
