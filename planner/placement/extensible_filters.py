@@ -125,7 +125,8 @@ class ExtensibleFilters:
 
     def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:
         """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
-        persistent = self._snapshot.brokers.persistent_topics_enabled
-        found = isolate(self._snapshot.policies, namespace, names, lambda name: bool(persistent[self._position[name]]))
+        enabled = self._snapshot.brokers.persistent_topics_enabled.tolist()
+        persistent = {name for name, serves in zip(self._snapshot.brokers.name, enabled, strict=True) if serves}
+        found = isolate(self._snapshot.policies, namespace, names, persistent.__contains__)
         candidates = frozenset(found.candidates)
         return [name for name in names if name in candidates]

@@ -84,17 +84,18 @@ def isolate(policies: Policies, namespace: str, brokers: Sequence[str], serves: 
         serves: Says whether a broker serves the bundle's kind of topic; asked only where there is no policy.
     """
     policy = isolation_policy(policies, namespace)
-    hosts = {broker: broker_host(broker) for broker in brokers}
     if policy is None:
         able = [broker for broker in brokers if serves(broker)]
         taken = [expression for other in policies.isolation for expression in other.primary]
-        reserved = {broker for broker in able if matches_any(taken, hosts[broker])}
+        reserved = {broker for broker in able if matches_any(taken, broker_host(broker))} if taken else set()
         shared = tuple(broker for broker in able if broker not in reserved)
-        unable = tuple(broker for broker in brokers if broker not in set(able))
+        known = set(able)
+        unable = tuple(broker for broker in brokers if broker not in known)
         return Isolation(None, shared, (), False, unable, tuple(broker for broker in able if broker in reserved))
-    primary = tuple(broker for broker in brokers if matches_any(policy.primary, hosts[broker]))
-    others = (broker for broker in brokers if broker not in set(primary))
-    secondary = tuple(broker for broker in others if matches_any(policy.secondary, hosts[broker]))
+    primary = tuple(broker for broker in brokers if matches_any(policy.primary, broker_host(broker)))
+    first = set(primary)
+    others = (broker for broker in brokers if broker not in first)
+    secondary = tuple(broker for broker in others if matches_any(policy.secondary, broker_host(broker)))
     return Isolation(policy, primary, secondary, len(primary) < policy.min_limit, (), ())
 
 

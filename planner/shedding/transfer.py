@@ -311,14 +311,30 @@ class _Log:
 
     rows: dict[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]] = field(default_factory=dict)
     named: set[int] = field(default_factory=set)
+    whole: list[ReasonBlock] = field(default_factory=list)
 
     def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
         self.rows.setdefault(code, []).append((broker, bundle, other, values))
         if bundle < 0:
             self.named.add(broker)
 
+    def say_rest(self, code: ReasonCode, brokers: Sequence[int], *values: FloatArray | float, other: int = -1) -> None:
+        """Give the brokers that have no reason yet the same one.
+
+        Args:
+            code: Its kind.
+            brokers: Positions of the brokers.
+            values: Each one number for all, or one for each broker of the snapshot.
+            other: A second broker that took part.
+        """
+        rest = np.array([broker for broker in brokers if broker not in self.named], dtype=np.int32)
+        if len(rest):
+            columns = [value[rest] if isinstance(value, np.ndarray) else value for value in values]
+            self.whole.append(block(code, rest, values=columns, others=other))
+            self.named.update(rest.tolist())
+
     def blocks(self) -> list[ReasonBlock]:
-        made = []
+        made = list(self.whole)
         for code, rows in self.rows.items():
             brokers, bundles, others, values = zip(*rows, strict=True)
             made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
@@ -389,13 +405,9 @@ class _Cycle:
                 pairs, low = pairs + 1, low + 1
             else:
                 in_vain.add(receiver)
-        for broker in ranked:
-            if broker not in self.log.named:
-                percent = self.loads.load[broker] * 100
-                if broker in in_vain:
-                    self.log.say(_RECEIVER_NOTHING, broker, -1, -1, percent)
-                else:
-                    self.log.say(rest, broker, -1, -1, percent, *values)
+        percents = np.array(self.loads.load) * 100
+        self.log.say_rest(_RECEIVER_NOTHING, [broker for broker in ranked if broker in in_vain], percents)
+        self.log.say_rest(rest, ranked, percents, *values)
 
     def pair(self, donor: int, receiver: int, call: str) -> bool:
         """Walk the donor's bundles; say whether any was chosen."""
@@ -644,9 +656,7 @@ def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[s
 
 def _tell_rest(snapshot: Snapshot, log: _Log, code: ReasonCode, other: int = -1) -> None:
     """Give every broker that has no reason yet the same one."""
-    for broker in range(len(snapshot.brokers)):
-        if broker not in log.named:
-            log.say(code, broker, -1, other)
+    log.say_rest(code, range(len(snapshot.brokers)), other=other)
 
 
 _REASONS = (
@@ -782,14 +792,11 @@ class TransferShedder:
 
 def _hold(loads: _Loads, rules: _Rules, statistics: _Statistics, hits: int, log: _Log) -> None:
     """Give every broker the reason why nothing is shed yet."""
-    for broker in loads.stored:
-        percent = loads.load[broker] * 100
-        if broker in log.named:
-            continue
-        if hits:
-            log.say(_HIT_COUNT, broker, -1, -1, percent, float(hits), float(rules.hit_threshold))
-        else:
-            log.say(_HOLDS, broker, -1, -1, percent, statistics.std * 100, rules.target_std * 100)
+    percents = np.array(loads.load) * 100
+    if hits:
+        log.say_rest(_HIT_COUNT, loads.stored, percents, float(hits), float(rules.hit_threshold))
+    else:
+        log.say_rest(_HOLDS, loads.stored, percents, statistics.std * 100, rules.target_std * 100)
 
 
 def _counters(cycle: _Cycle) -> dict[str, int]:

@@ -54,6 +54,7 @@ public final class Bench {
     private static Preparation preparation(String kind, ServiceConfiguration config, JsonNode input) throws Exception {
         if (kind.equals("shedder_transfer")) {
             Extensible.Cycle cycle = new Extensible.Cycle(config, input);
+            cycle.usePulsarFilters();
             cycle.now(input.get("steps").get(0));
             return () -> () -> cycle.unloads().size();
         }

@@ -35,6 +35,9 @@ import org.apache.pulsar.broker.loadbalance.extensions.data.BrokerLoadData;
 import org.apache.pulsar.broker.loadbalance.extensions.data.BrokerLookupData;
 import org.apache.pulsar.broker.loadbalance.extensions.data.TopBundlesLoadData;
 import org.apache.pulsar.broker.loadbalance.extensions.filter.BrokerFilter;
+import org.apache.pulsar.broker.loadbalance.extensions.filter.BrokerLoadManagerClassFilter;
+import org.apache.pulsar.broker.loadbalance.extensions.filter.BrokerMaxTopicCountFilter;
+import org.apache.pulsar.broker.loadbalance.extensions.filter.BrokerVersionFilter;
 import org.apache.pulsar.broker.loadbalance.extensions.models.SplitCounter;
 import org.apache.pulsar.broker.loadbalance.extensions.models.SplitDecision;
 import org.apache.pulsar.broker.loadbalance.extensions.models.TopKBundles;
@@ -237,6 +240,13 @@ final class Extensible {
             Fields.set(shedder, "isolationPoliciesHelper", isolation);
             Fields.set(shedder, "antiAffinityGroupPolicyHelper", groups);
             Fields.set(shedder, "brokerFilterPipeline", List.of(filter));
+        }
+
+        /** Filters as a broker does, as far as that needs no metadata store. */
+        void usePulsarFilters() throws ReflectiveOperationException {
+            conf.setLoadManagerClassName(lookupData().getLoadManagerClassName());
+            Fields.set(shedder, "brokerFilterPipeline", List.of(
+                    new BrokerLoadManagerClassFilter(), new BrokerMaxTopicCountFilter(), new BrokerVersionFilter()));
         }
 
         /** Takes the reports of a step. */
