@@ -1,10 +1,12 @@
-"""One Spark for all tests of the package, since starting it takes seconds."""
+"""One Spark and one history for all tests of the package, since making them takes seconds."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from planner.replay.session import local_session
+from tests.replay.replays import make_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,3 +20,15 @@ def spark() -> "Iterator[SparkSession]":
     session = local_session("tests", 2)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def replay_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two days of two small clusters; to be read only."""
+    return make_history(tmp_path_factory.mktemp("histories") / "small")
+
+
+@pytest.fixture
+def jobs_folder(tmp_path: Path) -> Path:
+    """Where the jobs of a test live."""
+    return tmp_path / "jobs"
