@@ -84,15 +84,22 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
 
 
 def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str) -> go.Figure:
-    """Draw one bar for each name in the order given, with a limit as a line.
+    """Draw one bar for each name in the order given, with a limit as a line; bars above it stand out.
 
     Args:
         values: By name.
         limit: Where the line is; None for no line.
         y_title: What the values are, with their unit.
     """
-    hover = "%{x}<br>%{y:.4g}<extra></extra>"
-    figure = go.Figure(go.Bar(x=list(values), y=list(values.values()), marker_color=ACCENT, hovertemplate=hover))
+    high = [limit is not None and value > limit for value in values.values()]
+    figure = go.Figure(
+        go.Bar(
+            x=list(values),
+            y=list(values.values()),
+            marker={"color": [WARNING if h else ACCENT for h in high], "line": {"width": 0}},
+            hovertemplate="%{x}<br>%{y:.4g}<extra></extra>",
+        )
+    )
     if limit is not None:
         figure.add_hline(y=limit, line={"color": MUTED, "dash": "dash", "width": 1.5})
     figure = finish(figure, height=300, y_title=y_title)

@@ -431,10 +431,12 @@ def flow_text(ways: Sequence[Journey]) -> str:
     moved = [way for way in ways if way.destination]
     (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
     total = sum(size for _, size in flows.values())
+    names = sorted({name for pair in flows for name in pair})
+    short = dict(zip(names, short_names(names), strict=True))
     return (
         f"{_count(len(moved), 'move')} of {_count(len({way.bundle for way in moved}), 'bundle')} with {total:.4g} MB/s,"
         f" from {_count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
-        f" {size:.4g} MB/s, from {source} to {target}."
+        f" {size:.4g} MB/s, from {short[source]} to {short[target]}."
     )
 
 

@@ -31,6 +31,8 @@ _CURVES = {
     "spread": "Highest minus lowest usage (points)",
     "shed": "Bundles shed so far",
 }
+_ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
+_TOLD = {"final_std_percent": "Best balanced at the end", "topics_disconnected": "Fewest topics disconnected"}
 _MODES = {"shedders": "All five strategies", "mine": "My scenarios"}
 
 
@@ -74,13 +76,12 @@ def comparison_frame(found: Comparison) -> pd.DataFrame:
     """Return one row for each measure, one column for each scenario; the best are marked with a star."""
     rows = []
     for row in found.rows:
-        shown: dict[str, str] = {
-            "measure": f"{row.measure.label}{f' ({row.measure.unit})' if row.measure.unit else ''}"
-        }
+        unit = f" ({row.measure.unit})" if row.measure.unit else ""
+        shown: dict[str, str] = {"measure": f"{_ARROWS[row.measure.better]} {row.measure.label}{unit}"}
         for name, value, best in zip(found.names, row.values, row.best, strict=True):
             text = "not yet" if value is None else f"{value:,.4g}" if np.isfinite(value) else "unlimited"
             shown[name] = f"★ {text}" if best else text
-        rows.append({**shown, "good": f"{row.measure.better} is better" if row.measure.better else ""})
+        rows.append(shown)
     return pd.DataFrame(rows)
 
 
@@ -94,12 +95,15 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
 
 
 def _winners(found: Comparison) -> str:
-    stars = {name: sum(row.best[at] for row in found.rows) for at, name in enumerate(found.names)}
-    best = max(stars.values(), default=0)
-    names = [name for name, number in stars.items() if number == best]
-    if not best:
-        return "The scenarios do the same in every measure."
-    return f"**{', '.join(names)} {'has' if len(names) == 1 else 'have'} the best value in most measures ({best})**; ★"
+    """Say who is best balanced and who disturbs least; doing nothing is always the calmest."""
+    parts = []
+    for measure, words in _TOLD.items():
+        row = next(row for row in found.rows if row.measure.name == measure)
+        names = [name for name, best in zip(found.names, row.best, strict=True) if best]
+        value = next((v for v, best in zip(row.values, row.best, strict=True) if best), None)
+        if names and value is not None:
+            parts.append(f"{words}: **{', '.join(names)}** ({value:,.3g} {row.measure.unit or 'topics'})")
+    return f"{'; '.join(parts)}." if parts else "The scenarios do the same."
 
 
 def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
@@ -108,8 +112,8 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     which = st.segmented_control("Curve", list(_CURVES), default="std", format_func=_CURVES.__getitem__) or "std"
     curves = [_curve(name, one, which) for name, one in zip(names, outcomes, strict=True)]
     chart(overlaid_curves(curves, "minute", _CURVES[which]), overlaid_text(curves, _CURVES[which]), f"compare-{which}")
-    st.markdown(f"{_winners(found)} marks the best of a measure.")
-    table(comparison_frame(found), "comparison")
+    st.markdown(f"{_winners(found)} ★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
+    table(comparison_frame(found), "comparison", height="content")
     if found.settings:
         st.markdown("**Settings that differ**")
         rows = [

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.figures.scores import bars_by_name
+from planner.figures.simulation import short_names
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
@@ -19,7 +20,13 @@ from planner.web.widgets import chart, show_error, show_notes, table
 __all__ = ["draw", "review_frame"]
 
 _SHOWN = 2_000
-_BARS = 30
+_BARS = 24
+_MANY = 12
+_CARD_PX = 230
+_WIDTHS = {
+    "peak usage (%)": st.column_config.NumberColumn(format="%.1f"),
+    "headroom (times)": st.column_config.NumberColumn(format="%.2f"),
+}
 
 
 @st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr, Snapshot: id})
@@ -65,11 +72,16 @@ def draw(view: state.Current) -> None:
     outcome, trace = outcomes[0], outcomes[0].trace
     asked = state.param("lose")
     options = {"1": "any one broker", "2": "any two brokers"}
-    lost = st.segmented_control(
-        "Lose", list(options), default=asked if asked in options else "1", format_func=options.__getitem__
-    )
+    with st.container(horizontal=True):
+        lost = st.segmented_control(
+            "Lose",
+            list(options),
+            default=asked if asked in options else "1",
+            format_func=options.__getitem__,
+            required=True,
+        )
+        when = st.segmented_control("Cluster", ["as it is", "after the scenario"], default="as it is", required=True)
     state.set_params(lose="" if lost in {None, "1"} else str(lost))
-    when = st.segmented_control("Cluster", ["as it is", "after the scenario"], default="as it is") or "as it is"
     snapshot = trace.end if when == "after the scenario" else view.snapshot
     try:
         number = 2 if lost == "2" else 1
@@ -80,14 +92,19 @@ def draw(view: state.Current) -> None:
         return
     growth = found.before
     limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
-    left, middle, right = st.columns(3)
-    left.metric("Peak usage now", percent(found.before_peak_usage), help="Of the most used broker, nothing lost.")
-    middle.metric("Brokers over threshold now", f"{found.before_over_threshold:,}", help=f"Above {limit} %.")
-    right.metric(
-        "Growth until saturation",
-        f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited",
-        help=f"{growth.broker or 'Nobody'} saturates first, by {growth.resource}; nothing is moved meanwhile.",
-    )
+    saturated = f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited"
+    who = f"{growth.broker or 'Nobody'} saturates first, by {growth.resource}; nothing is moved meanwhile."
+    with st.container(horizontal=True):
+        st.metric(
+            "Peak usage now",
+            percent(found.before_peak_usage),
+            help="Of the most used broker, nothing lost.",
+            width=_CARD_PX,
+        )
+        st.metric(
+            "Brokers over threshold now", f"{found.before_over_threshold:,}", help=f"Above {limit} %.", width=_CARD_PX
+        )
+        st.metric("Growth until saturation", saturated, help=who, width=_CARD_PX)
     if not len(found.peak_usage):
         st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")
         return
@@ -99,8 +116,10 @@ def draw(view: state.Current) -> None:
         f" {count(len(found.peak_usage), 'loss').replace('losss', 'losses')} put more brokers over the threshold"
         f" of {limit} %."
     )
-    bars = {str(row["lost"]): float(row["peak usage (%)"]) for _, row in frame.head(_BARS).iterrows()}
+    short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
+    first = found.worst_first()[:_BARS].tolist()
+    bars = {" + ".join(short[name] for name in found.names(at)): float(found.peak_usage[at]) * 100 for at in first}
     chart(bars_by_name(bars, limit, "peak usage after the loss (%)"), summary, "losses")
     _try_it(view, found, present)
-    table(frame, "losses", height=420)
+    table(frame, "losses", height=420 if len(frame) > _MANY else None, column_config=_WIDTHS)
     show_notes((found.method,), "How the lost bundles are placed")

@@ -168,7 +168,7 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
     final = [asdict(move) for move in final_moves(trace)]
     if final:
         st.markdown("**Who serves what at the end, where that differs from the start**")
-        table(pd.DataFrame(final), "final-moves", height=280)
+        table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
 
 
 def draw(view: state.Current) -> None:

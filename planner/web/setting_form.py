@@ -37,6 +37,8 @@ def written(value: SettingValue) -> str:
     """Return a value as `broker.conf` writes it."""
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return "" if value is None else str(value)
 
 

@@ -16,10 +16,14 @@ from planner.simulate.cycle import CycleDecision
 from planner.simulate.trace import Trace
 from planner.web import scenarios, state
 from planner.web.outcome import Outcome
+from planner.web.setting_form import written
 from planner.web.text import count
 from planner.web.widgets import show_error, show_notes, table
 
 __all__ = ["draw", "rules_about"]
+
+_WIDTHS = {"acts": st.column_config.CheckboxColumn(width=50), "rule": st.column_config.TextColumn(width=560)}
+_LISTED = 15
 
 
 def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Target) -> pd.DataFrame:
@@ -97,9 +101,12 @@ def _answers(found: WhatIf) -> None:
                 conditions = " and ".join(change.text for change in answer.changes)
                 exact = [c for c in answer.changes if c.exact is not None]
                 note = f" (exactly {exact[0].exact:.4g})" if exact else ""
-                now = ", ".join(f"{change.setting} is {change.now}" for change in answer.changes)
+                now = ", ".join(f"{change.setting} is {written(change.now)}" for change in answer.changes)
+                then = (
+                    f"{count(len(answer.moves), 'bundle')} of it shed then" if answer.moves else "none of it shed then"
+                )
                 st.code(conditions, language=None, wrap_lines=True)
-                st.caption(f"Now {now}{note}; {count(len(answer.moves), 'bundle')} of it would move then.")
+                st.caption(f"Now {now}{note}; {then}.")
         else:
             st.caption(f"No setting of this strategy changes that it {verb} here.")
         if found.traffic_factor is not None:
@@ -134,13 +141,15 @@ def draw(view: state.Current) -> None:
     shedding = [cycle.index for cycle in trace.cycles if any(unload.carried_out for unload in cycle.unloads)]
     first = shedding[0] + 1 if shedding else 1
     start = int(asked) if asked.isdecimal() and 1 <= int(asked) <= last else first
-    cycle = int(st.number_input("Cycle", 1, last, start, key=f"why-cycle-{start}")) - 1
+    left, right = st.columns([1, 4])
+    cycle = int(left.number_input("Cycle", 1, last, start, key=f"why-cycle-{start}")) - 1
     state.set_params(cycle=str(cycle + 1))
-    if shedding:
-        shown = ", ".join(str(at + 1) for at in shedding[:15])
-        st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > 15 else ''}.")  # noqa: PLR2004 - room
     try:
-        target = _target(trace, cycle)
+        with right:
+            target = _target(trace, cycle)
+        if shedding:
+            shown = ", ".join(str(at + 1) for at in shedding[:_LISTED])
+            st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > _LISTED else ''}.")
         decision = outcome.decision(cycle)
         st.markdown(_outcome(decision, target))
         snapshot = trace.cycles[cycle].view
@@ -152,14 +161,14 @@ def draw(view: state.Current) -> None:
         rules = rules_about(snapshot, decision.shedding.reasons, target)
         st.subheader("Every rule examined")
         if len(rules):
-            table(rules, "rules", column_config={"rule": st.column_config.TextColumn(width="large")})
+            table(rules, "rules", column_config=_WIDTHS)
         else:
             st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
         for reasons in selections:
             st.markdown("**Where it goes: every candidate of placement**")
             named = [row for group in reasons for row in group.rows(snapshot.brokers.name, snapshot.bundle_names)]
             frame = pd.DataFrame([{"broker": r.broker, "may take it": r.code.acts, "why": r.text} for r in named])
-            table(frame, "candidates")
+            table(frame, "candidates", column_config={"why": st.column_config.TextColumn(width=620)})
         st.subheader("What would have to change")
         st.caption("Each answer was verified by deciding this cycle again with it.")
         _what_if(outcome, cycle, target, decision.shedder)

@@ -1,7 +1,7 @@
 """Pieces that all pages share: header, empty state, errors, a chart with its summary, table and download."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -117,14 +117,19 @@ def open_page(title: str, purpose: str) -> state.Current | None:
 
 
 def table(
-    frame: pd.DataFrame, name: str, *, height: int | None = None, style: Styler | None = None, **options: Any
+    frame: pd.DataFrame,
+    name: str,
+    *,
+    height: int | Literal["content"] | None = None,
+    style: Styler | None = None,
+    **options: Any,
 ) -> Any:
     """Show a table and a button that downloads it as CSV.
 
     Args:
         frame: What to show.
         name: Names the file, and the widgets.
-        height: In pixels, by content when None.
+        height: In pixels; `content` to show every row; some ten rows when None.
         style: The same frame with colours.
         options: Further arguments of `st.dataframe`.
     """

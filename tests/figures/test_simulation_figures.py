@@ -125,7 +125,7 @@ class TestFlow:
         assert 0 < min(node.y) <= max(node.y) < 1
 
     def test_in_words(self) -> None:
-        expected = "2 moves of 2 bundles with 41.94 MB/s, from 1 broker to 2; the most, 31.46 MB/s, from b1:8080"
+        expected = "2 moves of 2 bundles with 41.94 MB/s, from 1 broker to 2; the most, 31.46 MB/s, from b1 to b2"
         assert flow_text(journeys(story())).startswith(expected)
         assert flow_text(()) == "No bundle went from one broker to another."
         assert len(move_flow(()).data[0].link.value) == 0
