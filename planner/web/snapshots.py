@@ -15,6 +15,7 @@ from planner.model.snapshot import Snapshot
 from planner.store.samples import samples
 from planner.store.workspace import SavedSnapshot
 from planner.web import state
+from planner.web.capture_form import capture_form
 from planner.web.text import count, moment, short_digest
 from planner.web.widgets import show_error, show_notes, table
 
@@ -184,6 +185,7 @@ def draw() -> None:
         show_error(error)
         view = None
     _upload()
+    capture_form()
     _gallery()
     st.subheader("In this workspace")
     saved = state.workspace().saved()

@@ -1,0 +1,313 @@
+"""Captures of a running cluster from the Snapshots page."""
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import uuid4
+
+import streamlit as st
+
+from planner.capture.allowed import ALLOW, SECRETS, Allowed, allowed_captures
+from planner.capture.collect import Progress
+from planner.capture.options import CaptureOptions, Credentials, Limits
+from planner.capture.run import capture_cluster
+from planner.model.errors import CaptureError, PlannerError
+from planner.model.snapshot import Snapshot
+from planner.store.workspace import SavedSnapshot
+from planner.web import state
+from planner.web.text import count
+from planner.web.widgets import show_error, show_notes
+
+__all__ = ["CaptureJob", "Captures", "capture_form"]
+
+_LOOK_S = 1.0
+_MOST_AT_ONCE = 2
+_KEPT = 20
+_LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=1 << 30)
+_METRICS = ("auto", "off", "admin", "prometheus")
+_WHY_OFF = f"""
+A capture makes **this server** send requests, from where it stands in the network, to an address that somebody chose on
+this page. Who can open the page could make it ask machines that they cannot reach themselves. So it is off until
+whoever runs the server sets `{ALLOW}`:
+
+- to the admin addresses that may be asked, such as `http://broker-1:8080,zk:zk-1:2181` (ZooKeeper for the averages), or
+- to `1` for any address, without authentication: for a server that only you can open.
+
+With all options on the command line: `python -m planner capture --admin-url http://broker-1:8080 --out monday`.
+"""
+_SECRETS_NOTE = (
+    "No secret is typed in here. A variable of the server whose name is PLANNER_…TOKEN, or a file in the folder"
+    f" {SECRETS}, is named; what is in it goes to the cluster and nowhere else."
+)
+
+
+@dataclass(eq=False)
+class CaptureJob:
+    """A capture under way, or what became of it.
+
+    Attributes:
+        options: What is captured.
+        progress: How far it is.
+        saved: The snapshot in the workspace.
+        error: Why there is none.
+        stop: Ends it when set.
+        finished: Set when it has ended.
+    """
+
+    options: CaptureOptions
+    progress: Progress = field(default_factory=lambda: Progress("starting", 0, 0, 0, 0))
+    saved: SavedSnapshot | None = None
+    error: PlannerError | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, progress: Progress) -> None:
+        """Note how far it is.
+
+        Raises:
+            CaptureError: It is to end.
+        """
+        self.progress = progress
+        if self.stop.is_set():
+            raise CaptureError("The capture was cancelled.", where=self.options.admin_url, remedy="Start it again.")
+
+
+class Captures:
+    """The captures of this server, two at once."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, CaptureJob] = {}
+        self._lock = threading.Lock()
+
+    def of(self, session: str) -> CaptureJob | None:
+        """Return the last capture of a session."""
+        return self._jobs.get(session)
+
+    def start(self, session: str, options: CaptureOptions, add: Callable[[Snapshot, str], SavedSnapshot]) -> CaptureJob:
+        """Start a capture in a thread of its own.
+
+        Args:
+            session: Who wants it; a capture that the session still has under way is cancelled.
+            options: What to capture; the folder is replaced by one that is deleted in the end.
+            add: Puts the result into the workspace.
+
+        Raises:
+            CaptureError: Too many are under way, or the options cannot be carried out.
+        """
+        options.check()
+        with self._lock:
+            before = self._jobs.pop(session, None)
+            if before is not None:
+                before.stop.set()
+            busy = [job for job in self._jobs.values() if not job.finished.is_set()]
+            if len(busy) >= _MOST_AT_ONCE:
+                raise CaptureError(
+                    f"{len(busy)} captures are under way on this server.", remedy="Wait until one of them has ended."
+                )
+            job = CaptureJob(options)
+            self._jobs[session] = job
+            for name in list(self._jobs)[:-_KEPT]:
+                if self._jobs[name].finished.is_set():
+                    del self._jobs[name]
+        threading.Thread(target=_work, args=(job, add), daemon=True).start()
+        return job
+
+
+def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> None:
+    folder = ""
+    try:
+        folder = tempfile.mkdtemp(prefix="capture-")
+        result = capture_cluster(replace(job.options, out=Path(folder)), job.tell)
+        job.saved = add(result.snapshot, result.snapshot.info.cluster)
+    except PlannerError as error:
+        job.error = error
+    except OSError as error:
+        job.error = CaptureError(f"Cannot write: {error.strerror}.", remedy="Make room on the server.")
+    except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
+        job.error = CaptureError(f"The capture failed: {type(error).__name__}.", remedy="Try it on the command line.")
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        job.finished.set()
+
+
+@st.cache_resource(show_spinner=False)
+def _captures() -> Captures:
+    return Captures()
+
+
+def capture_form() -> None:
+    """Draw the form, a capture under way, and what came of the last one."""
+    st.subheader("Capture a running cluster")
+    try:
+        allowed = allowed_captures()
+    except CaptureError as error:
+        show_error(error)
+        return
+    if not allowed.any_at_all:
+        with st.expander("Off on this server", icon=":material/lock:"):
+            st.markdown(_WHY_OFF)
+        return
+    st.markdown(
+        "Read-only requests to a cluster of Pulsar 4.2.4; nothing is changed. *docs/capture.md* lists each request and"
+        " the permission it needs."
+    )
+    session: str = st.session_state.setdefault("capture_session", uuid4().hex)
+    job = _captures().of(session)
+    if job is not None and not job.finished.is_set():
+        _under_way(job)
+        return
+    if job is not None:
+        _ended(job)
+    given = _fields(allowed)
+    if given is None:
+        return
+    try:
+        options, secrets = _options(allowed, given)
+        custom = options.metrics not in _METRICS or bool(options.broker_url)
+        allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
+        _captures().start(session, options, state.workspace().add)
+    except CaptureError as error:
+        show_error(error)
+    else:
+        st.rerun()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What was filled in."""
+
+    admin_url: str
+    store: str
+    metrics: str
+    namespaces: str
+    topics: bool
+    token: str = ""
+    files: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
+
+
+def _fields(allowed: Allowed) -> _Given | None:
+    """Draw the form; return what was filled in when it is sent."""
+    with st.form("capture", border=True):
+        left, right = st.columns(2)
+        if allowed.anything:
+            url = left.text_input("Admin URL of any broker", placeholder="http://broker-1:8080", max_chars=300)
+            store = right.text_input("Metadata store (optional)", placeholder="zk:zk-1:2181", max_chars=300)
+        else:
+            url = left.selectbox("Admin URL", allowed.admin_urls) or ""
+            store = right.selectbox("Metadata store", ("", *allowed.stores), format_func=_or_none) or ""
+        names = left.text_input(
+            "Namespaces (optional)",
+            placeholder="acme/orders acme/*",
+            max_chars=2_000,
+            help="Only these; * stands for any text. Empty for all.",
+        )
+        metrics = right.selectbox(
+            "Metrics", _METRICS, help="auto: where load reports are missing, with the extensible load manager."
+        )
+        topics = st.checkbox("Topics", value=True, help="Splits cannot be predicted without them.")
+        token, files = ("", ("",) * 6) if allowed.anything else _secrets(allowed)
+        sent = st.form_submit_button("Capture", type="primary", icon=":material/photo_camera:")
+    if not sent:
+        return None
+    return _Given(url.strip(), store.strip(), metrics or "auto", names, topics, token, _six(files))
+
+
+def _six(names: tuple[str, ...]) -> tuple[str, str, str, str, str, str]:
+    token, ca, certificate, key, oauth2, login = names
+    return token, ca, certificate, key, oauth2, login
+
+
+def _or_none(name: str) -> str:
+    return name or "none"
+
+
+def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
+    """Draw which variable and files of the server to use."""
+    with st.expander("Authentication"):
+        st.caption(_SECRETS_NOTE)
+        token = st.selectbox("Variable with a token", ("", *allowed.tokens), format_func=_or_none) or ""
+        columns = st.columns(3)
+        labels = (
+            "File with a token",
+            "Authorities to trust (PEM)",
+            "Client certificate (PEM)",
+            "Its key (PEM)",
+            "OAuth2 key file",
+            "ZooKeeper login",
+        )
+        files = [
+            columns[i % 3].selectbox(label, ("", *allowed.files), format_func=_or_none, key=f"capture-file-{i}") or ""
+            for i, label in enumerate(labels)
+        ]
+    return token, tuple(files)
+
+
+def _options(allowed: Allowed, given: _Given) -> tuple[CaptureOptions, bool]:
+    """Return what to capture, and whether a secret is sent.
+
+    Raises:
+        CaptureError: A file or variable is none that may be named.
+    """
+    if given.token and given.token not in allowed.tokens:
+        raise CaptureError("This variable may not be used.", where=given.token, remedy="Choose one that is listed.")
+    token, ca, certificate, key, oauth2, login = (allowed.file(name) for name in given.files)
+    credentials = Credentials(
+        token_file=token,
+        token_env=given.token,
+        ca_file=ca,
+        cert_file=certificate,
+        key_file=key,
+        oauth2_file=oauth2,
+        store_auth_file=login,
+    )
+    options = CaptureOptions(
+        admin_url=given.admin_url,
+        out=Path(),
+        metadata_store=given.store,
+        metrics=given.metrics,
+        namespaces=tuple(given.namespaces.replace(",", " ").split()),
+        with_topics=given.topics,
+        credentials=credentials,
+        limits=_LIMITS,
+    )
+    return options, bool(given.token or any(given.files))
+
+
+@st.fragment(run_every=_LOOK_S)
+def _under_way(job: CaptureJob) -> None:
+    """Show how far a capture is, with a button that cancels it; draw the page again when it has ended."""
+    now = job.progress
+    failed = f", {now.failed:,} without answer" if now.failed else ""
+    bar, button = st.columns([5, 1], vertical_alignment="bottom")
+    text = "Cancelling …" if job.stop.is_set() else f"{now.stage}: {now.done:,} of {now.total:,} answers{failed}"
+    bar.progress(min(now.done / max(now.total, 1), 1.0), text)
+    if button.button("Cancel", icon=":material/stop_circle:", disabled=job.stop.is_set(), width="stretch"):
+        job.stop.set()
+        st.rerun(scope="fragment")
+    if job.finished.is_set():
+        st.rerun()
+
+
+def _ended(job: CaptureJob) -> None:
+    """Show what came of a capture, and look at it."""
+    if job.error is not None:
+        show_error(job.error)
+        return
+    saved = job.saved
+    if saved is None or state.workspace().find(saved.digest) is None:
+        return
+    if st.session_state.get("captured") != saved.digest:
+        st.session_state["captured"] = saved.digest
+        state.select(saved.digest)
+        st.rerun()
+    st.success(
+        f"“{saved.name}” is captured: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
+        f" {count(saved.topics, 'topic')}.",
+        icon=":material/check_circle:",
+    )
+    show_notes(saved.warnings, "What to know about this snapshot")
+    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
