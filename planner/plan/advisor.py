@@ -460,22 +460,42 @@ def _measured(scenario: Scenario, name: str, configured: Mapping[str, Configured
     return _value(scenario, name, configured)
 
 
-def _unchanged(scenario: Scenario, configured: Mapping[str, Configured]) -> bool:
-    """Tell whether a scenario runs every cluster as it is set now."""
+def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]) -> tuple[str, list[str]]:
+    """Return the name of the scenario with the settings in force, and notes.
+
+    What all scenarios suppose alike, edits or settings, is passed over: they can still be compared with one another.
+    A scenario without edits comes before others.
+    """
+    shared = {
+        name: value
+        for name, value in (scenarios[0].settings.items() if scenarios else ())
+        if all(name in one.settings and one.settings[name] == value for one in scenarios)
+    }
+    same = [one for one in scenarios if _unchanged(one, shared, configured)]
+    same.sort(key=lambda scenario: len(scenario.edits))
+    if not same:
+        return "", ["The current settings were not replayed, so that nothing can be compared with them. Add them."]
+    supposed = {
+        name: value
+        for name, value in shared.items()
+        if any(one.settings[name] != SETTINGS_BY_NAME[name].parse(value) for one in configured.values())
+    }
+    notes = [
+        f"All scenarios suppose {name} = {value}, also the current settings that others are compared with."
+        for name, value in supposed.items()
+    ]
+    return same[0].name, notes
+
+
+def _unchanged(scenario: Scenario, shared: Mapping[str, object], configured: Mapping[str, Configured]) -> bool:
+    """Tell whether a scenario runs every cluster as it is set now, apart from what all scenarios share."""
+    own = {name: value for name, value in scenario.settings.items() if name not in shared}
     if not configured:
-        return not scenario.settings and not scenario.load_manager
+        return not own and not scenario.load_manager
     return all(
-        one.settings.changed(**scenario.settings) == one.settings
-        and scenario.load_manager in {"", str(one.load_manager)}
+        one.settings.changed(**own) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
         for one in configured.values()
     )
-
-
-def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]) -> str:
-    """Return the name of the scenario with the settings in force, one without edits before others."""
-    same = [scenario for scenario in scenarios if _unchanged(scenario, configured)]
-    same.sort(key=lambda scenario: len(scenario.edits))
-    return same[0].name if same else ""
 
 
 def _choose(names: Sequence[str], table: FloatArray, weight: float | None, order: Mapping[str, tuple[int, int]]) -> str:
@@ -529,7 +549,8 @@ def advise(
         )
     names = list(cells)
     compared = sorted((one for one in scenarios if one.name in cells), key=lambda one: names.index(one.name))
-    current = _current(compared, known)
+    current, about = _current(compared, known)
+    notes += about
     order = _order(compared, current)
     on_front = pareto_front(table)
     candidates = tuple(
@@ -543,8 +564,6 @@ def advise(
         for at, one in enumerate(compared)
     )
     chosen = _choose(names, table, asked.weight, order)
-    if not current:
-        notes.append("The current settings were not replayed, so that nothing can be compared with them. Add them.")
     return Advice(
         question=asked,
         candidates=candidates,

@@ -85,7 +85,7 @@ class TestFront:
             advise([row("now", 1, 1, 1)] * 2, thresholds(now=10), ASK, NOW)
 
     def test_without_current_settings_there_is_no_evidence_but_a_note(self) -> None:
-        advice = advise(replay({"a": [(1, 1)]}), thresholds(a=5), ASK, NOW)
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), thresholds(a=5, b=6), ASK, NOW)
         assert advice.evidence is None
         assert any("current settings were not replayed" in note for note in advice.notes)
 
@@ -115,6 +115,29 @@ class TestFront:
         assert advise(rows, plain, ASK).current == "as it is"
         other = {"east": Configured(Settings({THRESHOLD: 5}), LoadManager.MODULAR)}
         assert advise(rows, [scenario("as it is", **{THRESHOLD: 10}), plain[1]], ASK, other).current == "a"
+
+
+class TestSupposed:
+    """What all scenarios share does not keep the current settings from being found."""
+
+    EVERY = "loadBalancerSheddingIntervalMinutes"
+
+    def test_shared_settings_are_said_and_passed_over(self) -> None:
+        both = [scenario("a", **{self.EVERY: 5, THRESHOLD: 10}), scenario("b", **{self.EVERY: 5, THRESHOLD: 20})]
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW)
+        assert advice.current == "a"
+        assert advice.notes == (
+            f"All scenarios suppose {self.EVERY} = 5, also the current settings that others are compared with.",
+        )
+
+    def test_a_setting_that_only_some_change_counts(self) -> None:
+        both = [scenario("a", **{self.EVERY: 5, THRESHOLD: 10}), scenario("b", **{self.EVERY: 1, THRESHOLD: 20})]
+        assert advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW).current == ""
+
+    def test_what_all_share_may_be_as_it_is(self) -> None:
+        both = [scenario("a", **{self.EVERY: 1}), scenario("b", **{self.EVERY: 1, THRESHOLD: 20})]
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW)
+        assert (advice.current, advice.notes) == ("a", ())
 
 
 class TestYardsticks:
