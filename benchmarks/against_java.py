@@ -8,9 +8,9 @@ reasons; both times are the median CPU time of the deciding thread, so that othe
 Both must move equally many bundles. Java's TransferShedder has the filters that need no metadata store.
 
 Java's Overload-, Threshold- and AvgShedder are slow at the large size because they filter the averages of all bundles
-into a new map for each broker that sheds (`LoadData.getBundleDataForLoadShedding`), and each bundle's namespace is parsed
-for it. The planner sorts the bundles of all these brokers once. Half of its time goes into the moves themselves, one
-object with its reason for each.
+into a new map for each broker that sheds (`LoadData.getBundleDataForLoadShedding`), parsing each bundle's namespace. The
+planner sorts the bundles of all these brokers once; half of its time goes into the moves, one object with its reason for
+each.
 """
 
 import json
