@@ -7,10 +7,10 @@ Needs Java 17 and Maven. Prints milliseconds and the ratio planner / Java, at 20
 reasons; both times are the median CPU time of the deciding thread, so that other work on the machine counts little.
 Both must move equally many bundles. Java's TransferShedder has the filters that need no metadata store.
 
-Java's Overload-, Threshold- and AvgShedder are slow at the large size because they filter the averages of all bundles
-into a new map for each broker that sheds (`LoadData.getBundleDataForLoadShedding`), parsing each bundle's namespace. The
-planner sorts the bundles of all these brokers once; half of its time goes into the moves, one object with its reason for
-each.
+Java's Overload-, Threshold- and AvgShedder are slow at the large size: for each broker that sheds they filter the
+averages of all bundles into a new map (`LoadData.getBundleDataForLoadShedding`), parsing each bundle's namespace. The
+planner sorts the bundles of all these brokers once; half of its time goes into the moves, one object with its reason
+for each.
 """
 
 import json
