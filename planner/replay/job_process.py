@@ -41,8 +41,8 @@ _FLUSH_S: Final = 2.0
 _FAILED: Final = 1
 
 
-class _StoppedError(Exception):
-    """The process was told to end."""
+class _StoppedError(BaseException):
+    """The process was told to end; nothing that catches errors may catch this."""
 
 
 class _Worker:
@@ -257,13 +257,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     threading.Thread(target=worker.watch, daemon=True).start()
     try:
         worker.run()
-    except Exception as error:  # noqa: BLE001 - whatever fails, the status says so
+    except (Exception, _StoppedError) as error:  # noqa: BLE001 - whatever fails, the status says so
         _failed(worker, error)
     worker.over.set()
     return 0 if worker.status.state in {"done", "cancelled"} else _FAILED
 
 
-def _failed(worker: _Worker, error: Exception) -> None:
+def _failed(worker: _Worker, error: BaseException) -> None:
     """Write why a job failed."""
     if worker.cancelled.is_set():
         worker.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")

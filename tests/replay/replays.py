@@ -27,8 +27,15 @@ HOURLY = Scenario(
     assumptions=Assumptions(stats_interval_s=3_600, spread_reports=False),
 )
 """Decides once an hour."""
+OFTEN = replace(
+    HOURLY,
+    name="often",
+    settings={"loadBalancerSheddingIntervalMinutes": 10},
+    assumptions=Assumptions(stats_interval_s=600, spread_reports=False),
+)
+"""Takes half a second for each day."""
 EVERY_MINUTE = Scenario(name="every minute")
-"""Takes a second or more for each day, so that a test can act meanwhile."""
+"""Takes seconds for each day, so that a test can act in the middle of one."""
 SHEDDING = "loadBalancerBrokerThresholdShedderPercentage"
 
 
