@@ -24,7 +24,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def written(path: Path, vectors: list[dict[str, Any]]) -> str:
     text = "".join(json.dumps(vector) + "\n" for vector in vectors).encode()
-    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
     return str(path)
 
 
@@ -73,9 +73,9 @@ GOOD = {"kind": "top_k_bundles", "id": "v", "config": {}, "input": {"bundleStats
         ("latin.jsonl", b'{"kind": "\xe9"}\n', "line 1: Not UTF-8: byte 0xe9 at column 11"),
         ("deep.jsonl", b"[" * 200_000, "line 1: Not JSON that can be read"),
         ("plain.jsonl.gz", b"hello\n", "line 1: Not gzip, or damaged"),
-        ("cut.jsonl.gz", gzip.compress(json.dumps(GOOD).encode())[:-9], "line 1: Not gzip, or damaged"),
-        ("broken.jsonl.gz", gzip.compress(b"x" * 999)[:12] + b"\xff" * 40, "Not gzip, or damaged"),
-        ("renamed.jsonl", gzip.compress(b"hello\n"), "line 1: Compressed with gzip, but not named so"),
+        ("cut.jsonl.gz", gzip.compress(json.dumps(GOOD).encode(), mtime=0)[:-9], "line 1: Not gzip, or damaged"),
+        ("broken.jsonl.gz", gzip.compress(b"x" * 999, mtime=0)[:12] + b"\xff" * 40, "Not gzip, or damaged"),
+        ("renamed.jsonl", gzip.compress(b"hello\n", mtime=0), "line 1: Compressed with gzip, but not named so"),
         ("array.jsonl", b"[]\n", "line 1: Not a vector: the line holds an array"),
         ("none.jsonl", json.dumps({**GOOD, "expected": None}).encode(), "line 1: Not a vector: 'expected' is null"),
         ("config.jsonl", json.dumps({**GOOD, "config": [1]}).encode(), "line 1: Not a vector: 'config' is an array"),
