@@ -177,14 +177,18 @@ def stamps(root: Path) -> dict[str, int]:
     }
 
 
-def test_only_what_changed_is_made_again(spark: "SparkSession", tmp_path: Path) -> None:
+def test_only_what_changed_is_made_again(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw, root = tmp_path / "raw", tmp_path / "history"
     spec = replace(spec_of("c"), days=4)
     for day in range(2):
         write_raw(raw, snapshots_of_day(spec, SEED, day), "reports")
     ingest([raw], root, OPTIONS, spark)
     before = stamps(root)
-    again = ingest([raw], root, OPTIONS, spark)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "local_session", None)  # nothing to do: Spark is not even started
+        again = ingest([raw], root, OPTIONS)
     assert (again.files_read, len(again.days), again.days_unchanged) == (0, 0, 2)
 
     third = write_raw(raw, snapshots_of_day(spec, SEED, 2), "reports")

@@ -10,8 +10,9 @@ killed is repeated, and skips the days that are complete.
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from planner.formats.reading import read_snapshot
 from planner.model.errors import PlannerError, ReplayError
 from planner.replay.history.assemble import DayAssembler, Options, Row, rows_of_batch
-from planner.replay.history.days import DayWriter, cannot_write, recover
+from planner.replay.history.days import STAGING, DayWriter, cannot_write, recover
 from planner.replay.history.ledger import (
     DayRows,
     Ledger,
@@ -128,16 +129,26 @@ def ingest(
         anew = bool(ledger.sources) and ledger.settings != settings
         read = found if anew else changed_sources(found, ledger.sources, chosen.cluster)
         progress(f"{len(found):,} files, {len(read):,} of them new or changed.")
-        owned = None if session is not None else local_session("pulsar-bundle-planner history")
-        spark = session or owned
-        if spark is None:  # for the type checker: one of the two is there
-            raise ReplayError("There is no Spark session.", remedy="Give one.")
-        try:
-            with _said_plainly(root), _small_batches(spark):
-                return _Ingest(spark, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
-        finally:
-            if owned is not None:
-                owned.stop()
+        with ExitStack() as stack:
+            stack.enter_context(_said_plainly(root))
+            given = _Session(session, stack)
+            return _Ingest(given, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
+
+
+class _Session:
+    """The given session, or one that starts when it is first needed; it is stopped, or left as it was, at the end."""
+
+    def __init__(self, session: "SparkSession | None", stack: ExitStack) -> None:
+        self.given, self.stack = session, stack
+
+    @cached_property
+    def spark(self) -> "SparkSession":
+        spark = self.given
+        if spark is None:
+            spark = local_session("pulsar-bundle-planner history")
+            self.stack.callback(spark.stop)
+        self.stack.enter_context(_small_batches(spark))
+        return spark
 
 
 @contextmanager
@@ -176,8 +187,8 @@ def _small_batches(spark: "SparkSession") -> Iterator[None]:
 class _Ingest:
     """One run."""
 
-    def __init__(self, spark: "SparkSession", root: Path, options: Options, progress: Callable[[str], None]) -> None:
-        self.spark, self.root, self.options, self.progress = spark, root, options, progress
+    def __init__(self, session: _Session, root: Path, options: Options, progress: Callable[[str], None]) -> None:
+        self.session, self.root, self.options, self.progress = session, root, options, progress
 
     def run(
         self, found: list[Source], read: list[Source], ledger: Ledger, settings: dict[str, int], *, anew: bool
@@ -221,7 +232,7 @@ class _Ingest:
         blocks = [(number, block) for number, source in enumerate(sources) for block in blocks_of(source)]
         rows = [(task, n, b.path, b.kind.value, b.first, b.last) for task, (n, b) in enumerate(blocks)]
         columns = "task int, source int, path string, kind string, first bigint, last bigint"
-        table = self.spark.createDataFrame(rows, columns)
+        table = self.session.spark.createDataFrame(rows, columns)
         tasks = min(len(rows), _MOST_TASKS)
         read = table.repartitionById(tasks, "task").mapInArrow(_reader(self.options), DDL)
         return read.persist(StorageLevel.DISK_ONLY)
@@ -309,7 +320,8 @@ class _Ingest:
         for number, rows in groupby(ordered.toLocalIterator(), key=lambda row: int(row[0])):
             folder.mkdir(parents=True, exist_ok=True)
             path = sources[number].path
-            with pq.ParquetWriter(folder / _aside_name(path), _ASIDE_SCHEMA, compression="zstd") as writer:
+            unfinished = self.root / STAGING / _aside_name(path)
+            with pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
                 waiting: list[dict[str, Any]] = []
                 for _, first, line, count, reason, raw in rows:
                     at = line + before.get((number, first), 0) if line else 0
@@ -319,6 +331,7 @@ class _Ingest:
                         writer.write_table(pa.Table.from_pylist(waiting, schema=_ASIDE_SCHEMA))
                         waiting = []
                 writer.write_table(pa.Table.from_pylist(waiting, schema=_ASIDE_SCHEMA))
+            unfinished.replace(folder / unfinished.name)
         return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
     # --- second stage
@@ -333,7 +346,7 @@ class _Ingest:
         rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
         days = [(p.cluster, day_start_ms(p.day) // DAY_MS) for p in plan.make]
         tasks = [(*day, task) for task, day in enumerate(days)]
-        wanted = self.spark.createDataFrame(tasks, "cluster string, day int, task int")
+        wanted = self.session.spark.createDataFrame(tasks, "cluster string, day int, task int")
         ordered = (
             rows.where(f.col("lane").isin(Lane.ROW.value, Lane.HINT.value))
             .join(f.broadcast(wanted), ["cluster", "day"])
