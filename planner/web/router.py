@@ -44,6 +44,7 @@ st.navigation(
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
+            st.Page(PAGES / "shadow.py", title="Shadow", icon=":material/visibility:", url_path="shadow"),
         ],
     }
 ).run()
