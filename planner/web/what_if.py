@@ -144,16 +144,15 @@ def _player(last: int, slider: str) -> int:
         if not playing and at == last:
             st.session_state[slider] = 1
 
-    def step(icon: str, words: str, to: int) -> None:
-        off = not 1 <= to <= last
-        st.button("", icon=icon, help=words, disabled=off, on_click=go, args=(to,), key=f"step-{words}")
+    def step(words: str, icon: str, to: int) -> None:
+        st.button(words, icon=icon, disabled=not 1 <= to <= last, on_click=go, args=(to,), key=f"step-{words}")
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        step(":material/skip_previous:", "One cycle back", at - 1)
-        icon, words = (":material/pause:", "Pause") if playing else (":material/play_arrow:", "Play")
-        if st.button("", icon=icon, help=words, on_click=play, key="play"):
+        step("Back", ":material/skip_previous:", at - 1)
+        words, icon = ("Pause", ":material/pause:") if playing else ("Play", ":material/play_arrow:")
+        if st.button(words, icon=icon, on_click=play, key="play"):
             st.rerun()
-        step(":material/skip_next:", "One cycle on", at + 1)
+        step("Next", ":material/skip_next:", at + 1)
         st.slider("Cycle", 1, last, key=slider)
     return at
 
