@@ -16,7 +16,7 @@ __all__ = ["front_figure", "front_text", "holdout_figure", "holdout_text", "sens
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]
-_LONG = 60
+_LONG = 120
 _ALIKE = 0.05
 _WORSE = {True: "better", False: "worse"}
 

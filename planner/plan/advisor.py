@@ -79,8 +79,9 @@ class Question:
         balance: Names of objectives of balance.
         disruption: Names of objectives of disruption.
         weight: Share of balance against disruption, 0 … 1; None for the knee of the front.
-        loss_percent: How much worse a setting may make a side, in percent of its average over all candidates, and how
-            far from the front of other days a choice may be, in percent of itself.
+        loss_percent: How much worse a setting may make a side, in percent of its average over all candidates; and on
+            other days, how much worse than now a side that was to become better may be, likewise, and how far from the
+            front a choice may be, in percent of itself.
         first_share: Share of the days that the holdout chooses on.
     """
 
@@ -726,7 +727,7 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         promised=promised,
         kept=kept,
         holds=not against,
-        reasons=tuple(against or _kept(chosen, best, promised)),
+        reasons=tuple(against or _kept((chosen, best), promised, kept)),
         days=_day_pairs(cells, question, current, chosen) if current else (),
     )
 
@@ -735,14 +736,12 @@ def _broken(
     promised: tuple[float, float] | None, kept: tuple[float, float] | None, distance: float, question: Question
 ) -> list[str]:
     """Return why a choice does not hold: a side that was to become better became worse, or others are far better."""
-    reasons = []
-    if promised is not None and kept is not None:
-        for label, before, after in zip(("Balance", "Disruption"), promised, kept, strict=True):
-            if before < -_ALIKE and after > _ALIKE:
-                reasons.append(
-                    f"{label} was {-before:.1f} % better than with the current settings on the first days, and is"
-                    f" {after:.1f} % worse on the rest."
-                )
+    reasons = [
+        f"{label} was {-before:.1f} % better than with the current settings on the first days, and is {after:.1f} %"
+        " worse on the rest."
+        for label, before, after in _pairs(promised, kept)
+        if before < -_ALIKE and after > question.loss_percent + _ALIKE
+    ]
     if distance * 100 > question.loss_percent:
         reasons.append(
             f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
@@ -750,12 +749,30 @@ def _broken(
     return reasons
 
 
-def _kept(chosen: str, best: str, promised: tuple[float, float] | None) -> list[str]:
+def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[tuple[str, float, float]]:
+    """Return what was promised and kept of each side; nothing without current settings to compare with."""
+    if promised is None or kept is None:
+        return []
+    return [("Balance", promised[0], kept[0]), ("Disruption", promised[1], kept[1])]
+
+
+def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[str]:
+    """Return what can be said for a choice that holds.
+
+    Args:
+        names: What was chosen on the first days, and what would be on the rest.
+        promised: Change of both sides against the current settings on the first days.
+        kept: The same on the rest.
+    """
     reasons = ["Nothing else is clearly better in both balance and disruption on the rest of the days."]
-    if promised is not None:
-        reasons.append("What was to become better than with the current settings did.")
-    if best != chosen:
-        reasons.append(f"Chosen on the rest alone it would have been {best}.")
+    for label, before, after in _pairs(promised, kept):
+        if before < -_ALIKE:
+            lasts = f"still {-after:.1f} %" if after < -_ALIKE else f"no longer ({after:.1f} % worse)"
+            reasons.append(
+                f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
+            )
+    if names[0] != names[1]:
+        reasons.append(f"Chosen on the rest alone it would have been {names[1]}.")
     return reasons
 
 

@@ -12,7 +12,7 @@ from planner.model.errors import PlannerError, SettingError
 from planner.model.snapshot import LoadManager
 from planner.plan.advisor import Advice, Configured, Question, advise, apply_commands
 from planner.plan.commands import command_script, conf_value, setting_changes
-from planner.plan.objectives import OBJECTIVES, Side, objective_by_name, value_of
+from planner.plan.objectives import AGGREGATION, OBJECTIVES, Side, objective_by_name, value_of
 from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.search import Method, neighbours, propose, space_of, told_of
@@ -195,7 +195,7 @@ def _shown(value: float | None) -> str:
 
 
 def _measures(advice: Advice) -> pd.DataFrame:
-    """Return one row for each measure that differs or counts, current and recommended."""
+    """Return one row for each measure that has a good end, current and recommended."""
     assert advice.evidence is not None  # noqa: S101 - asked only then
     words = {True: "better", False: "worse", None: ""}
     return pd.DataFrame(
@@ -204,10 +204,11 @@ def _measures(advice: Advice) -> pd.DataFrame:
                 "measure": f"{one.measure.label}{f' ({one.measure.unit})' if one.measure.unit else ''}",
                 "current": _shown(one.current),
                 "recommended": _shown(one.chosen),
-                "": words[one.better],
+                "verdict": words[one.better],
             }
             for one in advice.evidence.measures
-            if one.measure.better and (one.current, one.chosen) != (None, None)
+            if one.measure.better
+            and AGGREGATION[one.measure.name] != "worst"  # when a whole history settles means little
         ]
     )
 
@@ -262,7 +263,7 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured]) -> Non
     for side in _SIDES:
         better, worse, alike = advice.evidence.wins(side)
         chance = advice.evidence.chance(side)
-        likely = f"; {chance:.0%} likely by chance alone" if better + worse else ""
+        likely = f" (so uneven a count comes by chance in {chance:.0%} of cases)" if better + worse else ""
         st.markdown(
             f"**{side.capitalize()}**: better on {count(better, 'day')} of a cluster, worse on {worse}, alike on"
             f" {alike}{likely}."

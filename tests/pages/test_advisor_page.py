@@ -100,7 +100,7 @@ def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Pa
     text = said(test)
     assert "3 of 4 settings are beaten by no other" in text
     assert "Recommended: good_one*" in text
-    assert "**Balance**: better on 2 days of a cluster, worse on 0, alike on 0; 50% likely by chance alone." in text
+    assert "**Balance**: better on 2 days of a cluster, worse on 0, alike on 0 (so uneven a count" in text
     assert "The choice holds on days that it was not made on." in text
     assert f"{THRESHOLD} = 5 percentage points" in text
     assert f"--config {THRESHOLD} --value 5" in test.code[0].value
@@ -108,7 +108,7 @@ def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Pa
     assert changes.to_dict("records") == [{"setting": THRESHOLD, "now": "10", "recommended": "5"}]
     measures = next(frame.value for frame in test.dataframe if "measure" in frame.value.columns).set_index("measure")
     row = measures.loc["Bundles shed (bundles)"]
-    assert (row["current"], row["recommended"], row[""]) == ("20", "6", "better")
+    assert (row["current"], row["recommended"], row["verdict"]) == ("20", "6", "better")
     # Names are no markup.
     assert "good\\_one\\*" in "\n".join(str(part.value) for part in test.markdown)
 

@@ -325,6 +325,13 @@ class TestHoldout:
         assert len(found.reasons) == 1
         assert "Balance" in found.reasons[0]
 
+    def test_a_gain_that_is_lost_by_little_is_said_but_holds(self) -> None:
+        found = self.advice({"now": [(10, 10)] * 5, "new": [(5, 5)] * 3 + [(10.5, 5)] * 2}).holdout
+        assert found is not None
+        assert found.holds
+        assert f"is no longer ({100 * 0.5 / 10.25:.1f} % worse) on the rest" in found.reasons[1]
+        assert f"is still {100 * 5 / 7.5:.1f} % on the rest" in found.reasons[2]
+
     def test_it_is_chosen_on_the_first_days_only(self) -> None:
         days = {"now": [(9, 9)] * 4, "new": [(5, 5)] * 2 + [(9, 9)] * 2, "old": [(8, 8)] * 2 + [(1, 1)] * 2}
         advice = self.advice(days, share=0.5)
