@@ -22,13 +22,13 @@ _WORSE = {True: "better", False: "worse"}
 
 
 def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
-    """Return the values of a side and what they are: the objective itself when it is the only one, else the index."""
+    """Return the values of a side and what they are: the objective itself when it is the only one, else the index, 100 being the average of all."""
     objectives = advice.question.objectives(side)
     if len(objectives) == 1:
         values = [value_of(one.totals, objectives[0]) or 0.0 for one in advice.candidates]
         return values, f"{objectives[0].label} ({objectives[0].unit})"
     values = [one.balance if side == "balance" else one.disruption for one in advice.candidates]
-    return values, f"{side} index (100 = average of all)"
+    return values, f"{side} index"
 
 
 def _cut(name: str) -> str:

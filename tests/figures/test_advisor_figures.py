@@ -52,7 +52,7 @@ class TestFront:
 
     def test_several_objectives_are_an_index(self) -> None:
         figure = front_figure(advice(FOUR, disruption=("unloads", "topics")))
-        assert "disruption index (100 = average of all)" in figure.layout.yaxis.title.text
+        assert "disruption index — down is better" in figure.layout.yaxis.title.text
 
     def test_the_knee_is_marked_where_a_weight_chooses_another(self) -> None:
         names = [trace.name for trace in front_figure(advice(FOUR, weight=1.0)).data]
