@@ -22,6 +22,6 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 def test_readme_has_both_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for mark, last in (("run command", "streamlit run app.py"), ("test command", "pytest")):
+    for mark, last in (("run command", "streamlit run app.py"), ("test command", "pytest -n auto --dist loadgroup")):
         block = readme.split(f"<!-- {mark} -->")[1].split("```")[1]
         assert block.strip().endswith(last)
