@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_che
 from planner.splitting import automatic_extensible
 from planner.web import state
 from planner.web.documentation import SHEDDING_DIFFERENCES
+from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles
 from planner.web.memory import show_memory
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
@@ -302,33 +304,65 @@ def _splitting(choice: _Choice, config: Settings) -> None:
     table(pd.DataFrame(rows[:_REASONS]).rename(columns={"moves": "splits"}), "splits-of-check", column_config=_WIDE)
 
 
+def _decide(picked: str, choice: _Choice, config: Settings) -> None:
+    """Draw what is counted."""
+    if picked == _SPLITS:
+        _splitting(choice, config)
+    else:
+        _shedding(choice, _SHEDDERS[picked], config)
+
+
+@st.fragment(run_every=LOOK_S)
+def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: Settings) -> None:
+    """Draw the last cycles of a cluster that is being watched, anew every few seconds."""
+    try:
+        _decide(picked, _Choice(last_cycles(folder, cycles, config, manager), 1), config)
+    except PlannerError as error:
+        show_error(error)
+
+
+def _settings(picked: str, view: state.Current) -> Settings:
+    """Draw the settings and return those in force."""
+    st.subheader("Settings")
+    own = automatic_extensible.SETTINGS if picked == _SPLITS else _SHEDDERS[picked].settings
+    interval = () if picked == _SPLITS else ("loadBalancerSheddingIntervalMinutes",)
+    return setting_form((*own, *interval), view.snapshot.settings, f"counters-{view.digest}-{picked}", columns=1)
+
+
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, counters beside the settings; in a narrow window counters come first."""
     names = _COUNTING[view.snapshot.info.load_manager]
     asked = state.param("strategy")
     start = asked if asked in names else names[0]
-    first, middle, last = st.columns([2, 4, 2])
-    picked = first.selectbox("What counts", names, index=names.index(start), key=f"counts-{view.digest}") or start
-    state.set_params(strategy="" if picked == names[0] else picked)
     try:
-        choice = _choose(view, middle, last)
+        folder = ask_to_follow(view)
+        first, middle, last = st.columns([2, 4, 2])
+        key = f"counts-{view.digest}"
+        picked = first.selectbox("What counts", names, index=names.index(start), key=key) or start
+        state.set_params(strategy="" if picked == names[0] else picked)
+        choice = None if folder is not None else _choose(view, middle, last)
+        shown = _live_cycles(view, middle) if folder is not None else 0
         results, settings = st.columns([2, 1], gap="large")
         with settings:
-            st.subheader("Settings")
-            own = automatic_extensible.SETTINGS if picked == _SPLITS else _SHEDDERS[picked].settings
-            interval = () if picked == _SPLITS else ("loadBalancerSheddingIntervalMinutes",)
-            prefix = f"counters-{view.digest}-{picked}"
-            config = setting_form((*own, *interval), view.snapshot.settings, prefix, columns=1)
+            config = _settings(picked, view)
         with results:
-            seen = count(choice.cycles, "cycle")
-            st.caption(
-                f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {seen}. Nothing is carried out in"
-                " between: the snapshots show what the cluster really did, so that what acts goes on counting from the"
-                " same load."
-            )
-            if picked == _SPLITS:
-                _splitting(choice, config)
-            else:
-                _shedding(choice, _SHEDDERS[picked], config)
+            if folder is not None:
+                _live(folder, shown, view.snapshot.info.load_manager, picked, config)
+            elif choice is not None:
+                st.caption(
+                    f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {count(choice.cycles, 'cycle')}."
+                    " Nothing is carried out in between: the snapshots show what the cluster really did, so that what"
+                    " acts goes on counting from the same load."
+                )
+                _decide(picked, choice, config)
     except PlannerError as error:
         show_error(error)
+
+
+def _live_cycles(view: state.Current, place: DeltaGenerator) -> int:
+    """Draw how many of the last cycles to show; the address keeps it."""
+    wanted = state.param("cycles")
+    start = int(wanted) if wanted.isdecimal() and 1 <= int(wanted) <= _MOST_CYCLES else _CYCLES
+    cycles = int(place.number_input("Last cycles", 1, _MOST_CYCLES, start, key=f"live-cycles-{view.digest}"))
+    state.set_params(cycles="" if cycles == _CYCLES else str(cycles))
+    return cycles

@@ -1,0 +1,88 @@
+"""A cluster that is being watched into the histories of this server, followed by a page."""
+
+import time
+from pathlib import Path
+
+import streamlit as st
+
+from planner.capture.recent import moment_of, recent_snapshots
+from planner.capture.shadow_record import read_next
+from planner.formats.reading import read_snapshot
+from planner.model.errors import CaptureError
+from planner.model.settings import Settings
+from planner.model.snapshot import LoadManager, Snapshot
+from planner.web import state
+from planner.web.shadow import watched_clusters
+from planner.web.text import count, moment
+
+__all__ = ["LOOK_S", "ask_to_follow", "last_cycles"]
+
+LOOK_S = 5.0
+"""How often a page looks for a new snapshot, in seconds."""
+
+_MS_PER_MIN = 60_000
+_FRESH_S = 120
+
+
+@st.cache_resource(max_entries=80, show_spinner=False)
+def _snapshot(folder: str) -> Snapshot:
+    return read_snapshot(Path(folder))
+
+
+def ask_to_follow(view: state.Current) -> Path | None:
+    """Draw whether to follow the cluster in view, where it is watched; the address keeps the answer.
+
+    Returns:
+        Folder of its history; None when it is not to be followed.
+
+    Raises:
+        CaptureError: The histories cannot be read.
+    """
+    folder = watched_clusters().get(view.saved.cluster)
+    if folder is None or not recent_snapshots(folder, 1, _MS_PER_MIN):
+        state.set_params(live="")
+        return None
+    on = st.toggle(
+        "Follow this cluster live",
+        value=state.param("live") == "1",
+        key=f"live-{view.digest}",
+        help="A watch writes captures of it into the histories of this server; one for each cycle is gone through.",
+    )
+    state.set_params(live="1" if on else "")
+    return folder if on else None
+
+
+def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManager) -> tuple[Snapshot, ...]:
+    """Return what the last cycles saw, oldest first, and say how fresh that is.
+
+    The moments of the cycles are those that shadow mode has learned, else those of the clock.
+
+    Args:
+        folder: Folder of the cluster's history.
+        cycles: How many at most.
+        config: Settings in force.
+        manager: Only snapshots of this load manager.
+
+    Raises:
+        CaptureError: The history cannot be read.
+        FormatError: A snapshot cannot be read.
+        SnapshotError: One is no cluster.
+    """
+    interval_ms = max(config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+    following = read_next(folder)
+    cycle_ms = following.due_ms if following is not None and following.rhythm_known else 0
+    folders = recent_snapshots(folder, cycles, interval_ms, cycle_ms)
+    found = tuple(s for s in map(_snapshot, map(str, folders)) if s.info.load_manager is manager)
+    if not found:
+        raise CaptureError(
+            "There is no snapshot of this load manager any more.", where=folder.name, remedy="Switch following off."
+        )
+    last_ms = moment_of(folders[-1])
+    behind_s = time.time() - last_ms / 1000
+    rhythm = "as shadow mode has learned them" if cycle_ms else "by the clock, as nobody knows when the leader decides"
+    fresh = f"{max(behind_s, 0):,.0f} s ago" if behind_s < _FRESH_S else f"{moment(last_ms)}; nobody seems to watch now"
+    st.caption(
+        f"Following: {count(len(found), 'cycle')}, {rhythm}. Each sees the last capture before it; the last one is what"
+        f" the next cycle would see. Last capture: {fresh}. Nothing is carried out in between."
+    )
+    return found
