@@ -22,7 +22,7 @@ _WORSE = {True: "better", False: "worse"}
 
 
 def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
-    """Return the values of a side and what they are: the objective itself when it is the only one, else the index, 100 being the average of all."""
+    """Return the values of a side and what they are: the objective when it is the only one, else the index."""
     objectives = advice.question.objectives(side)
     if len(objectives) == 1:
         values = [value_of(one.totals, objectives[0]) or 0.0 for one in advice.candidates]
