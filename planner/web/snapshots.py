@@ -14,10 +14,10 @@ from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import Snapshot
 from planner.store.samples import samples
 from planner.store.workspace import SavedSnapshot
-from planner.web import state
+from planner.web import scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.text import count, moment, short_digest
-from planner.web.widgets import show_error, show_notes, table
+from planner.web.widgets import plain, show_error, show_notes, table
 
 __all__ = ["document_bytes", "draw", "saved_frame", "settings_frame", "zip_bytes"]
 
@@ -105,6 +105,21 @@ def _upload() -> None:
     )
     show_notes(found.warnings, "What to know about this snapshot")
     st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
+    if digest in scenarios.pending():
+        st.page_link(
+            state.PAGES / "what_if.py", label="Continue with the scenario of the link", icon=":material/science:"
+        )
+
+
+def _awaited() -> None:
+    """Say which snapshots the links that were opened wait for."""
+    here = {saved.digest for saved in state.workspace().saved()}
+    for digest, (_, name) in scenarios.pending().items():
+        if digest not in here:
+            st.info(
+                f"The link that was opened waits for the snapshot '{plain(name)}', digest `{digest}`. Load it here.",
+                icon=":material/hourglass_empty:",
+            )
 
 
 def _gallery() -> None:
@@ -184,6 +199,7 @@ def draw() -> None:
     except PlannerError as error:
         show_error(error)
         view = None
+    _awaited()
     _upload()
     capture_form()
     _gallery()

@@ -73,6 +73,51 @@ class TestWhatIf:
         press(test, "Redo")
         assert test.query_params["scenario"] == changed
 
+    def test_an_opened_link_can_be_undone(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        opened = link(Step(AddBrokers(count=2)))
+        test.query_params["scenario"] = opened
+        test.run()
+        assert [t.label for t in test.toggle if "brokers" in t.label] == ["Add 2 brokers"]
+        press(test, "Undo")
+        assert not [t.label for t in test.toggle if "brokers" in t.label]
+        assert "scenario" not in test.query_params
+        press(test, "Redo")
+        again = decode_link(test.query_params["scenario"]).scenario
+        assert again == decode_link(opened).scenario
+
+    def test_a_finding_is_tried_with_one_click(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        button = next(b for b in test.button if b.label.startswith("Try loadBalancerHistoryResourcePercentage"))
+        wanted = button.label.rpartition(" = ")[2]
+        button.click().run()
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert str(scenario.settings["loadBalancerHistoryResourcePercentage"]) == wanted
+
+    def test_steps_through_the_cycles(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        assert "Cycle 1, minute 0: 1 bundle (44.5 MB/s) shed" in shown(test)
+        press(test, "Next")
+        assert "Cycle 2, minute 1: 1 bundle" in shown(test)
+        next(s for s in test.slider if s.label == "Cycle").set_value(30).run()
+        assert "Cycle 30, minute 29: nothing is shed" in shown(test)
+        press(test, "Back")
+        assert "Cycle 29, minute 28: nothing is shed" in shown(test)
+
+    @pytest.mark.parametrize("quantity", ["msg_rate_per_s", "throughput_bytes_per_s", "bundles"])
+    def test_another_quantity_as_heat_map(self, page: Page, quantity: str) -> None:
+        test = page("what_if", snapshot=sample()[:12], quantity=quantity, show="map")
+        assert not test.exception
+        assert "of 5 brokers in 30 cycles; the highest is" in shown(test)
+
+    def test_more_cpu_than_there_is(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
+        assert "asks for more CPU than the machine has" in shown(test)
+        (headroom,) = [float(m.value.removesuffix(" x")) for m in test.metric if m.label == "Headroom"]
+        assert headroom < 1
+
     def test_an_edit_is_added_switched_off_and_deleted(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         press(test, "Add")
@@ -126,6 +171,15 @@ class TestLinks:
         assert not test.exception
         assert "our production" in shown(test)
         assert "abababababab" in shown(test)
+
+    def test_the_upload_that_a_link_waits_for_is_named(self, page: Page) -> None:
+        test = page("what_if", scenario=encode_link(Scenario(cycles=7), "ab" * 32, "our [production]"))
+        waiting = test.session_state["pending_scenarios"]
+        there = page("snapshots")
+        assert not any("waits for" in str(info.value) for info in there.info)
+        there.session_state["pending_scenarios"] = waiting
+        there.run()
+        assert any("ab" * 32 in str(info.value) for info in there.info)
 
 
 class TestMoves:
