@@ -39,6 +39,7 @@ _MOST_MISSED = 1_000
 _MOST_OUTSIDE = 1_000
 _MOST_UNSEEN = 30
 _MOST_HITS = 1 << 31
+_ELSEWHERE = "went elsewhere"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -459,6 +460,7 @@ class _Step:
         self.remember(episode, explained, in_cycle, moment_ms)
         state = self.state
         shedder = episode.prediction.decision.shedder.name
+        late = any(d.cause in {Cause.LATE_REPORT, Cause.SETTINGS} and d.what != _ELSEWHERE for d in differences)
         known = state.watched >= cycles_to_know(shedder, episode.prediction.view.settings)
         in_time = (
             known and episode.stable and episode.disturbed is None and episode.gap_ms <= _WAIT_SHARE * self.interval_ms
@@ -477,7 +479,7 @@ class _Step:
                 predicted_splits=state.predicted_splits,
                 actual_splits=state.actual_splits,
                 differences=(*state.differences, *differences),
-                in_time=in_time and not {Cause.LATE_REPORT, Cause.SETTINGS} & set(causes.values()),
+                in_time=in_time and not late,
             )
         )
         self.change(
@@ -536,7 +538,7 @@ class _Step:
             late = _predict(_as_before(episode.later, episode.prediction.view), episode.prediction.before)
             there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
-        return Difference(unload.bundle, "went elsewhere", cause)
+        return Difference(unload.bundle, _ELSEWHERE, cause)
 
     def likely(self, episode: _Episode, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
         """Return the likely reason of each difference, and the decision that explains them all if there is one."""

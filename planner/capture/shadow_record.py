@@ -124,7 +124,7 @@ class ShadowCycle:
         actual_splits: Splits that happened.
         differences: What was not as predicted, `outside` included, with the likely reason.
         in_time: Whether the inputs of the leader were seen in time: the capture before the cycle and the one before
-            that give the same prediction, no report that came later changes it to what happened, the leader's counters
+            that predict the same bundles, no report that came later explains other ones, the leader's counters
             have been followed long enough to be known, and no further cycle, election or change of settings lies
             between the captures.
     """
