@@ -48,6 +48,7 @@ __all__ = [
     "search",
     "space_of",
     "told_of",
+    "widened",
 ]
 
 Method: TypeAlias = Literal["bayesian", "random"]
@@ -64,6 +65,7 @@ _HUNDRED: Final = 100
 _STARTUP: Final = 10
 _TRIES: Final = 20
 _MOST: Final = 1_000
+_MOST_NAME: Final = 120
 _PERCENT_UNITS: Final = ("percentage points", "score points")
 
 _YARDSTICKS: Final = frozenset(
@@ -253,6 +255,18 @@ def space_of(
     return SearchSpace(base=base, config=config, load_manager=manager, shedders=names, knobs=chosen)
 
 
+def widened(space: SearchSpace, scenarios: Sequence[Scenario]) -> SearchSpace:
+    """Return a space whose bounds also hold the values that were tried before, so that they can be learned from."""
+    made = []
+    for one in space.knobs:
+        low, high = one.low, one.high
+        for value in [space.config.changed(**tried.settings)[one.name] for tried in scenarios]:
+            if low is not None and high is not None and isinstance(value, int | float):
+                low, high = min(low, value), max(high, value)
+        made.append(Knob(one.name, low, high))
+    return replace(space, knobs=tuple(made))
+
+
 # Proposals
 
 
@@ -378,13 +392,16 @@ def _suggest(one: Knob, trial: optuna.Trial) -> int | float | bool:
             return bool(trial.suggest_categorical(one.name, [False, True]))
 
 
-def neighbours(space: SearchSpace, scenario: Scenario, steps: int = 2) -> tuple[Scenario, ...]:
+def neighbours(
+    space: SearchSpace, scenario: Scenario, steps: int = 2, known: Sequence[Scenario] = ()
+) -> tuple[Scenario, ...]:
     """Return scenarios that differ from one in one setting each, to see how far it can move.
 
     Args:
         space: What is moved, and within which bounds.
         scenario: What is moved from.
         steps: How many values to each side; each step goes a quarter of the way that is left to the bound.
+        known: Scenarios that need no replay; their names are not used again.
 
     Raises:
         SettingError: The number makes no sense.
@@ -393,15 +410,19 @@ def neighbours(space: SearchSpace, scenario: Scenario, steps: int = 2) -> tuple[
         raise SettingError(f"{steps} steps cannot be made.", where="steps", remedy=f"Ask for 1 to {_STARTUP}.")
     config = _values(space, scenario)
     shedder = shedder_by_name(config.text(_STRATEGY)).name
-    found: dict[Settings, Scenario] = {}
+    seen = {config, *(_values(space, one) for one in known)}
+    names = {one.name for one in known}
+    found: list[Scenario] = []
     for one in space.knobs_of(shedder):
         for value in _beside(one, config[one.name], steps):
             moved = replace(scenario, settings={**scenario.settings, one.name: value})
-            if _values(space, moved) != config:
-                found.setdefault(
-                    _values(space, moved), replace(moved, name=f"{scenario.name}, {one.name}={value}"[:120])
-                )
-    return tuple(found.values())
+            # What differs comes first, as names are cut.
+            name = f"{one.name.removeprefix('loadBalancer')}={value} beside {scenario.name}"[:_MOST_NAME]
+            if _values(space, moved) not in seen and name not in names:
+                seen.add(_values(space, moved))
+                names.add(name)
+                found.append(replace(moved, name=name))
+    return tuple(found)
 
 
 def _beside(one: Knob, now: object, steps: int) -> list[int | float | bool]:

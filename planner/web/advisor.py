@@ -15,7 +15,7 @@ from planner.plan.commands import command_script, conf_value, setting_changes
 from planner.plan.objectives import AGGREGATION, OBJECTIVES, Side, objective_by_name, value_of
 from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
-from planner.replay.search import Method, neighbours, propose, space_of, told_of
+from planner.replay.search import Method, neighbours, propose, space_of, told_of, widened
 from planner.replay.spec import Job
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
@@ -399,7 +399,7 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
             size = int(st.number_input("Scenarios", 1, 100, _BATCH))
         columns = st.columns(2)
         try:
-            space = space_of(base, now, shedders or offered[:1])
+            space = widened(space_of(base, now, shedders or offered[:1]), material.scenarios)
             st.caption(f"Searched: {', '.join(_range_text(one.name, one.low, one.high) for one in space.knobs)}.")
             if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
                 chosen_method: Method = method
@@ -408,7 +408,8 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
             chosen = advice.candidate(advice.chosen).scenario
             if columns[1].button("Replay what lies around the recommendation", icon=":material/filter_center_focus:"):
                 own = now.settings.changed(**chosen.settings).text("loadBalancerLoadSheddingStrategy")
-                _submit(job, neighbours(space_of(base, now, [own]), chosen), "neighbours")
+                around = widened(space_of(base, now, [own]), material.scenarios)
+                _submit(job, neighbours(around, chosen, known=material.scenarios), "neighbours")
         except PlannerError as error:
             show_error(error)
 

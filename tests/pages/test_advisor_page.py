@@ -224,5 +224,5 @@ def test_a_search_goes_on_from_what_is_known(page: Page, history: Path, monkeypa
     assert len(first.scenarios) == 8
     assert not {one.name for one in first.scenarios} & set(NUMBERS)
     assert all(THRESHOLD in one.settings for one in first.scenarios)
-    assert all(one.name.startswith("good_one*, ") for one in second.scenarios)
+    assert all(one.name.endswith(" beside good_one*") for one in second.scenarios)
     assert (first.clusters, first.first_day, first.history) == (("tiny",), DAYS[0], str(history))

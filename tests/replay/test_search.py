@@ -29,6 +29,7 @@ from planner.replay.search import (
     propose,
     search,
     space_of,
+    widened,
 )
 from planner.replay.spec import Job, tasks_of
 from planner.shedding.registry import SHEDDERS
@@ -152,14 +153,24 @@ class TestProposals:
 
 def test_neighbours_differ_in_one_setting() -> None:
     space = space_of(Scenario(), NOW)
-    start = Scenario(name="start", settings={THRESHOLD: 20})
+    start = Scenario(name="a name that is long " * 6, settings={THRESHOLD: 20})
     found = neighbours(space, start)
     assert {one.settings[THRESHOLD] for one in found} >= {16, 12, 28, 33}
+    before = space.config.changed(**start.settings)
     for one in found:
-        other = {**space.config.changed(**start.settings)} | dict(one.settings)
-        before = space.config.changed(**start.settings)
-        assert sum(1 for name, value in other.items() if value != before[name]) == 1
+        after = space.config.changed(**one.settings)
+        assert sum(1 for name in after if after[name] != before[name]) == 1
+        assert len(one.name) <= 120
     assert len({one.name for one in found}) == len(found)
+    assert neighbours(space, start, known=found) == ()
+    less = neighbours(space, start, known=found[:1])
+    assert [one.settings for one in less] == [one.settings for one in found[1:]]
+
+
+def test_a_space_is_widened_to_what_was_tried() -> None:
+    space = space_of(Scenario(), NOW, knobs=[knob(THRESHOLD, 5, 20), knob("lowerBoundarySheddingEnabled")])
+    tried = [Scenario(settings={THRESHOLD: 90}), Scenario(settings={THRESHOLD: 3}), Scenario()]
+    assert [(one.low, one.high) for one in widened(space, tried).knobs] == [(3, 90), (None, None)]
 
 
 DAYS = ("2027-01-11", "2027-01-12")
