@@ -63,7 +63,7 @@ def make_job(history: Path, *, base: Scenario = HOURLY, values: tuple[int, ...] 
 
 
 def wait_for(
-    stored: StoredJob, condition: Callable[[Status], bool] = lambda status: status.ended, seconds: float = 200
+    stored: StoredJob, condition: Callable[[Status], bool] = lambda status: status.ended, seconds: float = 500
 ) -> Status:
     """Wait until the status of a job is as wanted."""
     until = time.monotonic() + seconds

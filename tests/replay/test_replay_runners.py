@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from planner.model.errors import ReplayError
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.session import OpenSession, SparkPlace, check_workers, spark_place
 from planner.replay.spec import tasks_of
 from planner.simulate.scenario import KillBroker, Step
 from planner.store.replay_results import ReplayResults
@@ -83,6 +85,25 @@ def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch
     monkeypatch.setattr("planner.replay.kernel.replay_days", lambda _: 1 / 0)
     result = replay_one(task)
     assert result.error == "The planner failed with ZeroDivisionError. Report this task."
+
+
+def test_workers_that_do_not_see_the_history(replay_history: Path, spark: "SparkSession") -> None:
+    session = OpenSession(spark, SparkPlace("connect", "sc://127.0.0.1:15002/;token=x"), 2)
+    check_workers(session, str(replay_history))
+    with pytest.raises(ReplayError, match="does not see the folder /nowhere") as caught:
+        check_workers(session, "/nowhere")
+    assert caught.value.where == "Spark Connect at sc://127.0.0.1:15002"
+    assert "under one path" in caught.value.remedy
+
+
+def test_where_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv("PLANNER_SPARK_MASTER", raising=False)
+    assert spark_place() == SparkPlace("local")
+    monkeypatch.setenv("PLANNER_SPARK_MASTER", "yarn")
+    assert spark_place().in_words == "Spark, master yarn"
+    monkeypatch.setenv("SPARK_REMOTE", "sc://me:secret@host:15002/;token=secret")
+    assert spark_place().in_words == "Spark Connect at sc://host:15002"
 
 
 def test_runners_stop_when_asked(replay_history: Path) -> None:
