@@ -34,6 +34,7 @@ __all__ = [
     "ReplayTask",
     "TaskResult",
     "combined_digest",
+    "frames_of",
     "replay_days",
     "replay_one",
     "task_from_json",
@@ -166,7 +167,7 @@ def task_from_json(text: str) -> ReplayTask:
     return ReplayTask(**{**content, "scenario": scenario_from_json(content["scenario"])})
 
 
-def _frames(task: ReplayTask) -> Iterator[Snapshot]:
+def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
     """Yield the snapshots of the history within the time of a task.
 
     Raises:
@@ -198,7 +199,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
     Raises:
         PlannerError: The history has nothing there, is damaged, or the scenario does not fit it.
     """
-    running = Simulation(_frames(task), task.scenario)
+    running = Simulation(frames_of(task), task.scenario)
     interval = max(running.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * 60_000
     count = max((task.end_ms - running.start.info.captured_at_ms + interval - 1) // interval, 1)
     day, begin = day_of(running.start.info.captured_at_ms), running.end()
