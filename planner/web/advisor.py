@@ -74,16 +74,16 @@ def _pick() -> tuple[StoredJob, ...]:
     state.set_params(job=name)
     main = jobs[name]
     beside = [n for n in offered if n != name and _same_time(main, jobs[n])]
-    more = [n for n in state.param("with").split(",") if n in beside]
+    waiting = [n for n, one in jobs.items() if not one.status.ended and _same_time(main, one)]
+    linked = state.param("with").split(",")
+    more = [n for n in linked if n in beside]
     if beside:
         help_ = "Replays of the same history, clusters and days can be compared as if they were one."
         more = st.multiselect("Together with", beside, more, format_func=lambda n: _label(jobs[n]), help=help_)
-    state.set_params(**{"with": ",".join(more)})
-    waiting = [one for one in jobs.values() if not one.status.ended and _same_time(main, one)]
+    # Those that still run join when they are done.
+    state.set_params(**{"with": ",".join([*more, *(n for n in linked if n in waiting)])})
     if waiting:
-        st.caption(
-            f"{count(len(waiting), 'replay')} over the same days {'is' if len(waiting) == 1 else 'are'} not done."
-        )
+        st.caption(f"Not done yet: {count(len(waiting), 'replay')} over the same days.")
     return (main, *(jobs[n] for n in more))
 
 
@@ -373,8 +373,8 @@ def _submit(job: Job, fresh: Sequence[Scenario], what: str) -> None:
     joined = [name for name in state.param("with").split(",") if name]
     state.set_params(**{"with": ",".join([*joined, made.name])})
     st.success(
-        f"{count(len(fresh), 'scenario')} submitted as a replay of {what}. When it is done, choose it under"
-        " “Together with”.",
+        f"{count(len(fresh), 'scenario')} submitted as a replay of {what}. It joins this comparison when it is done:"
+        " reload the page then.",
         icon=":material/check_circle:",
     )
 

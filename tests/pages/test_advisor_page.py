@@ -1,5 +1,6 @@
 """The Advisor page over finished jobs: choice by a link, evidence, commands, What-if, further search."""
 
+import fcntl
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -182,6 +183,22 @@ def test_replays_of_the_same_days_go_together(page: Page, history: Path) -> None
     text = said(test)
     assert "1 of 5 settings are beaten by no other" in text
     assert "Recommended: new" in text
+
+
+def test_a_replay_that_runs_joins_when_it_is_done(page: Page, history: Path) -> None:
+    finished(FIRST, history, NUMBERS)
+    finished(SECOND, history, {"now": (10.0, 10.0), "new": (1.0, 1.0)})
+    folder = jobs_root() / SECOND
+    done = (folder / "status.json").read_text()
+    (folder / "status.json").write_text(json.dumps(asdict(Status(state="running", tasks=4))))
+    with (folder / "alive").open("wb") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        test = page("advisor", job=FIRST, **{"with": SECOND})
+        assert "Not done yet: 1 replay over the same days." in said(test)
+        assert "of 4 settings" in said(test)
+        assert test.query_params["with"] == SECOND
+    (folder / "status.json").write_text(done)
+    assert "1 of 5 settings" in said(test.run())
 
 
 def test_open_in_what_if_takes_the_last_snapshot_and_the_settings(
