@@ -42,6 +42,9 @@ st.navigation(
         "History": [
             st.Page(PAGES / "advisor.py", title="Advisor", icon=":material/lightbulb:", url_path="advisor"),
         ],
+        "History": [
+            st.Page(PAGES / "replay.py", title="Replay", icon=":material/replay:", url_path="replay"),
+        ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
             st.Page(PAGES / "shadow.py", title="Shadow", icon=":material/visibility:", url_path="shadow"),

@@ -1,0 +1,5 @@
+"""Replay: a history under other strategies and settings."""
+
+from planner.web import replay
+
+replay.draw()
