@@ -40,10 +40,8 @@ st.navigation(
             ),
         ],
         "History": [
-            st.Page(PAGES / "advisor.py", title="Advisor", icon=":material/lightbulb:", url_path="advisor"),
-        ],
-        "History": [
             st.Page(PAGES / "replay.py", title="Replay", icon=":material/replay:", url_path="replay"),
+            st.Page(PAGES / "advisor.py", title="Advisor", icon=":material/lightbulb:", url_path="advisor"),
         ],
         "Data": [
             st.Page(PAGES / "snapshots.py", title="Snapshots", icon=":material/folder_open:", url_path="snapshots"),
