@@ -104,9 +104,10 @@ class Visitor:
         return self.page
 
     def settled(self, text: str) -> None:
-        """Wait until a text is shown and the script has run to its end."""
-        self.page.get_by_text(text, exact=False).first.wait_for(timeout=60_000)
+        """Wait until a text is shown, the script has run to its end, and nothing is still being drawn."""
+        self.page.get_by_text(text, exact=False).first.wait_for(timeout=90_000)
         self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
+        expect(self.page.locator('[data-testid="stSkeleton"]')).to_have_count(0, timeout=60_000)
 
     def shot(self, name: str) -> None:
         """Keep a screenshot for people."""
