@@ -15,7 +15,7 @@ from functools import partial
 from planner.capture.shadow_memory import carried_out, cycles_to_know, other_memories, settle_memory
 from planner.capture.shadow_record import Cause, Difference, ShadowCycle, Split, Unload
 from planner.capture.shadow_splits import SplitShadow, follow_splits
-from planner.capture.shadow_view import leader_view, new_reports
+from planner.capture.shadow_view import leader_view, new_reports, with_owners_of
 from planner.model.errors import CaptureError
 from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.model.snapshot import LoadManager, Snapshot
@@ -438,7 +438,7 @@ class _Step:
         found: list[tuple[Cause, Callable[[], Prediction]]] = []
         if view.settings.overrides != later.settings.overrides:
             found.append((Cause.SETTINGS, lambda: _predict(replace(view, settings=later.settings), memory)))
-        found.append((Cause.LATE_REPORT, lambda: _predict(_as_before(later, view), memory)))
+        found.append((Cause.LATE_REPORT, lambda: _predict(with_owners_of(view, later), memory)))
         memories = other_memories(prediction.decision, memory, view)
         found.extend((Cause.MEMORY, partial(_predict, view, other)) for other in memories)
         return found
@@ -535,7 +535,7 @@ class _Step:
         """Say why a bundle went to another broker than predicted."""
         cause = episode.disturbed
         if cause is None:
-            late = _predict(_as_before(episode.later, episode.prediction.view), episode.prediction.before)
+            late = _predict(with_owners_of(episode.prediction.view, episode.later), episode.prediction.before)
             there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
         return Difference(unload.bundle, _ELSEWHERE, cause)
@@ -571,7 +571,7 @@ class _Step:
             return None
         manager = made.view.info.load_manager
         memory = made.before or elected(made.decision.shedder, manager, config)
-        for view in (made.view, _as_before(episode.later, made.view)):
+        for view in (made.view, with_owners_of(made.view, episode.later)):
             seen = memory.shedding.recently_unloaded_bundles
             for _ in range(_MOST_UNSEEN):
                 seen = {**dict.fromkeys(made.sure - left, self.state.began_ms), **seen}
@@ -586,14 +586,3 @@ class _Step:
 
 def _unknown(_bundle: str) -> Cause:
     return Cause.UNKNOWN
-
-
-def _as_before(later: Snapshot, before: Snapshot) -> Snapshot:
-    """Return a later capture with the owners of the one before: what the leader saw if it had the later reports."""
-    places = {name: at for at, name in enumerate(later.brokers.name)}
-    owners = _owners(before)
-    owner = later.bundles.owner.copy()
-    for at, bundle in enumerate(later.bundle_names):
-        if owners.get(bundle):
-            owner[at] = places.get(owners[bundle], -1)
-    return later.with_owner(owner)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from planner.model.arrays import BoolArray, Int64Array, frozen
-from planner.model.averages import refresh
+from planner.model.averages import broker_averages, refresh
 from planner.model.snapshot import BundleTable, LoadManager, Snapshot
 
-__all__ = ["after_reports", "leader_view", "new_reports"]
+__all__ = ["after_reports", "leader_view", "new_reports", "with_owners_of"]
 
 _TERMS = ("short_term_", "long_term_")
 _MOST_REPORTS = 1_000
@@ -56,6 +56,11 @@ def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
     """
     if after.info.load_manager is not LoadManager.MODULAR:
         return after
+    return _with_brokers(known, before, after, _with_samples(known, before, after))
+
+
+def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return a capture with the averages of bundles gone on."""
     rows = np.array([before.bundle_position.get(name, -1) for name in after.bundle_names], dtype=np.int64)
     stands = _unchanged(before.bundles, after.bundles, rows)
     if not stands.any():
@@ -72,6 +77,43 @@ def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
         for name in _columns(after.bundles)
     }
     return _with_bundles(after, replace(after.bundles, **kept))
+
+
+def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
+    """Return a view with the averages of brokers gone on.
+
+    The leader sums up those of the bundles that a broker reports, with each load report, and writes the sums as seldom
+    as those of bundles. What the sums have beyond the captured bundles stays as it was written.
+
+    Args:
+        known: The capture before, as the leader knew the cluster.
+        before: The capture before, as it was captured.
+        after: The capture, as it was captured.
+        view: The capture with the averages of bundles gone on.
+    """
+    place = before.brokers.position
+    rows = np.array([place.get(name, -1) for name in after.brokers.name], dtype=np.int64)
+    was, written, now = (broker_averages(s) for s in (known, with_owners_of(before, after), view))
+    columns: dict[str, Any] = {}
+    for name, sums in now.items():
+        column = getattr(after.brokers, name)
+        if np.isnan(column).all():
+            continue
+        stands = (rows >= 0) & (np.append(getattr(before.brokers, name), np.nan)[rows] == column)
+        beyond_then = (np.append(getattr(known.brokers, name), np.nan) - np.append(was[name], 0.0))[rows]
+        beyond = np.maximum(np.where(stands, beyond_then, column - written[name]), 0.0)
+        columns[name] = frozen(beyond + sums)
+    return replace(view, brokers=replace(view.brokers, **columns)) if columns else view
+
+
+def with_owners_of(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return a capture with the owners of an earlier one, where the broker is still there."""
+    names = (*before.brokers.name, "")
+    owners = dict(zip(before.bundle_names, before.bundles.owner.tolist(), strict=True))
+    place = after.brokers.position
+    rows = zip(after.bundle_names, after.bundles.owner.tolist(), strict=True)
+    owner = [place.get(names[owners[name]], now) if name in owners else now for name, now in rows]
+    return after.with_owner(np.array(owner, dtype=np.int32))
 
 
 def _columns(bundles: BundleTable) -> list[str]:

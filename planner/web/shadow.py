@@ -22,7 +22,7 @@ _LOOK_S = 5.0
 _MOST_CYCLES = 2_000
 _DRAWN = 200
 _FRESH_S = 120
-_CARD_PX = 190
+_CARD_PX = 150
 _HOW = """
 Nobody follows a cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
 and compares with what the cluster then does:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -287,6 +288,16 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
         shadow_step(ShadowState(), at(busy, 0), at(busy, 10, cluster="other"))
 
 
+def unwritten(snapshot: Snapshot) -> Snapshot:
+    """Return a cluster whose leader has not written averages of brokers: they are worked out from those of bundles."""
+    unknown = np.full(len(snapshot.brokers), np.nan)
+    terms = ("short_term", "long_term")
+    columns: dict[str, Any] = {
+        name: unknown for name in snapshot.brokers.__dataclass_fields__ if name.startswith(terms)
+    }
+    return replace(snapshot, brokers=replace(snapshot.brokers, **columns))
+
+
 SWING = ScaleTraffic(factor=3.0, shape="daily", duration_min=20)
 
 
@@ -299,7 +310,7 @@ SWING = ScaleTraffic(factor=3.0, shape="daily", duration_min=20)
                 "loadBalancerBrokerThresholdShedderPercentage": 3,
                 "loadBalancerBundleUnloadMinThroughputThreshold": 0.1,
             },
-            20,
+            14,
         ),
         (
             LoadManager.MODULAR,
@@ -328,14 +339,14 @@ def test_a_simulated_cluster_is_followed(
     manager: LoadManager, settings: dict[str, str | int | float | bool], least_acting: int
 ) -> None:
     start = generate(ClusterSpec(brokers=6, bundles=120, topics=1200, load_manager=manager, ownership_skew=0.8), seed=1)
-    captures, real = watched(start, Scenario(settings=settings, cycles=40, steps=(Step(SWING),), seed=1))
+    captures, real = watched(unwritten(start), Scenario(settings=settings, cycles=40, steps=(Step(SWING),), seed=1))
     _, cycles, _ = follow(captures)
     score = score_of(cycles)
     assert sum(any(u.carried_out for u in c.unloads) for c in real) >= least_acting - 1
     assert score.acting >= least_acting
     assert score.right >= 0.95 * score.cycles
     assert score.in_time_right == score.in_time
-    assert score.destinations_right == score.destinations > 0
+    assert score.destinations_right >= 0.95 * score.destinations > 0
     assert score.splits_right >= 0.5 * score.splits
     unexplained = [c for c in cycles if not c.right and Cause.MEMORY not in c.causes]
     assert not unexplained
@@ -352,7 +363,7 @@ def test_an_operator_in_a_simulated_cluster_is_told_from_the_load_balancer() -> 
         Step(SplitBundle(bundle=names[90], at_min=8.5)),
         Step(RemoveBroker(broker=start.brokers.name[4], at_min=12.5)),
     )
-    captures, _ = watched(start, Scenario(settings=settings, cycles=20, steps=steps, seed=2))
+    captures, _ = watched(unwritten(start), Scenario(settings=settings, cycles=20, steps=steps, seed=2))
     _, cycles, _ = follow(captures)
     causes = {d.bundle: d.cause for c in cycles for d in c.differences}
     assert [causes.get(name) for name in by_hand] == [Cause.MANUAL] * 2
