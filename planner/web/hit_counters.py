@@ -22,7 +22,7 @@ from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_che
 from planner.splitting import automatic_extensible
 from planner.web import state
 from planner.web.documentation import SHEDDING_DIFFERENCES
-from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles
+from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.memory import show_memory
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
@@ -321,12 +321,14 @@ def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: 
         show_error(error)
 
 
-def _settings(picked: str, view: state.Current) -> Settings:
-    """Draw the settings and return those in force."""
+def _settings(picked: str, view: state.Current, folder: Path | None) -> Settings:
+    """Draw the settings and return those in force; a cluster that is followed begins with its own."""
     st.subheader("Settings")
+    given = view.snapshot.settings if folder is None else newest(folder).settings
     own = automatic_extensible.SETTINGS if picked == _SPLITS else _SHEDDERS[picked].settings
     interval = () if picked == _SPLITS else ("loadBalancerSheddingIntervalMinutes",)
-    return setting_form((*own, *interval), view.snapshot.settings, f"counters-{view.digest}-{picked}", columns=1)
+    prefix = f"counters-{view.digest}-{picked}{'-live' if folder is not None else ''}"
+    return setting_form((*own, *interval), given, prefix, columns=1)
 
 
 def draw(view: state.Current) -> None:
@@ -344,7 +346,7 @@ def draw(view: state.Current) -> None:
         shown = _live_cycles(view, middle) if folder is not None else 0
         results, settings = st.columns([2, 1], gap="large")
         with settings:
-            config = _settings(picked, view)
+            config = _settings(picked, view, folder)
         with results:
             if folder is not None:
                 _live(folder, shown, view.snapshot.info.load_manager, picked, config)

@@ -15,7 +15,7 @@ from planner.web import state
 from planner.web.shadow import watched_clusters
 from planner.web.text import count, moment
 
-__all__ = ["LOOK_S", "ask_to_follow", "last_cycles"]
+__all__ = ["LOOK_S", "ask_to_follow", "last_cycles", "newest"]
 
 LOOK_S = 5.0
 """How often a page looks for a new snapshot, in seconds."""
@@ -50,6 +50,20 @@ def ask_to_follow(view: state.Current) -> Path | None:
     )
     state.set_params(live="1" if on else "")
     return folder if on else None
+
+
+def newest(folder: Path) -> Snapshot:
+    """Return the newest snapshot of a history that is followed.
+
+    Raises:
+        CaptureError: There is none any more, or the history cannot be read.
+        FormatError: It cannot be read.
+        SnapshotError: It is no cluster.
+    """
+    folders = recent_snapshots(folder, 1, _MS_PER_MIN)
+    if not folders:
+        raise CaptureError("There is no snapshot any more.", where=folder.name, remedy="Switch following off.")
+    return _snapshot(str(folders[0]))
 
 
 def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManager) -> tuple[Snapshot, ...]:
