@@ -192,7 +192,7 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     if frame.empty:
         st.markdown("Nothing was unloaded or split, as predicted.")
     else:
-        table(frame, "shadow-cycle", column_config={"bundle": st.column_config.TextColumn(width="medium")})
+        table(frame, "shadow-cycle", column_config={"bundle": st.column_config.TextColumn(width=310)})
 
 
 def draw() -> None:
