@@ -113,7 +113,8 @@ def retry_while_locked(stored: StoredJob) -> None:
 
 @TIMES_OUT
 def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_folder: Path) -> None:
-    job = make_job(replay_history, base=EVERY_MINUTE, values=(), clusters=("east",), days_per_task=0)
+    many = tuple(range(1, 61))  # no machine is so fast that it has done all of them before it is told to stop
+    job = make_job(replay_history, base=EVERY_MINUTE, values=many, clusters=("east",), days_per_task=0)
     stored = submit(job, jobs_folder)
     running = wait_for(stored, lambda status: status.state == "running")
     ask_to_cancel(stored)
