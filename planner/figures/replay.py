@@ -21,7 +21,7 @@ def curves_over_days(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]
         ValueError: There are more than eight.
     """
     drawn = [Curve(name, np.array(at, dtype=np.float64), np.array(values)) for name, (at, values) in curves.items()]
-    figure = overlaid_curves(drawn, "UTC", y_title)
+    figure = overlaid_curves(drawn, "", y_title)
     figure.update_xaxes(type="date")
     figure.update_traces(hovertemplate="%{fullData.name}<br>%{x|%Y-%m-%d %H:%M}: %{y:.4g}<extra></extra>")
     return figure

@@ -1,6 +1,7 @@
 """Makes the scenarios of a replay: strategies times values of settings, and files that hold them."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +14,20 @@ from planner.model.snapshot import Snapshot
 from planner.replay.history.days import read_day
 from planner.replay.history.manifest import complete_days
 from planner.replay.spec import grid
+from planner.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.strategies import under_strategy
 
-__all__ = ["MOST_SCENARIOS", "Grid", "first_snapshot", "grid_from_json", "grid_to_json", "scenarios_of", "values_of"]
+__all__ = [
+    "MOST_SCENARIOS",
+    "Grid",
+    "first_snapshot",
+    "grid_from_json",
+    "grid_to_json",
+    "read_with",
+    "scenarios_of",
+    "values_of",
+]
 
 MOST_SCENARIOS: Final = 500
 """More are not compared in one job."""
@@ -74,7 +85,7 @@ def first_snapshot(history: Path, cluster: str) -> Snapshot:
 def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     """Return the scenarios of a grid, each with a name of its own.
 
-    A setting that a strategy does not read is tried with it all the same, as the grid says.
+    A setting that only other strategies read is not varied with a strategy, as every value would do the same.
 
     Args:
         wanted: The grid.
@@ -83,33 +94,39 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     Raises:
         PlannerError: A name or value is wrong, or there are too many.
     """
-    name = wanted.base.name or "as it is"
-    found: list[Scenario] = [replace(wanted.base, name=name)] if wanted.with_base else []
-    config, manager = snapshot.settings, snapshot.info.load_manager
-    rows = [under_strategy(wanted.base, config, manager, strategy) for strategy in wanted.strategies]
-    settings = dict(wanted.settings)
-    number = len(rows or [0])
-    for values in settings.values():
-        number *= len(values)
+    found: list[Scenario] = [replace(wanted.base, name=wanted.base.name or "as it is")] if wanted.with_base else []
+    axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
+    number = sum(math.prod(map(len, settings.values())) for _, settings in axes or [("", wanted.settings)])
     if number + len(wanted.more) > MOST_SCENARIOS:
         raise ReplayError(
             f"This would be {number + len(wanted.more):,} scenarios, more than {MOST_SCENARIOS}.",
             remedy="Try fewer values or strategies.",
         )
-    for row in rows:
+    for strategy, settings in axes:
+        row = under_strategy(wanted.base, snapshot.settings, snapshot.info.load_manager, strategy)
         for made in grid(row, settings):
             label = f"{row.name}, {made.name}" if settings else row.name
             found.append(replace(made, name=label[:_MOST_NAME]))
-    if settings and not rows:
-        found += grid(wanted.base, settings)
-    found += wanted.more
+    if wanted.settings and not axes:
+        found += grid(wanted.base, wanted.settings)
     names: dict[str, Scenario] = {}
-    for scenario in found:
+    for scenario in (*found, *wanted.more):
         if names.setdefault(scenario.name, scenario) != scenario:
             raise ReplayError(
                 "Two scenarios of the grid have the same name.", where=scenario.name, remedy="Rename one, or try less."
             )
     return tuple(names.values())
+
+
+def read_with(strategy: str, settings: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return those of some settings that can matter under a strategy: its own, and those of none.
+
+    Raises:
+        SettingError: There is no such strategy.
+    """
+    mine = set(shedder_by_name(strategy).settings)
+    owned = {name for shedder in SHEDDERS for name in shedder.settings}
+    return {name: values for name, values in settings.items() if name in mine or name not in owned}
 
 
 def grid_to_json(wanted: Grid) -> str:

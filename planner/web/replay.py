@@ -137,13 +137,21 @@ def _ended(stored: StoredJob) -> None:
             f" `{status.digest[:12]}`",
             icon=":material/check_circle:",
         )
-    left, right, _ = st.columns([1, 1, 3])
+    left, right, more = st.columns([1, 1, 3], vertical_alignment="center")
     complete = status.state == "done" and not status.failed
     if left.button("Retry", icon=":material/refresh:", disabled=complete or stored.job is None, width="stretch"):
         jobs.retry(stored)
         st.rerun()
     if right.button("Delete", icon=":material/delete:", width="stretch"):
         _confirm_delete(stored)
+    if status.done > status.failed:
+        with more:
+            st.page_link(
+                state.PAGES / "advisor.py",
+                label="Ask the advisor what to choose",
+                icon=":material/lightbulb:",
+                query_params={"job": stored.name},
+            )
     _log(stored)
 
 
@@ -220,22 +228,26 @@ def _results(stored: StoredJob) -> None:
 
 def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     st.subheader("Over time")
-    left, right = st.columns([2, 3])
-    with left:
-        which = cast(
-            "Curve",
-            st.segmented_control(
-                "Curve", get_args(Curve), default="std", format_func=CURVES.__getitem__, key=f"curve-{key}"
-            )
-            or "std",
+    which = cast(
+        "Curve",
+        st.segmented_control(
+            "Curve", get_args(Curve), default="std", format_func=CURVES.__getitem__, key=f"curve-{key}"
         )
-        clusters = results.clusters()
-        cluster = ""
-        if len(clusters) > 1:
-            cluster = st.selectbox("Cluster", ["", *clusters], format_func=lambda c: c or "all", key=f"cluster-{key}")
-    with right:
+        or "std",
+    )
+    clusters = results.clusters()
+    left, right = st.columns([3, 1])
+    with left:
         chosen = st.multiselect(
             "Scenarios", names, names[:MOST_CURVES], max_selections=MOST_CURVES, key=f"curves-of-{key}"
+        )
+    with right:
+        cluster = st.selectbox(
+            "Cluster",
+            ["", *clusters],
+            format_func=lambda c: c or f"all {len(clusters)}",
+            key=f"cluster-{key}",
+            disabled=len(clusters) == 1,
         )
     if not chosen:
         st.info("Choose a scenario.", icon=":material/show_chart:")
@@ -254,7 +266,7 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
         means = {name: values[-1] for name, (_, values) in curves.items()}
     lowest = min(means, key=lambda name: means[name])
     told = "At the end" if which == "shed" else "On average"
-    summary = f"{CURVES[which]} over time. {told} it is lowest with **{lowest}**: {means[lowest]:.3g}."
+    summary = f"{CURVES[which]} over time (UTC). {told} it is lowest with **{lowest}**: {means[lowest]:.3g}."
     chart(curves_over_days(curves, CURVES[which]), summary, f"replay-{which}")
 
 

@@ -86,17 +86,25 @@ class TestForm:
         box(test, "Settings to vary").set_value([SHEDDING]).run()  # type: ignore[attr-defined]
         values = next(w for w in test.text_input if w.label.startswith(SHEDDING))
         assert values.value == "5, 10, 20"
-        assert "7 scenarios, 28 tasks" in shown(test)
+        assert "3 scenarios, 12 tasks" in shown(test)  # neither reads this setting
+        strategies = ["AvgShedder", "ThresholdShedder"]
+        box(test, "Shedding strategies").set_value(strategies).run()  # type: ignore[attr-defined]
+        assert "5 scenarios, 20 tasks" in shown(test)
         box(test, "Clusters").set_value(["east"]).run()  # type: ignore[attr-defined]
-        assert "7 scenarios, 14 tasks" in shown(test)
+        assert "5 scenarios, 10 tasks" in shown(test)
         box(test, "Each task").set_value("all days").run()  # type: ignore[attr-defined]
-        assert "7 scenarios, 7 tasks" in shown(test)
-        assert test.query_params["strategies"] == "AvgShedder,UniformLoadShedder"
+        assert "5 scenarios, 5 tasks" in shown(test)
+        assert test.query_params["strategies"] == "AvgShedder,ThresholdShedder"
         assert test.query_params["grid"] == f"{SHEDDING}:5,10,20"
 
     def test_a_link_gives_the_same_form(self, page: Page) -> None:
         test = page(
-            "replay", clusters="west", first="2027-01-12", strategies="AvgShedder", grid=f"{SHEDDING}:7,9", task="all"
+            "replay",
+            clusters="west",
+            first="2027-01-12",
+            strategies="ThresholdShedder",
+            grid=f"{SHEDDING}:7,9",
+            task="all",
         )
         assert "3 scenarios, 3 tasks" in shown(test)
         assert box(test, "Clusters").value == ["west"]  # type: ignore[attr-defined]
@@ -154,7 +162,7 @@ class TestJob:
         frame = test.dataframe[0].value
         assert stored.job is not None
         assert list(frame["scenario"]) == [s.name for s in stored.job.scenarios]
-        assert "Deviation of usage (points) over time. On average it is lowest with" in shown(test)
+        assert "Deviation of usage (points) over time (UTC). On average it is lowest with" in shown(test)
         assert next(b for b in test.button if b.label == "Retry").disabled
         kind = box(test, "What")
         assert any("shed (" in option for option in kind.options)  # type: ignore[attr-defined]
