@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 @pytest.mark.parametrize("kind", sorted(SHEDDERS))
 def test_small_clusters(oracle: Oracle, kind: str) -> None:
     rng = seeded()
-    drawn = (modular_case(kind, rng, number) for number in range(2500))
+    drawn = (modular_case(kind, rng, number) for number in range(4000))
     cases = [vector for vector in drawn if not tied_in_a_bucket(vector)]
     assert len(cases) >= 1000
     answers = check(oracle, cases)
