@@ -96,7 +96,8 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     """
     found: list[Scenario] = [replace(wanted.base, name=wanted.base.name or "as it is")] if wanted.with_base else []
     axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
-    number = sum(math.prod(map(len, settings.values())) for _, settings in axes or [("", wanted.settings)])
+    tried = [settings for _, settings in axes] or [dict(wanted.settings)]
+    number = sum(math.prod(len(values) for values in settings.values()) for settings in tried)
     if number + len(wanted.more) > MOST_SCENARIOS:
         raise ReplayError(
             f"This would be {number + len(wanted.more):,} scenarios, more than {MOST_SCENARIOS}.",
