@@ -69,6 +69,8 @@ def _target(trace: Trace, cycle: int) -> Target:
     at = bundles.index(wanted) if wanted in bundles else 0
     bundle = right.selectbox("Bundle", bundles, at, key=f"why-bundle-{broker}-{at}") or every
     state.set_params(broker=broker, bundle="" if bundle == every else bundle)
+    if (broker, bundle) != (names[start], bundles[at]):  # drawn anew, else the next choice in these boxes would be lost
+        st.rerun()
     return Target(broker=broker, bundle="" if bundle == every else bundle)
 
 
@@ -144,6 +146,8 @@ def draw(view: state.Current) -> None:
     left, right = st.columns([1, 4])
     cycle = int(left.number_input("Cycle", 1, last, start, key=f"why-cycle-{start}")) - 1
     state.set_params(cycle=str(cycle + 1))
+    if cycle + 1 != start:  # as for the broker: the box must be drawn with what was chosen
+        st.rerun()
     try:
         with right:
             target = _target(trace, cycle)

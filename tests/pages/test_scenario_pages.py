@@ -222,6 +222,17 @@ def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:
     assert any("<=" in block.value for block in test.code)
 
 
+def test_every_choice_on_why_is_taken(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    for broker in ("broker-2:8080", "broker-3:8080", "broker-1:8080"):
+        next(box for box in test.selectbox if box.label == "Broker").set_value(broker).run()
+        assert test.query_params["broker"] == broker
+        assert f"chose nothing of {broker}" in shown(test)
+    for cycle in (3, 4, 2):
+        next(box for box in test.number_input if box.label == "Cycle").set_value(cycle).run()
+        assert test.query_params["cycle"] == str(cycle)
+
+
 def test_failures_are_reviewed(page: Page) -> None:
     test = page("failure_review", snapshot=sample()[:12])
     frame = next(d.value for d in test.dataframe if "lost" in d.value.columns)
