@@ -1,6 +1,6 @@
 """What a history costs: generating, ingesting on Spark, reading; and how cost grows with size.
 
-Usage: python benchmarks/history.py [--brokers N] [--bundles N] [--interval-s N] [--days 1 2 4 8] [--form reports]
+Usage: python -m benchmarks.history [--brokers N] [--bundles N] [--interval-s N] [--days 1 2 4 8] [--form reports]
 
 Sizes are days of one cluster, all ingested by one warm Spark session. Beside the time on the clock it gives the
 processor time of this process, the JVM and its Python workers, which other programs on the machine disturb less, and
@@ -11,13 +11,9 @@ grow with the number of days (Linux).
 import argparse
 import os
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measuring import MB, Cost, measured
 from planner.replay.history.assemble import Options
 from planner.replay.history.days import read_day
 from planner.replay.history.generate import HistorySpec, snapshots_of_day
@@ -26,73 +22,6 @@ from planner.replay.history.manifest import complete_days
 from planner.replay.history.raw import FORMS, write_raw
 from planner.replay.session import local_session
 from planner.simulate.generate import ClusterSpec
-
-_TICKS = os.sysconf("SC_CLK_TCK")
-_MB = 1e6
-_EVERY_S = 0.1
-_WORKER = b"pyspark.daemon"
-
-
-def descendants() -> dict[int, list[str]]:
-    """Return the fields of `/proc/<pid>/stat`, after the name, of this process and all below it."""
-    every: dict[int, list[str]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            every[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
-            continue
-    found = {os.getpid()}
-    while more := {pid for pid, fields in every.items() if int(fields[1]) in found} - found:
-        found |= more
-    return {pid: every[pid] for pid in found if pid in every}
-
-
-def processor_seconds() -> float:
-    """Return the processor time of this process, what is below it, and what was and has ended."""
-    return sum(sum(map(int, fields[11:15])) for fields in descendants().values()) / _TICKS
-
-
-def workers_mb() -> float:
-    """Return the memory of the largest Python worker of Spark."""
-    sizes = [0.0]
-    for pid in descendants():
-        try:
-            if _WORKER in Path(f"/proc/{pid}/cmdline").read_bytes():
-                status = Path(f"/proc/{pid}/status").read_text().splitlines()
-                sizes += [int(line.split()[1]) * 1024 / _MB for line in status if line.startswith("VmRSS")]
-        except OSError:
-            continue
-    return max(sizes)
-
-
-@dataclass
-class Cost:
-    """What a piece of work took."""
-
-    seconds: float = 0.0
-    processor_seconds: float = 0.0
-    worker_mb: float = 0.0
-
-
-@contextmanager
-def measured() -> Iterator[Cost]:
-    """Measure what runs inside."""
-    cost = Cost()
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(_EVERY_S):
-            cost.worker_mb = max(cost.worker_mb, workers_mb())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    start, before = time.perf_counter(), processor_seconds()
-    try:
-        yield cost
-    finally:
-        cost.seconds, cost.processor_seconds = time.perf_counter() - start, processor_seconds() - before
-        done.set()
-        watcher.join()
 
 
 def main() -> None:
@@ -116,14 +45,14 @@ def main() -> None:
             files = [
                 write_raw(folder / "raw", snapshots_of_day(spec, 1, day), given.form) for day in range(max(given.days))
             ]
-        size = sum(f.stat().st_size for f in files) / _MB
+        size = sum(f.stat().st_size for f in files) / MB
         print(f"{len(files)} days of {given.form}: {size:,.0f} MB, generated in {cost.seconds:.1f} s")
         session = local_session("benchmark", given.cores)
         ingest(files[:1], folder / "warm", options, session)
         print("  days    raw rows  bundle rows     s   to linear   cpu s   to linear   bundle rows/s   worker MB")
         first: tuple[int, Cost] | None = None
         for days in given.days:
-            with measured() as cost:
+            with measured(memory=True) as cost:
                 result = ingest(files[:days], folder / f"x{days}", options, session)
             first = first or (days, cost)
             share = days / first[0]
