@@ -45,6 +45,7 @@ from planner.simulate.scenario import (
     SetDispatchRate,
     SetIsolation,
     SplitBundle,
+    added_brokers,
 )
 from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
 from planner.splitting import automatic_extensible, automatic_modular
@@ -527,8 +528,7 @@ class Simulation:
 
     def add(self, edit: AddBrokers, now: int) -> None:
         """Let brokers join."""
-        names = [f"{edit.name_prefix}-{number}:8080" for number in range(1, edit.count + 1)]
-        self.join(names, edit.cores, edit.nic_gbps, now, "joins the cluster, empty")
+        self.join(added_brokers(edit), edit.cores, edit.nic_gbps, now, "joins the cluster, empty")
 
     def join(self, names: Sequence[str], cores: float, nic_gbps: float, now: int, why: str) -> None:
         """Take brokers into the cluster; sizes of 0 are the median."""

@@ -36,6 +36,7 @@ __all__ = [
     "SetIsolation",
     "SplitBundle",
     "Step",
+    "added_brokers",
     "scenario_from_json",
     "scenario_to_json",
 ]
@@ -75,6 +76,11 @@ class AddBrokers:
     nic_gbps: Annotated[float, Field(ge=0, le=10_000)] = 0.0
     at_min: Minutes = 0.0
     name_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.\-]{0,60}$")] = "added"
+
+
+def added_brokers(edit: AddBrokers) -> list[str]:
+    """Return the names of the brokers that join."""
+    return [f"{edit.name_prefix}-{number}:8080" for number in range(1, edit.count + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

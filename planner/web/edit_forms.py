@@ -1,6 +1,7 @@
 """A form for each kind of edit of a scenario."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -24,38 +25,60 @@ from planner.simulate.scenario import (
     SetDispatchRate,
     SetIsolation,
     SplitBundle,
+    added_brokers,
 )
 from planner.splitting.registry import SPLIT_ALGORITHMS
 
-__all__ = ["KINDS", "edit_form"]
+__all__ = ["KINDS", "Known", "edit_form", "missing"]
 
 _ANYWHERE = "let placement decide"
 _DEFAULT = "the default algorithm"
 _SPECIFIED = "specified_positions_divide"
+_MOST_BYTES = 2**53 - 1
+"""The largest number that a browser's number field takes."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Known:
+    """What an edit may be about.
+
+    Attributes:
+        snapshot: The cluster at the start.
+        edits: What the scenario changes before.
+    """
+
+    snapshot: Snapshot
+    edits: Sequence[Edit] = ()
+
+    @property
+    def brokers(self) -> list[str]:
+        """Brokers of the snapshot, then those that earlier edits add."""
+        added = [name for edit in self.edits if isinstance(edit, AddBrokers) for name in added_brokers(edit)]
+        return list(dict.fromkeys((*self.snapshot.brokers.name, *added)))
 
 
 def _minute(key: str) -> float:
     return float(st.number_input("At minute", 0.0, 100_000.0, 0.0, 1.0, key=f"{key}-at", format="%g"))
 
 
-def _broker(snapshot: Snapshot, key: str, label: str = "Broker") -> str:
-    return str(st.selectbox(label, snapshot.brokers.name, key=f"{key}-broker") or "")
+def _broker(known: Known, key: str, label: str = "Broker") -> str:
+    return str(st.selectbox(label, known.brokers, key=f"{key}-broker") or "")
 
 
-def _brokers(snapshot: Snapshot, key: str) -> tuple[str, ...]:
-    chosen = st.multiselect("Brokers", snapshot.brokers.name, key=f"{key}-brokers", placeholder="all of them")
+def _brokers(known: Known, key: str) -> tuple[str, ...]:
+    chosen = st.multiselect("Brokers", known.brokers, key=f"{key}-brokers", placeholder="all of them")
     return tuple(chosen)
 
 
-def _namespace(snapshot: Snapshot, key: str) -> str:
-    return str(st.selectbox("Namespace", snapshot.namespaces, key=f"{key}-namespace") or "")
+def _namespace(known: Known, key: str) -> str:
+    return str(st.selectbox("Namespace", known.snapshot.namespaces, key=f"{key}-namespace") or "")
 
 
-def _bundle(snapshot: Snapshot, key: str) -> str:
+def _bundle(known: Known, key: str) -> str:
     """Let a bundle be chosen: first its namespace, then its range, the busiest first."""
-    namespace = _namespace(snapshot, key)
-    place = snapshot.namespaces.index(namespace) if namespace in snapshot.namespaces else -1
-    table = snapshot.bundles
+    namespace = _namespace(known, key)
+    place = known.snapshot.namespaces.index(namespace) if namespace in known.snapshot.namespaces else -1
+    table = known.snapshot.bundles
     rows = [i for i, owner in enumerate(table.namespace.tolist()) if owner == place]
     traffic = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
     rows.sort(key=lambda i: -float(traffic[i]))
@@ -80,50 +103,51 @@ def _sizes(key: str) -> tuple[float, float]:
     return float(cores), float(nic)
 
 
-def _add_brokers(snapshot: Snapshot, key: str) -> Edit:
-    del snapshot
+def _add_brokers(known: Known, key: str) -> Edit:
     number = int(st.number_input("How many", 1, 1000, 1, key=f"{key}-count"))
     cores, nic = _sizes(key)
-    prefix = st.text_input("Name", "added", key=f"{key}-prefix", max_chars=60, help="Brokers are NAME-1:8080 and so on")
+    earlier = sum(isinstance(edit, AddBrokers) for edit in known.edits)
+    default = f"added{earlier + 1}" if earlier else "added"
+    prefix = st.text_input("Name", default, key=f"{key}-prefix", max_chars=60, help="Brokers are NAME-1:8080 and so on")
     return AddBrokers(count=number, cores=cores, nic_gbps=nic, at_min=_minute(key), name_prefix=prefix)
 
 
-def _remove_broker(snapshot: Snapshot, key: str) -> Edit:
-    return RemoveBroker(broker=_broker(snapshot, key), at_min=_minute(key))
+def _remove_broker(known: Known, key: str) -> Edit:
+    return RemoveBroker(broker=_broker(known, key), at_min=_minute(key))
 
 
-def _drain_broker(snapshot: Snapshot, key: str) -> Edit:
-    broker = _broker(snapshot, key)
+def _drain_broker(known: Known, key: str) -> Edit:
+    broker = _broker(known, key)
     pace = st.number_input("Bundles a minute", 0.1, 1e6, 60.0, 10.0, key=f"{key}-pace", format="%g")
     return DrainBroker(broker=broker, at_min=_minute(key), bundles_per_min=float(pace))
 
 
-def _kill_broker(snapshot: Snapshot, key: str) -> Edit:
-    return KillBroker(broker=_broker(snapshot, key), at_min=_minute(key))
+def _kill_broker(known: Known, key: str) -> Edit:
+    return KillBroker(broker=_broker(known, key), at_min=_minute(key))
 
 
-def _rolling_restart(snapshot: Snapshot, key: str) -> Edit:
-    brokers = _brokers(snapshot, key)
+def _rolling_restart(known: Known, key: str) -> Edit:
+    brokers = _brokers(known, key)
     left, right = st.columns(2)
     down = left.number_input("Minutes away", 0.0, 1e4, 2.0, 1.0, key=f"{key}-down", format="%g")
     pause = right.number_input("Pause (min)", 0.0, 1e4, 3.0, 1.0, key=f"{key}-pause", format="%g")
     return RollingRestart(brokers=brokers, at_min=_minute(key), down_min=float(down), pause_min=float(pause))
 
 
-def _capacity(snapshot: Snapshot, key: str) -> Edit:
-    brokers = _brokers(snapshot, key)
+def _capacity(known: Known, key: str) -> Edit:
+    brokers = _brokers(known, key)
     cores, nic = _sizes(key)
     return ChangeCapacity(brokers=brokers, cores=cores, nic_gbps=nic, at_min=_minute(key))
 
 
-def _traffic(snapshot: Snapshot, key: str) -> Edit:
+def _traffic(known: Known, key: str) -> Edit:
     scopes = ["cluster", "namespace", "bundle", "topic"]
     scope: Any = st.segmented_control("Of", scopes, default="cluster", key=f"{key}-scope") or "cluster"
     target = ""
     if scope == "namespace":
-        target = _namespace(snapshot, key)
+        target = _namespace(known, key)
     elif scope == "bundle":
-        target = _bundle(snapshot, key)
+        target = _bundle(known, key)
     elif scope == "topic":
         target = st.text_input(
             "Topic", key=f"{key}-topic", max_chars=300, placeholder="persistent://tenant/namespace/topic",
@@ -152,8 +176,8 @@ def _traffic(snapshot: Snapshot, key: str) -> Edit:
     )
 
 
-def _split(snapshot: Snapshot, key: str) -> Edit:
-    bundle = _bundle(snapshot, key)
+def _split(known: Known, key: str) -> Edit:
+    bundle = _bundle(known, key)
     names = [_DEFAULT, *(algorithm.name for algorithm in SPLIT_ALGORITHMS)]
     algorithm = st.selectbox("Algorithm", names, key=f"{key}-algorithm")
     positions: tuple[int, ...] = ()
@@ -173,21 +197,21 @@ def _hash(text: str) -> int:
         return -1
 
 
-def _bundle_count(snapshot: Snapshot, key: str) -> Edit:
-    namespace = _namespace(snapshot, key)
+def _bundle_count(known: Known, key: str) -> Edit:
+    namespace = _namespace(known, key)
     number = int(st.number_input("Bundles", 1, 100_000, 16, key=f"{key}-bundles"))
     return SetBundleCount(namespace=namespace, bundles=number)
 
 
-def _move(snapshot: Snapshot, key: str) -> Edit:
-    bundle = _bundle(snapshot, key)
-    to = st.selectbox("To", [_ANYWHERE, *snapshot.brokers.name], key=f"{key}-to")
+def _move(known: Known, key: str) -> Edit:
+    bundle = _bundle(known, key)
+    to = st.selectbox("To", [_ANYWHERE, *known.brokers], key=f"{key}-to")
     return MoveBundle(bundle=bundle, destination="" if to in {_ANYWHERE, None} else str(to), at_min=_minute(key))
 
 
-def _pin(snapshot: Snapshot, key: str) -> Edit:
+def _pin(known: Known, key: str) -> Edit:
     st.caption("Pulsar cannot pin a bundle; the nearest it has is an isolation policy for its namespace.")
-    return PinBundle(bundle=_bundle(snapshot, key), broker=_broker(snapshot, key))
+    return PinBundle(bundle=_bundle(known, key), broker=_broker(known, key))
 
 
 def _expressions(label: str, key: str, placeholder: str) -> tuple[str, ...]:
@@ -195,9 +219,9 @@ def _expressions(label: str, key: str, placeholder: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _isolation(snapshot: Snapshot, key: str) -> Edit:
-    known = [policy.name for policy in snapshot.policies.isolation]
-    name = st.text_input("Name of the policy", known[0] if known else "policy", key=f"{key}-policy", max_chars=100)
+def _isolation(known: Known, key: str) -> Edit:
+    names = [policy.name for policy in known.snapshot.policies.isolation]
+    name = st.text_input("Name of the policy", names[0] if names else "policy", key=f"{key}-policy", max_chars=100)
     namespaces = _expressions("Namespaces (regular expressions)", f"{key}-namespaces", "tenant/.*; none removes it")
     primary = _expressions("Primary brokers (regular expressions)", f"{key}-primary", "broker-1.*")
     secondary = _expressions("Secondary brokers", f"{key}-secondary", "broker-2.*")
@@ -205,23 +229,23 @@ def _isolation(snapshot: Snapshot, key: str) -> Edit:
     return SetIsolation(name=name, namespaces=namespaces, primary=primary, secondary=secondary, min_limit=least)
 
 
-def _anti_affinity(snapshot: Snapshot, key: str) -> Edit:
-    namespace = _namespace(snapshot, key)
+def _anti_affinity(known: Known, key: str) -> Edit:
+    namespace = _namespace(known, key)
     group = st.text_input("Group", key=f"{key}-group", max_chars=100, placeholder="empty: leaves its group")
     return SetAntiAffinity(namespace=namespace, group=group)
 
 
-def _dispatch_limit(snapshot: Snapshot, key: str) -> Edit:
+def _dispatch_limit(known: Known, key: str) -> Edit:
     place = st.segmented_control("Of", ["namespace", "topic"], default="namespace", key=f"{key}-place")
     if place == "topic":
         hint = "persistent://tenant/namespace/topic"
         target = st.text_input("Topic", key=f"{key}-topic", max_chars=300, placeholder=hint)
     else:
-        target = _namespace(snapshot, key)
+        target = _namespace(known, key)
     level: Any = st.selectbox("Limits", ["topic", "subscription"], key=f"{key}-level", help="All dispatch, or each")
     left, right = st.columns(2)
     messages = int(left.number_input("Messages (-1: no limit)", -1, 2**31 - 1, 1000, 100, key=f"{key}-messages"))
-    size = int(right.number_input("Bytes (-1: no limit)", -1, 2**53, -1, 1_000_000, key=f"{key}-bytes"))
+    size = int(right.number_input("Bytes (-1: no limit)", -1, _MOST_BYTES, -1, 1_000_000, key=f"{key}-bytes"))
     period = int(left.number_input("Period (s)", 1, 86_400, 1, key=f"{key}-period"))
     relative = right.toggle("Above the publish rate", key=f"{key}-relative")
     return SetDispatchRate(
@@ -234,7 +258,7 @@ def _dispatch_limit(snapshot: Snapshot, key: str) -> Edit:
     )
 
 
-KINDS: Mapping[str, tuple[str, Callable[[Snapshot, str], Edit]]] = MappingProxyType(
+KINDS: Mapping[str, tuple[str, Callable[[Known, str], Edit]]] = MappingProxyType(
     {
         "scale_traffic": ("Change traffic", _traffic),
         "add_brokers": ("Add brokers", _add_brokers),
@@ -255,12 +279,44 @@ KINDS: Mapping[str, tuple[str, Callable[[Snapshot, str], Edit]]] = MappingProxyT
 """The kinds of edits: what to call them, and their form."""
 
 
-def edit_form(snapshot: Snapshot, key: str) -> Edit:
+def edit_form(known: Known, key: str) -> Edit:
     """Draw the form of an edit and return what it says; it may still be out of bounds.
 
     Args:
-        snapshot: What brokers, namespaces and bundles there are.
+        known: What brokers, namespaces and bundles there are.
         key: Keeps the widgets of several forms apart.
     """
     kind = st.selectbox("What", list(KINDS), format_func=lambda k: KINDS[k][0], key=f"{key}-kind") or next(iter(KINDS))
-    return KINDS[kind][1](snapshot, f"{key}-{kind}")
+    return KINDS[kind][1](known, f"{key}-{kind}")
+
+
+def missing(known: Known, edit: Edit) -> str:
+    """Return what is still to be filled in before an edit does something; empty when nothing is.
+
+    Args:
+        known: What there is.
+        edit: As `edit_form` returns it.
+    """
+    if isinstance(edit, SetIsolation | SetAntiAffinity):
+        return _missing_in_policy(known, edit)
+    if isinstance(edit, ChangeCapacity) and not (edit.cores or edit.nic_gbps):
+        return "Say how many cores, or how fast a NIC, the machines get."
+    if isinstance(edit, ScaleTraffic | SetDispatchRate) and not edit.target and getattr(edit, "scope", "") != "cluster":
+        return "Name the topic."
+    if isinstance(edit, SplitBundle) and edit.algorithm == _SPECIFIED and not edit.positions:
+        return "Say where to cut."
+    return ""
+
+
+def _missing_in_policy(known: Known, edit: SetIsolation | SetAntiAffinity) -> str:
+    """Return what a policy lacks; one without content removes another, which has to be there."""
+    policies = known.snapshot.policies
+    if isinstance(edit, SetAntiAffinity):
+        grouped = {e.namespace for e in known.edits if isinstance(e, SetAntiAffinity)}
+        there = edit.namespace in grouped.union(policies.anti_affinity_group)
+        return "" if edit.group or there else "Name the group."
+    names = {policy.name for policy in policies.isolation}
+    names.update(e.name for e in known.edits if isinstance(e, SetIsolation))
+    if not edit.namespaces:
+        return "" if edit.name in names else "Say which namespaces the policy is for."
+    return "" if edit.primary else "Say which brokers are primary."

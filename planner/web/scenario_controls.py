@@ -15,7 +15,7 @@ from planner.simulate.cycle import effective_shedder
 from planner.simulate.scenario import Assumptions, Scenario, Step
 from planner.simulate.wording import in_words
 from planner.web import scenarios, state
-from planner.web.edit_forms import edit_form
+from planner.web.edit_forms import Known, edit_form, missing
 from planner.web.setting_form import setting_widget, written
 from planner.web.text import count
 from planner.web.widgets import show_error
@@ -177,8 +177,12 @@ def _edits(view: state.Current) -> None:
             steps[at] = replace(step, on=on)
             _take(view, present.with_steps(*steps))
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
-        edit = edit_form(view.snapshot, f"edit-{len(present.steps)}")
-        if st.button("Add", type="primary", icon=":material/add:"):
+        known = Known(view.snapshot, [step.edit for step in present.steps])
+        edit = edit_form(known, f"edit-{len(present.steps)}")
+        lacks = missing(known, edit)
+        if lacks:
+            st.caption(lacks)
+        if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
             _take(view, present.with_steps(*present.steps, Step(edit)))
 
 

@@ -9,8 +9,15 @@ from streamlit.testing.v1 import AppTest
 from planner.plan.link import decode_link, encode_link
 from planner.simulate.scenario import AddBrokers, ScaleTraffic, Scenario, Step
 from planner.store.samples import samples
+from planner.web.edit_forms import KINDS
 
 Page = Callable[..., AppTest]
+NEEDED: dict[str, dict[str, Any]] = {
+    "change_capacity": {"CPU cores": 8.0},
+    "set_isolation": {"Namespaces": "example/.*", "Primary brokers": "broker-[12].*"},
+    "set_anti_affinity": {"Group": "apart"},
+}
+"""What a form wants filled in before its edit does anything."""
 PAGES = ("what_if", "moves", "compare", "why", "failure_review")
 
 
@@ -130,16 +137,38 @@ class TestWhatIf:
         next(b for b in test.button if b.key and b.key.startswith("delete-")).click().run()
         assert "scenario" not in test.query_params
 
-    @pytest.mark.parametrize("kind", ["add_brokers", "rolling_restart", "split_bundle", "pin_bundle", "set_isolation"])
+    @pytest.mark.parametrize("kind", KINDS)
     def test_every_kind_of_edit_has_a_form(self, page: Page, kind: str) -> None:
         test = page("what_if", snapshot=sample()[:12])
         next(s for s in test.selectbox if s.label == "What").select(kind).run()
         assert not test.exception
+        for label, value in NEEDED.get(kind, {}).items():
+            assert next(b for b in test.button if b.label == "Add").disabled
+            next(w for w in [*test.text_input, *test.number_input] if w.label.startswith(label)).set_value(value).run()
         press(test, "Add")
         assert not test.exception
         scenario = decode_link(test.query_params["scenario"]).scenario
         assert scenario is not None
         assert scenario.edits[0].kind == kind
+        assert "Plan digest" in shown(test)
+
+    def test_no_number_field_takes_more_than_a_browser_can_count(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        for kind in KINDS:
+            next(s for s in test.selectbox if s.label == "What").select(kind).run()
+            assert all(abs(n.proto.max) < 2**53 for n in test.number_input)
+
+    def test_brokers_are_added_twice_and_drained(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(AddBrokers(count=2))))
+        next(s for s in test.selectbox if s.label == "What").select("add_brokers").run()
+        press(test, "Add")
+        assert "already" not in shown(test)
+        next(s for s in test.selectbox if s.label == "What").select("drain_broker").run()
+        box = next(s for s in test.selectbox if s.label == "Broker")
+        assert box.options[-3:] == ["added-1:8080", "added-2:8080", "added2-1:8080"]
+        box.select("added2-1:8080").run()
+        press(test, "Add")
+        assert "Plan digest" in shown(test)
 
     def test_an_edit_that_does_not_fit_is_said(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(ScaleTraffic(scope="namespace", target="no/where"))))
