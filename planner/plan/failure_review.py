@@ -4,7 +4,7 @@ An estimate, vectorised over all losses; `FailureReview.method` says what it lea
 is the exact answer for one loss.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Literal
 
@@ -20,8 +20,9 @@ from planner.placement.filters import isolate
 from planner.placement.modular import configured_placement, with_known_rates
 from planner.simulate.load_model import load_of
 from planner.simulate.scenario import Assumptions
+from planner.simulate.trace import Trace
 
-__all__ = ["FailureReview", "Growth", "growth_to_saturation", "review_losses"]
+__all__ = ["FailureReview", "Growth", "at_the_end", "growth_to_saturation", "review_losses"]
 
 MOST_BROKERS_PAIRED: Final = 100
 """Of more brokers, pairs are made of the most used ones only."""
@@ -181,6 +182,23 @@ def growth_to_saturation(
         assumptions: How CPU follows traffic.
     """
     return _growth(_Cluster.of(snapshot, config or snapshot.settings, assumptions or Assumptions()))
+
+
+def at_the_end(trace: Trace) -> Snapshot:
+    """Return the cluster at the end of a simulation, its machines with all that is asked of them.
+
+    `Trace.end` has what they use, which is never more than they have; that would hide how far traffic is beyond it.
+    """
+    if trace.end_asked is None:
+        return trace.end
+    cpu, inbound, outbound = trace.end_asked
+    asked = replace(
+        trace.end.brokers,
+        cpu_usage_percent=frozen(cpu),
+        bandwidth_in_usage_kbit_per_s=frozen(inbound),
+        bandwidth_out_usage_kbit_per_s=frozen(outbound),
+    )
+    return replace(trace.end, brokers=asked)
 
 
 def review_losses(

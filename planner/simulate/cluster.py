@@ -34,6 +34,8 @@ __all__ = ["COUNTS", "TRAFFIC", "Cluster", "Rebuilt"]
 TRAFFIC = slice(0, 4)
 """Rows of the load: message rate in and out, throughput in and out."""
 
+_DUST = 1e-9
+"""Share of what a machine uses that is no traffic but rounding."""
 _CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT = 4, 5, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
@@ -542,10 +544,10 @@ class Cluster:
         return sums
 
     def usage(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
-        """Return what machines use, at most what they have, and the CPU that is asked for.
+        """Return what machines use, at most what they have, and what is asked of them.
 
         Returns:
-            CPU (percent of one core), inbound and outbound bandwidth (kbit/s), shape (3, brokers); CPU asked for.
+            CPU (percent of one core), inbound and outbound bandwidth (kbit/s), each of shape (3, brokers).
         """
         moment = self._moment(at_ms)
         if self._usage is None or self._usage[0] != moment:
@@ -555,17 +557,26 @@ class Cluster:
     def _used(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         load = self.load(at_ms)
         asked = self.machine * self.alive + self.on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
-        table = self.brokers
         used = asked.copy()
-        limits = (
-            table.cpu_limit_percent,
-            table.bandwidth_in_limit_kbit_per_s,
-            table.bandwidth_out_limit_kbit_per_s,
-        )
-        for row, limit in enumerate(limits):
+        for row, limit in enumerate(self._capacity()):
             capped = (limit > 0) & ~self.beyond[row]
             used[row] = np.where(capped, np.minimum(asked[row], limit), asked[row])
-        return used, asked[0]
+        return used, asked
+
+    def _capacity(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how much CPU and bandwidth the machines have; 0 where unknown."""
+        table = self.brokers
+        return table.cpu_limit_percent, table.bandwidth_in_limit_kbit_per_s, table.bandwidth_out_limit_kbit_per_s
+
+    def _growth(self, asked: FloatArray) -> FloatArray:
+        """Return how many times the traffic of each broker fits. Shape (brokers,)."""
+        limits, own = np.array(self._capacity(), dtype=np.float64), self.machine * self.alive
+        served = asked - own
+        factors = np.full(served.shape, np.inf)
+        known = (limits > 0) & (served > np.maximum(own, 1.0) * _DUST)
+        np.divide(np.maximum(limits - own, 0.0), served, out=factors, where=known)
+        least: FloatArray = factors.min(axis=0)
+        return least
 
     def state(self, at_ms: int, config: Settings) -> BrokerState:
         """Return how the brokers are."""
@@ -588,7 +599,8 @@ class Cluster:
         owned = self.owner[self.owner >= 0]
         return BrokerState(
             frozen(usage),
-            frozen(asked),
+            frozen(asked[0]),
+            frozen(self._growth(asked)),
             frozen(sums[0] + sums[1]),
             frozen(sums[2] + sums[3]),
             frozen(np.bincount(owned, minlength=len(self.brokers)).astype(np.int64)),

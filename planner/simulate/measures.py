@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.simulate.journeys import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
-from planner.simulate.trace import Cycle, Event, EventKind, Trace
+from planner.simulate.trace import Event, EventKind, Trace
 
 __all__ = [
     "MEASURES",
@@ -403,8 +403,8 @@ class Summary:
         "Capacity headroom at the end",
         "times the traffic",
         "higher",
-        "Times that all traffic could grow until the most used broker reaches 100 %; below 1 its traffic already asks"
-        " for more CPU than the machine has.",
+        "Times that all traffic could grow, nothing being moved, until CPU or network of the first broker is used up;"
+        " below 1 its traffic already asks for more than there is. Memory does not count: it stays as it is.",
     )
     unserved: int = _measure(
         "Bundles that nobody could serve", "bundles", "lower", "No broker was allowed to have them."
@@ -418,13 +418,6 @@ MEASURES: tuple[Measure, ...] = tuple(Measure(f.name, **f.metadata) for f in fie
 def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
     last = imbalance(series.of(quantity)[-1])
     return last.std / last.average if last.average else 0.0
-
-
-def _cpu_asked_for(cycle: Cycle) -> float:
-    """Return the largest share of its CPU that a broker's traffic asks for; above 1 where the machine is too small."""
-    limit = cycle.view.brokers.cpu_limit_percent
-    known = cycle.state.present & (limit > 0)
-    return float(np.max(cycle.state.cpu_demand_percent[known] / limit[known], initial=0.0))
 
 
 def summary(trace: Trace) -> Summary:
@@ -441,7 +434,7 @@ def summary(trace: Trace) -> Summary:
     limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     with np.errstate(invalid="ignore"):
         over = (series.usage > limit).sum(axis=1)
-    fullest = max(last.highest, asked) if (asked := _cpu_asked_for(trace.cycles[-1])) > 1 else last.highest
+    end = trace.cycles[-1].state
     steps = np.diff(series.minutes, append=series.minutes[-1:])
     ways = journeys(trace)
     settled = settled_after(trace)
@@ -473,7 +466,7 @@ def summary(trace: Trace) -> Summary:
         most_brokers_over_threshold=int(over.max()),
         final_brokers_over_threshold=int(over[-1]),
         overloaded_broker_min=float((over * steps).sum()),
-        final_headroom_factor=1 / fullest if fullest > 0 else math.inf,
+        final_headroom_factor=float(end.growth_factor[end.present].min(initial=math.inf)),
         unserved=len({e.bundle for e in trace.events if e.kind == "unserved"}),
     )
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, Int64Array, frozen
+from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.model.decisions import SplitOrder
 from planner.model.errors import PulsarError
 from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
@@ -98,7 +98,7 @@ def simulate(
             progress(len(found), scenario.cycles)
     complete = len(found) == scenario.cycles
     notes = tuple(dict.fromkeys(running.notes))
-    return Trace(scenario, running.config, running.start, tuple(found), running.end(), notes, complete)
+    return Trace(scenario, running.config, running.start, tuple(found), running.end(), notes, complete, running.asked())
 
 
 _Action: TypeAlias = Callable[[int], None]
@@ -700,6 +700,10 @@ class Simulation:
             case SetAntiAffinity():
                 self.cluster.set_anti_affinity(edit.namespace, edit.group)
                 self.knowledge.touch()
+
+    def asked(self) -> FloatArray:
+        """Return what is asked of the machines now."""
+        return frozen(self.cluster.usage(self.now)[1])
 
     def end(self) -> Snapshot:
         """Return the cluster as it is now: real owners and traffic, the leader's averages."""

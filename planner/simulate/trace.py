@@ -69,6 +69,8 @@ class BrokerState:
         usage: Weighted usage that the load manager's rule makes of the machine's state (1.0 = 100 %), 0 for a broker
             that is not there.
         cpu_demand_percent: CPU that the traffic asks for, percent of one core; more than the limit when saturated.
+        growth_factor: Times that the traffic could grow until CPU or a direction of the network is used up; below 1 it
+            asks for more than there is, infinite without traffic. Memory does not grow with traffic.
         msg_rate_per_s: Message rate in + out.
         throughput_bytes_per_s: Throughput in + out.
         bundles: Bundles served.
@@ -77,6 +79,7 @@ class BrokerState:
 
     usage: FloatArray
     cpu_demand_percent: FloatArray
+    growth_factor: FloatArray
     msg_rate_per_s: FloatArray
     throughput_bytes_per_s: FloatArray
     bundles: Int64Array
@@ -122,6 +125,8 @@ class Trace:
         end: Who served what at the end, as a snapshot with current values; its averages are the leader's.
         notes: What the user should know: settings without effect, edits that could not be made.
         complete: False when it was cancelled before the last cycle.
+        end_asked: What is asked of the machines at the end, also beyond what they have: CPU (percent of one core),
+            inbound and outbound bandwidth (kbit/s). Shape (3, brokers of `end`); None where it is what they use.
     """
 
     scenario: Scenario
@@ -131,6 +136,7 @@ class Trace:
     end: Snapshot
     notes: tuple[str, ...] = ()
     complete: bool = True
+    end_asked: FloatArray | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -11,7 +11,7 @@ from planner.figures.simulation import short_names
 from planner.model.errors import PlannerError
 from planner.model.settings import Settings
 from planner.model.snapshot import Snapshot
-from planner.plan.failure_review import FailureReview, review_losses
+from planner.plan.failure_review import FailureReview, at_the_end, review_losses
 from planner.simulate.scenario import Assumptions, KillBroker, Scenario, Step
 from planner.web import scenarios, state
 from planner.web.text import count, percent
@@ -82,7 +82,7 @@ def draw(view: state.Current) -> None:
         )
         when = st.segmented_control("Cluster", ["as it is", "after the scenario"], default="as it is", required=True)
     state.set_params(lose="" if lost in {None, "1"} else str(lost))
-    snapshot = trace.end if when == "after the scenario" else view.snapshot
+    snapshot = at_the_end(trace) if when == "after the scenario" else view.snapshot
     try:
         number = 2 if lost == "2" else 1
         key = f"{view.digest}-{outcome.digest if when != 'as it is' else ''}"

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from planner.model.settings import Settings
 from planner.model.snapshot import IsolationPolicy, LoadManager, Policies, Snapshot
-from planner.plan.failure_review import FailureReview, growth_to_saturation, review_losses
+from planner.plan.failure_review import FailureReview, at_the_end, growth_to_saturation, review_losses
 from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.measures import summary
 from planner.simulate.run import simulate
-from planner.simulate.scenario import RemoveBroker, Scenario, Step
+from planner.simulate.scenario import RemoveBroker, ScaleTraffic, Scenario, Step
+from planner.store.samples import load_sample, samples
 from tests.simulate.traces import cluster
 
 ALIKE = {0: (10,) * 6, 1: (10,) * 4, 2: (10,) * 2}
@@ -126,3 +128,15 @@ def test_traffic_is_kept(brokers: int, seed: int, load_manager: LoadManager, los
         assert found.headroom_factor[at] <= growth_to_saturation(snapshot).factor * 1.0001 or (
             found.brokers.index(found.before.broker) in gone
         )
+
+
+@pytest.mark.parametrize("file", ["pip-364.json", "real-extensible.json"])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_headroom_is_the_same_on_every_page(file: str, factor: float) -> None:
+    snapshot = load_sample(next(sample for sample in samples() if sample.file == file))
+    trace = simulate(snapshot, Scenario(cycles=1, steps=(Step(ScaleTraffic(factor=factor)),)))
+    headroom = summary(trace).final_headroom_factor
+    assert headroom == pytest.approx(growth_to_saturation(snapshot).factor / factor)
+    settled = simulate(snapshot, Scenario(cycles=12, steps=(Step(ScaleTraffic(factor=factor)),)))
+    after = growth_to_saturation(at_the_end(settled), settled.settings)
+    assert after.factor == pytest.approx(summary(settled).final_headroom_factor)

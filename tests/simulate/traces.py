@@ -96,6 +96,7 @@ def state_of(usage: Sequence[float], snapshot: Snapshot) -> BrokerState:
     return BrokerState(
         usage=np.array(usage),
         cpu_demand_percent=np.array(usage) * brokers.cpu_limit_percent,
+        growth_factor=np.divide(1.0, np.array(usage), out=np.full(len(usage), np.inf), where=np.array(usage) > 0),
         msg_rate_per_s=brokers.msg_rate_in_per_s + brokers.msg_rate_out_per_s,
         throughput_bytes_per_s=brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s,
         bundles=snapshot.bundle_counts(),
