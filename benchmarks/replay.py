@@ -21,6 +21,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -190,15 +191,14 @@ def runners(root: Path, sizes: Sizes) -> float:
     with measured() as cost:
         found = ran(run_processes(tasks, sizes.cores, never))
     line(f"pool of {sizes.cores}, start included", sizes.cores, cost, found)
-    with (
-        tempfile.TemporaryDirectory() as name,
-        measured() as whole,
-        open_session("benchmark", Path(name), sizes.cores) as session,
-        measured() as cost,
-    ):
-        found = ran(run_spark(tasks, session.spark, never, session.parallel))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        with measured() as start:
+            session = stack.enter_context(open_session("benchmark", Path(name), sizes.cores))
+        with measured() as cost:
+            found = ran(run_spark(tasks, session.spark, never, session.parallel))
     line(f"Spark local[{sizes.cores}]", sizes.cores, cost, found)
-    line("  start and end included", sizes.cores, whole, found)
+    both = Cost(start.seconds + cost.seconds, start.processor_seconds + cost.processor_seconds)
+    line("  start included", sizes.cores, both, found)
     uneven = _uneven([first.seconds[task.task] for task in tasks], sizes.cores)
     print(
         f"all digests {first.digest[:16]}; work {work:.1f} s in one process; overhead is over work / {sizes.cores}"
@@ -354,7 +354,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if {"runners", "days"} & set(given.parts):
-            days = max(sizes.days, *(sizes.factors if "days" in given.parts else ()))
+            days = max(sizes.days, max(sizes.factors) if "days" in given.parts else 0)
             root = write(folder / "history", spec_of(sizes, days=days))
             if "runners" in given.parts:
                 overhead = runners(root, sizes)
