@@ -16,6 +16,9 @@ __all__ = ["MOST_COLOURS", "Mark", "ownership_map"]
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""
 
+_HALF_LABEL_PX = 36
+"""Room for the half of the last label that is beyond the axis."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -74,13 +77,13 @@ def ownership_map(
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    figure = finish(figure, height=min(640, 150 + 20 * rows))
-    figure.update_layout(showlegend=bool(owners), legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
-    if not owners:
-        figure.update_layout(margin_t=64)
+    figure = finish(figure, height=min(640, (190 if owners else 150) + 20 * rows))
+    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
+    figure.update_layout(showlegend=bool(owners), legend=below, margin_t=8 if owners else 64, margin_r=_HALF_LABEL_PX)
     figure.update_xaxes(
-        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
-        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        tickvals=[0, HASH_SPACE // 2, HASH_SPACE],
+        ticktext=["0x00000000", "0x80000000", "0xffffffff"],
+        tickangle=0,
         range=[0, HASH_SPACE],
         showgrid=False,
     )

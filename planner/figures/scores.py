@@ -101,8 +101,13 @@ def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str)
         )
     )
     if limit is not None:
-        figure.add_hline(y=limit, line={"color": MUTED, "dash": "dash", "width": 1.5})
+        look = {"color": MUTED, "dash": "dash", "width": 2}
+        figure.add_hline(y=limit, line=look)
+        words = f"threshold {limit:g}"
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True))
     figure = finish(figure, height=300, y_title=y_title)
+    figure.update_layout(showlegend=limit is not None, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.data[0].showlegend = False
     figure.update_xaxes(type="category", autotickangles=[0, -35])
     figure.update_yaxes(rangemode="tozero")
     return figure

@@ -47,6 +47,8 @@ _FEW = 3
 _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
+_MARGIN, _LABEL_PX, _LONGEST_LABEL = 10, 7, 20
+"""Pixels beside the names next to a flow, and for each letter; how many letters at most."""
 _REST = "other brokers"
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
 """Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
@@ -117,8 +119,8 @@ def brokers_over_cycles(
 ) -> go.Figure:
     """Draw every broker over the cycles, and below what happened in each.
 
-    Up to 30 brokers are lines, the eight that change most in colour; of more brokers the range from the lowest to the
-    highest, the middle four fifths and the mean are drawn.
+    Up to 30 brokers are lines, the eight that change most in colour; up to eight have the colour that `ownership_map`
+    gives them. Of more than 30 the range from the lowest to the highest, the middle four fifths and the mean are drawn.
 
     Args:
         series: As `planner.simulate.measures.broker_series` returns it.
@@ -152,7 +154,7 @@ def brokers_over_cycles(
         figure.add_hline(
             y=limit * factor,
             line={"color": WARNING, "width": 1.5, "dash": "dash"},
-            annotation={"text": f"threshold {limit * factor:g} {unit}", "font": {"size": 11}},
+            annotation={"text": f"overloaded: {limit * factor:g} {unit}", "font": {"size": 11}},
             row=1,
             col=1,
         )
@@ -175,17 +177,19 @@ def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cy
         return
     interesting = _order_of_interest(table)[:_NAMED] if len(series.brokers) > 1 else [0]
     names = short_names(series.brokers)
+    few = len(names) <= len(CATEGORICAL)
+    colours = {column: CATEGORICAL[column if few else rank] for rank, column in enumerate(interesting)}
     for column in [i for i in range(len(names)) if i not in interesting] + interesting[::-1]:
-        rank = interesting.index(column) if column in interesting else -1
         figure.add_trace(
             go.Scatter(
                 x=cycles,
                 y=table[:, column],
                 mode="lines",
                 name=names[column],
-                line={"color": CATEGORICAL[rank] if rank >= 0 else MUTED, "width": 2 if rank >= 0 else 1},
-                opacity=1.0 if rank >= 0 else 0.55,
-                showlegend=rank >= 0,
+                line={"color": colours.get(column, MUTED), "width": 2 if column in colours else 1},
+                opacity=1.0 if column in colours else 0.55,
+                showlegend=column in colours,
+                legendrank=1000 + column,
                 hovertemplate=f"{series.brokers[column]}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             ),
             row=1,
@@ -384,14 +388,14 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
         [sum(v for p, v in drawn.items() if p[side] == n) for n in names_of]
         for side, names_of in enumerate((left, right))
     ]
+    heights = [_heights(each, room, px_per_unit) for each in sums]
     figure = go.Figure(
         go.Sankey(
             arrangement="fixed",
             node={
-                "label": [label[n] for n in (*left, *right)],
                 "color": [colour[n] for n in (*left, *right)],
                 "x": [0.001] * len(left) + [0.999] * len(right),
-                "y": [y for each in sums for y in _heights(each, room, px_per_unit)],
+                "y": [y for each in heights for y in each],
                 "pad": _NODE_PAD,
                 "thickness": 12,
                 "line": {"width": 0},
@@ -408,7 +412,25 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
             },
         )
     )
-    return finish(figure, height=round(room) + _MARGINS)
+    figure = finish(figure, height=round(room) + _MARGINS)
+    for x, side, names_of, ys in ((0, "right", left, heights[0]), (1, "left", right, heights[1])):
+        for name, y in zip(names_of, ys, strict=True):
+            figure.add_annotation(
+                x=x,
+                y=1 - y,
+                text=_clipped(label[name]),
+                xanchor=side,
+                yanchor="middle",
+                xshift=4 if x else -4,
+                showarrow=False,
+            )
+    width = _LABEL_PX * max((len(_clipped(label[name])) for name in names), default=0)
+    figure.update_layout(margin_l=width + _MARGIN, margin_r=width + _MARGIN)
+    return figure
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
 def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[float]:

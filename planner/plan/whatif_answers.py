@@ -176,6 +176,8 @@ class WhatIf:
             to 100 times, or down to none, do not.
         usage_percent: The broker's usage then.
         reasons: Why it is so: what the strategy says about the target.
+        held: What holds the target even while the strategy's settings let it shed as much as it can; empty unless it is
+            not shed and no setting changes that.
     """
 
     shedder: str
@@ -185,6 +187,7 @@ class WhatIf:
     traffic_factor: float | None
     usage_percent: float | None
     reasons: tuple[str, ...]
+    held: tuple[str, ...] = ()
 
 
 def _written(value: SettingValue) -> str:
@@ -329,7 +332,13 @@ class _Question:
             factor,
             None if factor is None else self._usage_percent(factor),
             self._reasons(decision),
+            () if shed or answers else self._held(),
         )
+
+    def _held(self) -> tuple[str, ...]:
+        """Return what holds the target even while the strategy sheds as much as it can."""
+        eager = {n: v for n, v in _EAGER.items() if n in (*self.scene.shedder.settings, *_OF_THE_FRAME)}
+        return self._reasons(self.scene.decide(self.scene.config.changed(**eager), explain=True))
 
     def _looks(self, *, shed: bool) -> Iterator[_Look]:
         """Yield the ways to search: by what the strategy chooses where that is what happens, then by whole cycles."""

@@ -13,12 +13,12 @@ from planner.model.errors import PlannerError
 from planner.model.snapshot import LoadManager
 from planner.placement.registry import PLACEMENTS
 from planner.shedding.registry import SHEDDERS
-from planner.simulate.measures import Comparison, compare
+from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.web import scenarios, state
 from planner.web.outcome import Outcome
 from planner.web.setting_form import written
-from planner.web.text import count
+from planner.web.text import count, number
 from planner.web.widgets import chart, show_error, table
 
 __all__ = ["comparison_frame", "draw", "five_shedders"]
@@ -72,14 +72,21 @@ def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
     return {name: replace(offered[name], cycles=present.cycles) for name in chosen}
 
 
-def comparison_frame(found: Comparison) -> pd.DataFrame:
-    """Return one row for each measure, one column for each scenario; the best are marked with a star."""
+def comparison_frame(found: Comparison, *, alike: bool = True) -> pd.DataFrame:
+    """Return one row for each measure, one column for each scenario; the best are marked with a star.
+
+    Args:
+        found: What was compared.
+        alike: Also those measures that are the same in all.
+    """
     rows = []
     for row in found.rows:
+        if not alike and _alike(row):
+            continue
         unit = f" ({row.measure.unit})" if row.measure.unit else ""
         shown: dict[str, str] = {"measure": f"{_ARROWS[row.measure.better]} {row.measure.label}{unit}"}
         for name, value, best in zip(found.names, row.values, row.best, strict=True):
-            text = "not yet" if value is None else f"{value:,.4g}" if np.isfinite(value) else "unlimited"
+            text = "not yet" if value is None else number(value)
             shown[name] = f"★ {text}" if best else text
         rows.append(shown)
     return pd.DataFrame(rows)
@@ -102,8 +109,14 @@ def _winners(found: Comparison) -> str:
         names = [name for name, best in zip(found.names, row.best, strict=True) if best]
         value = next((v for v, best in zip(row.values, row.best, strict=True) if best), None)
         if names and value is not None:
-            parts.append(f"{words}: **{', '.join(names)}** ({value:,.3g} {row.measure.unit or 'topics'})")
-    return f"{'; '.join(parts)}." if parts else "The scenarios do the same."
+            parts.append(f"{words}: **{', '.join(names)}** ({number(value)} {row.measure.unit or 'topics'})")
+    shed = next(row for row in found.rows if row.measure.name == "shed")
+    idle = [name for name, value in zip(found.names, shed.values, strict=True) if not value]
+    remark = ""
+    if idle and len(idle) < len(found.names):
+        verb = "sheds" if len(idle) == 1 else "shed"
+        remark = f" {' and '.join(idle)} {verb} nothing: that disturbs nobody, and balances nothing."
+    return (f"{'; '.join(parts)}." if parts else "The scenarios do the same.") + remark
 
 
 def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
@@ -113,14 +126,34 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     curves = [_curve(name, one, which) for name, one in zip(names, outcomes, strict=True)]
     chart(overlaid_curves(curves, "minute", _CURVES[which]), overlaid_text(curves, _CURVES[which]), f"compare-{which}")
     st.markdown(f"{_winners(found)} ★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
-    table(comparison_frame(found), "comparison", height="content")
-    if found.settings:
+    alike = sum(_alike(row) for row in found.rows)
+    every = st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else False
+    table(comparison_frame(found, alike=every), "comparison", height="content")
+    rows = _differences(found, outcomes)
+    if rows:
         st.markdown("**Settings that differ**")
-        rows = [
-            {"setting": name, **{n: written(v) for n, v in zip(found.names, values, strict=True)}}  # type: ignore[arg-type]
-            for name, values in found.settings.items()
-        ]
-        table(pd.DataFrame(rows), "settings-that-differ")
+        frame = pd.DataFrame(rows)
+        if len(frame) <= len(found.names):  # the way round that is narrower
+            frame = frame.set_index("setting").T.rename_axis("scenario").reset_index()
+        table(frame, "settings-that-differ")
+
+
+def _alike(row: ComparisonRow) -> bool:
+    return len(set(row.values)) == 1
+
+
+def _differences(found: Comparison, outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
+    """Return the load manager and the settings that are not the same in all scenarios, one row for each."""
+    managers = [str(one.trace.cycles[0].view.info.load_manager) for one in outcomes]
+    rows = [("load manager", managers)] if len(set(managers)) > 1 else []
+    for name, values in found.settings.items():
+        rows.append((name, [_short(written(value)) for value in values]))  # type: ignore[arg-type]
+    return [{"setting": name, **dict(zip(found.names, values, strict=True))} for name, values in rows]
+
+
+def _short(value: str) -> str:
+    """Return a class without its package."""
+    return value.rpartition(".")[2] if value.startswith("org.apache.") else value
 
 
 def draw(view: state.Current) -> None:

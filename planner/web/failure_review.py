@@ -14,8 +14,8 @@ from planner.model.snapshot import Snapshot
 from planner.plan.failure_review import FailureReview, at_the_end, review_losses
 from planner.simulate.scenario import Assumptions, KillBroker, Scenario, Step
 from planner.web import scenarios, state
-from planner.web.text import count, percent
-from planner.web.widgets import chart, show_error, show_notes, table
+from planner.web.text import percent
+from planner.web.widgets import chart, show_error, table
 
 __all__ = ["draw", "review_frame"]
 
@@ -23,6 +23,8 @@ _SHOWN = 2_000
 _BARS = 24
 _MANY = 12
 _CARD_PX = 230
+_GROWTH = "Nothing is moved meanwhile; memory stays as it is."
+_RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
 _WIDTHS = {
     "peak usage (%)": st.column_config.NumberColumn(format="%.1f"),
     "headroom (times)": st.column_config.NumberColumn(format="%.2f"),
@@ -93,7 +95,7 @@ def draw(view: state.Current) -> None:
     growth = found.before
     limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     saturated = f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited"
-    who = f"{growth.broker or 'Nobody'} saturates first, by {growth.resource}; nothing is moved meanwhile."
+    who = f"{growth.broker} saturates first, by its {_RESOURCES[growth.resource]}"
     with st.container(horizontal=True):
         st.metric(
             "Peak usage now",
@@ -104,22 +106,27 @@ def draw(view: state.Current) -> None:
         st.metric(
             "Brokers over threshold now", f"{found.before_over_threshold:,}", help=f"Above {limit} %.", width=_CARD_PX
         )
-        st.metric("Growth until saturation", saturated, help=who, width=_CARD_PX)
+        st.metric("Growth until saturation", saturated, help=f"Of all traffic. {_GROWTH}", width=_CARD_PX)
+    st.caption(f"As all traffic grows, {who}. {_GROWTH}" if growth.broker else _GROWTH)
     if not len(found.peak_usage):
         st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")
         return
     frame = review_frame(found)
     worst = frame.iloc[0]
     bad = int((found.over_threshold > found.before_over_threshold).sum())
+    full = int((found.peak_usage > 1).sum())
+    losses = len(found.peak_usage)
     summary = (
-        f"**Worst: losing {worst['lost']}: {worst['on']} reaches {worst['peak usage (%)']:.1f} %.** {bad} of"
-        f" {count(len(found.peak_usage), 'loss').replace('losss', 'losses')} put more brokers over the threshold"
-        f" of {limit} %."
+        f"**Worst: losing {worst['lost']}: {worst['on']} reaches {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
+        f" possible losses {bad:,} put more brokers over the threshold of {limit} % than now, {full:,} ask more than"
+        " 100 % of a machine."
     )
+    if losses > _BARS:
+        summary += f" The worst {_BARS} are drawn."
     short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
     first = found.worst_first()[:_BARS].tolist()
     bars = {" + ".join(short[name] for name in found.names(at)): float(found.peak_usage[at]) * 100 for at in first}
     chart(bars_by_name(bars, limit, "peak usage after the loss (%)"), summary, "losses")
     _try_it(view, found, present)
     table(frame, "losses", height=420 if len(frame) > _MANY else None, column_config=_WIDTHS)
-    show_notes((found.method,), "How the lost bundles are placed")
+    st.caption(f"An estimate. {found.method}")

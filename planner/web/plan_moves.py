@@ -85,7 +85,7 @@ def _moves(outcome: Outcome) -> None:
     _blast_radius(trace, wanted)
     ways = [way for way in outcome.ways if wanted.passes(way.cause, way.bundle, way.source, way.destination)]
     if any(way.destination for way in ways):
-        by = st.segmented_control("Width", ["throughput", "bundles"], default="throughput", required=True)
+        by = st.segmented_control("Width of the flows", ["throughput", "bundles"], default="throughput", required=True)
         chart(move_flow(ways, by_bundles=by == "bundles"), flow_text(ways), "moves-flow")
     frame = outcome.events[keep]
     table(frame, "moves", height=420 if len(frame) > _MANY else None, column_config=EVENT_WIDTHS)

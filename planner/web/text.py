@@ -3,8 +3,9 @@
 import math
 from datetime import UTC, datetime
 
-__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "percent", "short_digest"]
+__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "number", "percent", "short_digest"]
 
+_ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -35,6 +36,14 @@ def percent(fraction: float, digits: int = 1) -> str:
 def count(value: int, noun: str) -> str:
     """Return `1 broker`, `12,345 brokers`."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+def number(value: float) -> str:
+    """Return a number with four digits, a whole one with all of them: `0.4488`, `13,748`; `unlimited` if infinite."""
+    if not math.isfinite(value):
+        return "unlimited" if value > 0 else "unknown"
+    whole = round(value)
+    return f"{whole:,}" if value == whole else f"{value:,.4g}" if abs(value) < _ALL_DIGITS else f"{whole:,}"
 
 
 def moment(at_ms: int) -> str:

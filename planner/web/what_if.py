@@ -37,7 +37,7 @@ __all__ = ["EVENT_WIDTHS", "draw", "summary_frame"]
 _CARDS = {
     "shed": ("Bundles shed", ""),
     "settled_after_cycles": ("Cycles to settle", ""),
-    "final_std_percent": ("Std of usage", "pt"),
+    "final_std_percent": ("Deviation", "pts"),
     "peak_usage_percent": ("Peak usage", "%"),
     "topics_disconnected": ("Topics cut off", ""),
     "thrashing_percent": ("Thrashing", "%"),
@@ -61,6 +61,9 @@ EVENT_WIDTHS = {
     "cycle": st.column_config.NumberColumn(width=55),
     "minute": st.column_config.NumberColumn(format="%.4g", width=65),
     "what": st.column_config.TextColumn(width=75),
+    "bundle": st.column_config.TextColumn(width=240),
+    "from": st.column_config.TextColumn(width=110),
+    "to": st.column_config.TextColumn(width=110),
     "MB/s": st.column_config.NumberColumn(format="%.3f", width=75),
     "topics": st.column_config.NumberColumn(width=60),
     "why": st.column_config.TextColumn(width=520),
@@ -101,7 +104,8 @@ def _cards(found: Summary, base: Summary | None) -> None:
                 _number(value, unit),
                 delta or None,
                 delta_color=colour,
-                help=f"{measure.label}. {measure.meaning} The change is against the cluster without this scenario.",
+                help=f"{measure.label}. {measure.meaning}"
+                f"{' The change is against the cluster without this scenario.' if base is not None else ''}",
                 width=_CARD_PX,
             )
 
@@ -112,7 +116,7 @@ def _story(outcome: Outcome) -> str:
     if found.settled_after_cycles is None:
         end = f"it still sheds after {cycles} cycles"
     elif found.settled_after_cycles == 0:
-        end = "nothing is shed"
+        return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')} in {count(cycles, 'cycle')}.**"
     else:
         end = f"it has settled after cycle {found.settled_after_cycles} of {cycles}"
     return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"

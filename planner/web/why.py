@@ -8,8 +8,9 @@ import streamlit as st
 
 from planner.model.decisions import ReasonBlock
 from planner.model.errors import PlannerError
+from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import Snapshot
-from planner.plan.whatif_answers import Target, WhatIf
+from planner.plan.whatif_answers import Answer, Target, WhatIf
 from planner.shedding.protocol import Shedder
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.cycle import CycleDecision
@@ -22,8 +23,12 @@ from planner.web.widgets import show_error, show_notes, table
 
 __all__ = ["draw", "rules_about"]
 
-_WIDTHS = {"acts": st.column_config.CheckboxColumn(width=50), "rule": st.column_config.TextColumn(width=560)}
+_WIDTHS = {
+    "acts": st.column_config.CheckboxColumn("sheds", width=55, help="Whether this rule lets something be shed."),
+    "rule": st.column_config.TextColumn(width=560),
+}
 _LISTED = 15
+_REASONS = 6
 
 
 def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Target) -> pd.DataFrame:
@@ -90,30 +95,50 @@ def _outcome(decision: CycleDecision, target: Target) -> str:
     return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
 
 
-def _answers(found: WhatIf) -> None:
-    verb = "is shed from" if found.shed else "is not shed from"
+def _said(reasons: Sequence[str]) -> None:
+    """Draw reasons; many of them are like the first."""
+    for reason in reasons[:_REASONS]:
+        st.text(reason)
+    if len(reasons) > _REASONS:
+        st.caption(f"And {count(len(reasons) - _REASONS, 'reason')} more, in the table above.")
+
+
+def _answers(found: WhatIf, *, bundle: bool) -> None:
     title = f"{found.shedder}{' (in force)' if found.ran else ''}: {'sheds' if found.shed else 'does not shed'} it"
     with st.container(border=True):
         st.markdown(f"**{title}**")
-        for reason in found.reasons[:6]:
-            st.text(reason)
+        _said(found.reasons)
         if found.answers:
             st.markdown(f"It would {'not be shed' if found.shed else 'be shed'} with:")
             for answer in found.answers:
                 conditions = " and ".join(change.text for change in answer.changes)
-                exact = [c for c in answer.changes if c.exact is not None]
-                note = f" (exactly {exact[0].exact:.4g})" if exact else ""
-                now = ", ".join(f"{change.setting} is {written(change.now)}" for change in answer.changes)
-                then = (
-                    f"{count(len(answer.moves), 'bundle')} of it shed then" if answer.moves else "none of it shed then"
-                )
                 st.code(conditions, language=None, wrap_lines=True)
-                st.caption(f"Now {now}{note}; {then}.")
+                st.caption(_then(answer, bundle=bundle))
         else:
-            st.caption(f"No setting of this strategy changes that it {verb} here.")
+            st.markdown(f"No setting of {found.shedder} changes that.")
+            if found.held:
+                st.markdown("Even with every threshold and minimum at its lowest:")
+                _said(found.held)
         if found.traffic_factor is not None:
-            usage = "" if found.usage_percent is None else f", a usage of {found.usage_percent:.1f} %"
-            st.caption(f"The answer changes at {found.traffic_factor:.3g} times its traffic{usage}.")
+            usage = "" if found.usage_percent is None else f", at a usage of {found.usage_percent:.1f} %"
+            st.caption(
+                f"It would {'not be' if found.shed else 'be'} shed with {found.traffic_factor:.3g} times the traffic of"
+                f" its broker{usage}."
+            )
+
+
+def _then(answer: Answer, *, bundle: bool) -> str:
+    """Say what the settings of an answer are now, and what happens with the others."""
+    now = []
+    for change in answer.changes:
+        unit = SETTINGS_BY_NAME[change.setting].unit
+        now.append(f"{written(change.now)}{f' {unit}' if unit else ''}")
+    exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
+    if bundle:
+        then = "it is shed then" if answer.moves else "it stays then"
+    else:
+        then = f"{count(len(answer.moves), 'bundle')} shed then" if answer.moves else "none of its bundles is shed then"
+    return f"Now {' and '.join(now)}{''.join(exact[:1])}; {then}."
 
 
 def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:
@@ -128,7 +153,7 @@ def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> 
     chosen = next((s for s in others if s.name == name), running)
     with st.spinner("Trying changes ..."):
         answer = outcome.answer(cycle, target, chosen)
-    _answers(answer)
+    _answers(answer, bundle=bool(target.bundle))
 
 
 def draw(view: state.Current) -> None:

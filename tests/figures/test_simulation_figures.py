@@ -101,7 +101,14 @@ class TestFlow:
             ("b1:8080", "b2:8080"): pytest.approx(30 * MIB / 1e6),
             ("b1:8080", "b3:8080"): pytest.approx(10 * MIB / 1e6),
         }
-        assert list(node.label) == ["b1", "b2", "b3"]
+        assert [note.text for note in figure.layout.annotations] == ["b1", "b2", "b3"]
+
+    def test_names_stand_beside_the_flow(self) -> None:
+        figure = move_flow(journeys(story()))
+        heights = [1 - note.y for note in figure.layout.annotations]
+        assert heights == pytest.approx(list(figure.data[0].node.y))
+        assert [note.xanchor for note in figure.layout.annotations] == ["right", "left", "left"]
+        assert figure.layout.margin.l > len("b1") * 5
 
     def test_by_bundles(self) -> None:
         assert sum(move_flow(journeys(story()), by_bundles=True).data[0].link.value) == 2
@@ -109,7 +116,7 @@ class TestFlow:
     def test_many_brokers_are_drawn_together_and_nothing_is_lost(self) -> None:
         ways = [way(f"s{i}:1", f"t{i}:1", i + 1) for i in range(50)]
         node, link = move_flow(ways).data[0].node, move_flow(ways).data[0].link
-        assert len(node.label) == 2 * (MOST_FLOW_BROKERS + 1)
+        assert len(node.customdata) == 2 * (MOST_FLOW_BROKERS + 1)
         assert sum(link.value) == pytest.approx(50 * 51 / 2)
 
     def test_bundles_without_traffic_are_seen(self) -> None:

@@ -7,9 +7,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.plan.link import decode_link, encode_link
+from planner.simulate.measures import MEASURES
 from planner.simulate.scenario import AddBrokers, ScaleTraffic, Scenario, Step
 from planner.store.samples import samples
 from planner.web.edit_forms import KINDS
+from planner.web.text import number
 
 Page = Callable[..., AppTest]
 NEEDED: dict[str, dict[str, Any]] = {
@@ -237,6 +239,34 @@ def test_compare_shows_all_five_strategies(page: Page) -> None:
     frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     assert {"ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder", "TransferShedder"} <= set(frame)
     assert frame.map(str).apply(lambda column: column.str.contains("★")).any().any()
+
+
+def test_compare_names_what_is_alike_and_who_does_nothing(page: Page) -> None:
+    test = page("compare", snapshot=sample()[:12])
+    assert "OverloadShedder and TransferShedder shed nothing" in shown(test)
+    few = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    next(t for t in test.toggle if "same in all" in t.label).set_value(True).run()
+    every = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert len(few) < len(every) == len(MEASURES)
+    settings = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    assert dict(zip(settings["scenario"], settings["load manager"], strict=True))["TransferShedder"] == "extensible"
+    assert not settings.map(lambda value: str(value).startswith("org.")).any().any()
+
+
+def test_compare_writes_whole_numbers_in_full() -> None:
+    assert [number(v) for v in (13_748, 1_310.0, 0.44881, 18_281.4, float("inf"))] == [
+        "13,748",
+        "1,310",
+        "0.4488",
+        "18,281",
+        "unlimited",
+    ]
+
+
+def test_why_says_what_holds_a_bundle_whatever_the_settings(page: Page) -> None:
+    test = page("why", snapshot=sample("real-modular.json")[:12], broker="127.0.0.1:18081", cycle="1")
+    assert "No setting of ThresholdShedder changes that" in shown(test)
+    assert any("anti-affinity group" in str(text.value) for text in test.text)
 
 
 def test_why_says_what_would_have_to_change(page: Page) -> None:
