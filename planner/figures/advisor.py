@@ -8,17 +8,15 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
-from planner.plan.advisor import Advice, Candidate, Holdout, SettingRange
+from planner.plan.advice_text import shown
+from planner.plan.advisor import Advice, Holdout, SettingRange
 from planner.plan.commands import conf_value
 from planner.plan.objectives import Side, value_of
 
-__all__ = ["front_figure", "front_text", "holdout_figure", "holdout_text", "sensitivity_figure"]
+__all__ = ["front_figure", "holdout_figure", "sensitivity_figure"]
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]
-_LONG = 120
-_ALIKE = 0.05
-_WORSE = {True: "better", False: "worse"}
 
 
 def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
@@ -31,13 +29,9 @@ def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
     return values, f"{side} index"
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
-
-
 def _plain(name: str) -> str:
     """Return a name in which nothing is markup; it may come from a link."""
-    return escape(_cut(name))
+    return escape(shown(name))
 
 
 def front_figure(advice: Advice) -> go.Figure:
@@ -107,30 +101,6 @@ def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[fl
             xanchor="left" if to_right else "right",
             standoff=8,
         )
-
-
-def _better(one: Candidate, other: Candidate) -> str:
-    gaps = {"balance": other.balance - one.balance, "disruption": other.disruption - one.disruption}
-    return ", ".join(
-        f"{side} {'alike' if abs(gap) < _ALIKE else f'{abs(gap):.1f} % {_WORSE[gap > 0]}'}"
-        for side, gap in gaps.items()
-    )
-
-
-def front_text(advice: Advice) -> str:
-    """Return what the figure of the front shows, in words."""
-    front, number = len(advice.front), len(advice.candidates)
-    text = f"{front} of {number} settings are beaten by no other."
-    if not advice.current:
-        return f"{text} Recommended: {_cut(advice.chosen)}."
-    if advice.current == advice.chosen:
-        return f"{text} The current settings are among them and recommended: keep them."
-    here = "are on the front" if advice.candidate(advice.current).on_front else "are beaten by others"
-    change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
-    return (
-        f"{text} The current settings {here}. Recommended: {_cut(advice.chosen)} — {change} than now"
-        " (in percent of the average of all)."
-    )
 
 
 def sensitivity_figure(found: SettingRange) -> go.Figure:
@@ -207,11 +177,3 @@ def holdout_figure(found: Holdout) -> go.Figure:
     figure.update_yaxes(title="balance index", row=1, col=1)
     figure.update_yaxes(title="disruption index", row=2, col=1)
     return figure
-
-
-def holdout_text(found: Holdout) -> str:
-    """Return what the holdout says, in words."""
-    first, rest = len(found.first_days), len(found.rest_days)
-    days = f"Chosen on {first} day{'' if first == 1 else 's'}, judged on the {rest} after: {_cut(found.chosen)}"
-    verdict = "holds" if found.holds else "does NOT hold"
-    return f"{days} {verdict}. {' '.join(found.reasons)}"

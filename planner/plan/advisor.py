@@ -49,6 +49,7 @@ __all__ = [
     "Step",
     "advise",
     "apply_commands",
+    "changes_of",
     "comparable",
 ]
 
@@ -779,6 +780,17 @@ def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tu
 # Commands
 
 
+def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[SettingValue, SettingValue]]:
+    """Return the settings that a scenario changes on a cluster, each with its value now and then.
+
+    Raises:
+        SettingError: A setting is unknown or out of bounds.
+    """
+    after = configured.settings.changed(**scenario.settings)
+    manager = LoadManager(scenario.load_manager) if scenario.load_manager else configured.load_manager
+    return setting_changes(configured.settings, after, (configured.load_manager, manager))
+
+
 def apply_commands(
     scenario: Scenario, configured: Configured, options: CommandOptions | None = None
 ) -> tuple[Command, ...]:
@@ -792,9 +804,7 @@ def apply_commands(
     Raises:
         SettingError: A setting is unknown or out of bounds.
     """
-    after = configured.settings.changed(**scenario.settings)
-    manager = LoadManager(scenario.load_manager) if scenario.load_manager else configured.load_manager
-    changes = setting_changes(configured.settings, after, (configured.load_manager, manager))
+    changes = changes_of(scenario, configured)
     supposed: tuple[Command, ...] = ()
     if scenario.edits:
         number = f"{len(scenario.edits)} edit{'' if len(scenario.edits) == 1 else 's'}"

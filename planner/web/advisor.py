@@ -7,12 +7,21 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from planner.figures.advisor import front_figure, front_text, holdout_figure, holdout_text, sensitivity_figure
+from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.model.errors import PlannerError, SettingError
 from planner.model.snapshot import LoadManager
-from planner.plan.advisor import Advice, Configured, Question, advise, apply_commands
-from planner.plan.commands import command_script, conf_value, setting_changes
-from planner.plan.objectives import AGGREGATION, OBJECTIVES, Side, objective_by_name, value_of
+from planner.plan.advice_text import (
+    SIDES,
+    apply_script,
+    compared_text,
+    evidence_text,
+    front_text,
+    holdout_text,
+    measure_rows,
+    settings_changed,
+)
+from planner.plan.advisor import Advice, Configured, Question, advise
+from planner.plan.objectives import OBJECTIVES, Side, objective_by_name, value_of
 from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.search import Method, neighbours, propose, space_of, told_of, widened
@@ -28,7 +37,6 @@ __all__ = ["draw"]
 _PURPOSE = "Settings chosen by evidence: what replays of your history say about balance and disruption."
 _KNEE, _WEIGHT = "knee", "weight"
 _RULES = {_KNEE: "Knee of the front", _WEIGHT: "A weight of mine"}
-_SIDES: tuple[Side, ...] = ("balance", "disruption")
 _MOST_FIGURES = 6
 _BATCH = 8
 
@@ -190,31 +198,8 @@ def _question() -> Question:
 # What is found
 
 
-def _shown(value: float | None) -> str:
-    return "—" if value is None else f"{value:,.4g}"
-
-
-def _measures(advice: Advice) -> pd.DataFrame:
-    """Return one row for each measure that has a good end, current and recommended."""
-    assert advice.evidence is not None  # noqa: S101 - asked only then
-    words = {True: "better", False: "worse", None: ""}
-    return pd.DataFrame(
-        [
-            {
-                "measure": f"{one.measure.label}{f' ({one.measure.unit})' if one.measure.unit else ''}",
-                "current": _shown(one.current),
-                "recommended": _shown(one.chosen),
-                "verdict": words[one.better],
-            }
-            for one in advice.evidence.measures
-            if one.measure.better
-            and AGGREGATION[one.measure.name] != "worst"  # when a whole history settles means little
-        ]
-    )
-
-
 def _days(advice: Advice) -> pd.DataFrame:
-    assert advice.evidence is not None  # noqa: S101 - as above
+    assert advice.evidence is not None  # noqa: S101 - asked only then
     return pd.DataFrame(
         [
             {
@@ -230,20 +215,6 @@ def _days(advice: Advice) -> pd.DataFrame:
     )
 
 
-def _changes(scenario: Scenario, now: Configured) -> pd.DataFrame:
-    """Return the settings that a scenario changes."""
-    manager = LoadManager(scenario.load_manager) if scenario.load_manager else now.load_manager
-    after = now.settings.changed(**scenario.settings)
-    found = setting_changes(now.settings, after, (now.load_manager, manager))
-    return pd.DataFrame(
-        [
-            {"setting": name, "now": conf_value(old) or "not set", "recommended": conf_value(new) or "not set"}
-            for name, (old, new) in found.items()
-        ],
-        columns=["setting", "now", "recommended"],
-    )
-
-
 def _recommendation(advice: Advice, configured: Mapping[str, Configured]) -> None:
     st.subheader("Recommendation")
     chosen = advice.candidate(advice.chosen).scenario
@@ -251,24 +222,18 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured]) -> Non
         st.success("Keep the current settings: no other is the better choice by this rule.", icon=":material/check:")
         return
     for cluster, now in configured.items():
-        changes = _changes(chosen, now)
+        changes = settings_changed(chosen, now)
         if len(configured) > 1:
             st.markdown(f"**{plain(cluster)}**")
-        if len(changes):
-            table(changes, f"advice-settings-{cluster}")
+        if changes:
+            table(pd.DataFrame(changes), f"advice-settings-{cluster}")
     if not configured:
         st.info("The history is not here any more, so that nobody knows the settings in force.", icon=":material/info:")
     if advice.evidence is None:
         return
-    for side in _SIDES:
-        better, worse, alike = advice.evidence.wins(side)
-        chance = advice.evidence.chance(side)
-        likely = f" (so uneven a count comes by chance in {chance:.0%} of cases)" if better + worse else ""
-        st.markdown(
-            f"**{side.capitalize()}**: better on {count(better, 'day')} of a cluster, worse on {worse}, alike on"
-            f" {alike}{likely}."
-        )
-    table(_measures(advice), "advice-measures")
+    for side in SIDES:
+        st.markdown(f"**{side.capitalize()}**: {evidence_text(advice.evidence, side)}")
+    table(pd.DataFrame(measure_rows(advice.evidence)), "advice-measures")
     with st.expander("Day by day (index, 100 = average of all days and settings)", icon=":material/calendar_month:"):
         table(_days(advice), "advice-days")
 
@@ -308,7 +273,7 @@ def _holdout(advice: Advice) -> None:
 
 def _all(advice: Advice) -> None:
     rows = []
-    objectives = [one for side in _SIDES for one in advice.question.objectives(side)]
+    objectives = [one for side in SIDES for one in advice.question.objectives(side)]
     for one in sorted(advice.candidates, key=lambda c: (not c.on_front, c.balance)):
         marks = {advice.chosen: "recommended", advice.current: "current"}
         if advice.chosen == advice.current:
@@ -352,12 +317,10 @@ def _what_if(job: Job, advice: Advice) -> None:
 
 
 def _commands(advice: Advice, configured: Mapping[str, Configured]) -> None:
-    chosen = advice.candidate(advice.chosen).scenario
     for cluster, now in configured.items():
-        commands = apply_commands(chosen, now)
-        if not commands:
+        script = apply_script(advice, cluster, now)
+        if not script:
             continue
-        script = command_script(commands, f"Settings of {cluster} as the advisor recommends: {chosen.name}")
         st.markdown(f"**Commands for {plain(cluster)}**" if len(configured) > 1 else "**Commands**")
         st.code(script, language="bash")
         st.download_button(
@@ -427,7 +390,7 @@ def draw() -> None:
         if not stored:
             return
         question = _question()
-        for side in _SIDES:
+        for side in SIDES:
             if not getattr(question, side):
                 raise SettingError(f"No objective of {side} is chosen.", remedy="Choose one under “What counts”.")
         ended = tuple(one.status.ended_ms for one in stored)
@@ -442,10 +405,7 @@ def _findings(stored: StoredJob, material: Material, advice: Advice, configured:
     job = stored.job
     assert job is not None  # noqa: S101 - only such jobs are offered
     show_notes((*material.notes, *advice.notes), "What to know about this comparison")
-    st.caption(
-        f"{count(len(advice.candidates), 'scenario')} over {count(len(advice.days), 'day')} of"
-        f" {count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
-    )
+    st.caption(compared_text(advice))
     chart(front_figure(advice), plain(front_text(advice)), "front")
     _all(advice)
     _recommendation(advice, configured)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from planner.figures.advisor import front_figure, front_text, holdout_figure, holdout_text, sensitivity_figure
+from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
+from planner.plan.advice_text import front_text, holdout_text
 from planner.plan.advisor import Advice, Question, advise
 from planner.plan.objectives import DayRow
 from planner.simulate.scenario import Scenario
