@@ -161,7 +161,7 @@ def brokers_over_cycles(
     if at is not None:
         figure.add_vline(x=at + 1, line={"color": MUTED, "width": 2})
     figure = finish(figure, height=360 if bars else 300)
-    legend = {"orientation": "h", "y": -0.22, "font": {"size": 11}}
+    legend = {"orientation": "h", "y": -0.22, "font": {"size": 11}, "traceorder": "normal"}
     figure.update_layout(showlegend=True, barmode="stack", legend=legend, bargap=0.15)
     figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
     if bars:
@@ -189,7 +189,7 @@ def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cy
                 line={"color": colours.get(column, MUTED), "width": 2 if column in colours else 1},
                 opacity=1.0 if column in colours else 0.55,
                 showlegend=column in colours,
-                legendrank=1000 + column,
+                legendrank=1 + column,
                 hovertemplate=f"{series.brokers[column]}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
             ),
             row=1,

@@ -33,6 +33,7 @@ _CURVES = {
 }
 _ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
 _TOLD = {"final_std_percent": "Best balanced at the end", "topics_disconnected": "Fewest topics disconnected"}
+_SAME = "each with the edits and settings of the scenario that is open, under another strategy"
 _MODES = {"shedders": "All five strategies", "mine": "My scenarios"}
 
 
@@ -40,11 +41,14 @@ def five_shedders(view: state.Current, base: Scenario) -> dict[str, Scenario]:
     """Return the same scenario under each of the shedding strategies, each under the load manager that can run it."""
     config = base.settings_over(view.snapshot)
     placed = config.text(_PLACEMENT).rpartition(".")[2]
+    before = view.snapshot.settings.text(_PLACEMENT).rpartition(".")[2]
+    if before == "AvgShedder":
+        before = PLACEMENTS[0].name
     made = {}
     for shedder in SHEDDERS:
         settings: dict[str, Any] = {**base.settings, _SHEDDING: shedder.name}
         if shedder.load_manager is LoadManager.MODULAR:
-            default = PLACEMENTS[0].name if placed == "AvgShedder" else placed
+            default = before if placed == "AvgShedder" else placed
             settings[_PLACEMENT] = "AvgShedder" if shedder.name == "AvgShedder" else default
         manager: Any = "" if shedder.load_manager is view.snapshot.info.load_manager else str(shedder.load_manager)
         made[shedder.name] = replace(base, name=shedder.name, settings=settings, load_manager=manager)
@@ -173,8 +177,8 @@ def draw(view: state.Current) -> None:
         if outcomes is None:
             return
         st.caption(
-            f"{count(len(chosen), 'scenario')} over {count(present.cycles, 'cycle')} of the same cluster, with the"
-            " edits and settings of the scenario that is open."
+            f"{count(len(chosen), 'scenario')} over {count(present.cycles, 'cycle')} of the same cluster,"
+            f" {'each with its own edits and settings' if mode == 'mine' else _SAME}."
         )
         _show(list(chosen), outcomes)
     except PlannerError as error:

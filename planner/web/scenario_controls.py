@@ -18,7 +18,7 @@ from planner.web import scenarios, state
 from planner.web.edit_forms import Known, edit_form, missing
 from planner.web.setting_form import setting_widget, written
 from planner.web.text import count
-from planner.web.widgets import show_error
+from planner.web.widgets import plain, show_error
 
 __all__ = ["draw_controls", "draw_toolbar"]
 
@@ -54,10 +54,14 @@ def _saving(view: state.Current) -> None:
         named = replace(present, name=name.strip())
         scenarios.change(view, named)
         kept.save(named, view.digest, view.saved.name)
+        st.toast(f"Saved as {plain(named.name)}.", icon=":material/save:")
         st.rerun()
     saved = kept.list(view.digest)
     if saved:
-        labels = {s.digest: f"{s.name or 'without a name'} · {count(s.edits, 'edit')}" for s in saved}
+        labels = {
+            s.digest: " · ".join([s.name or "without a name", *([count(s.edits, "edit")] if s.edits else [])])
+            for s in saved
+        }
         chosen = st.selectbox("Saved scenarios", list(labels), format_func=lambda d: labels[d])
         left, right = st.columns(2)
         if left.button("Open", icon=":material/folder_open:", width="stretch") and chosen:
@@ -124,7 +128,8 @@ def _strategies(view: state.Current, config: Settings) -> None:
         if chosen == "AvgShedder" != now:
             place = "AvgShedder"
         elif now == "AvgShedder" != chosen and place == "AvgShedder":
-            place = names[0]
+            before = view.snapshot.settings.text(_PLACEMENT).rpartition(".")[2]
+            place = before if before in names and before != "AvgShedder" else names[0]
         if place != placed:
             changed[_PLACEMENT] = place
     if changed != dict(present.settings):

@@ -73,6 +73,18 @@ class TestWhatIf:
         assert scenario.settings["loadBalancerLoadPlacementStrategy"] == "AvgShedder"
         assert shown(test) != before
 
+    def test_the_placement_of_the_snapshot_comes_back_after_avg_shedder(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        for shedder, placement in (
+            ("AvgShedder", "AvgShedder"),
+            ("ThresholdShedder", "LeastResourceUsageWithWeight"),
+            ("AvgShedder", "AvgShedder"),
+            ("UniformLoadShedder", "LeastResourceUsageWithWeight"),
+        ):
+            next(s for s in test.selectbox if s.label == "Shedding strategy").select(shedder).run()
+            assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == shedder
+            assert next(s for s in test.selectbox if s.label == "Placement strategy").value == placement
+
     def test_undo_and_redo(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
         next(n for n in test.number_input if n.label == "Cycles").set_value(20).run()
