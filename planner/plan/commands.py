@@ -21,7 +21,9 @@ from planner.model.setting import SettingValue
 from planner.model.settings import Settings
 from planner.model.settings_catalog import SETTINGS_BY_NAME
 from planner.model.snapshot import DispatchRate, LoadManager, Snapshot
+from planner.placement.registry import PLACEMENTS
 from planner.plan.shell import comment, option, positional, quoted
+from planner.shedding.registry import SHEDDERS
 from planner.simulate.scenario import (
     AddBrokers,
     ChangeCapacity,
@@ -77,6 +79,12 @@ SECTIONS: Final[Mapping[Section, str]] = {
 """What each part is for, in the order in which to follow them."""
 
 _HELD = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+_CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
+    "loadBalancerLoadSheddingStrategy": {one.name: one.java_class for one in SHEDDERS},
+    "loadBalancerLoadPlacementStrategy": {
+        one.name: one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
+    },
+}
 _MANAGERS = {
     LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
     LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
@@ -194,16 +202,24 @@ def setting_changes(
 ) -> dict[str, tuple[SettingValue, SettingValue]]:
     """Return the settings that differ, sorted by name: value before and after.
 
+    Strategies have their full class names: a broker that is given a simple one does not start (4.2.4,
+    `Reflections.createInstance`: ClassNotFoundException). The same class under both names is no change.
+
     Args:
         before: Settings in force.
         after: Those that are to be.
         managers: The load manager before and after; another one counts as a change of `loadManagerClassName`.
     """
     names = sorted({*before.overrides, *after.overrides})
-    found = {name: (before[name], after[name]) for name in names if before[name] != after[name]}
+    pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
+    found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
         found["loadManagerClassName"] = (_MANAGERS[managers[0]], _MANAGERS[managers[1]])
     return dict(sorted(found.items()))
+
+
+def _named_in_full(name: str, value: SettingValue) -> SettingValue:
+    return _CLASSES[name].get(value, value) if name in _CLASSES and isinstance(value, str) else value
 
 
 def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:

@@ -21,6 +21,7 @@ from planner.plan.commands import (
     command_script,
     final_moves,
     plan_commands,
+    setting_changes,
     split_command,
 )
 from planner.plan.shell import comment, option, positional, quoted
@@ -219,6 +220,17 @@ def test_a_setting_that_goes_back_to_nothing(small: Snapshot) -> None:
     assert changed_settings(trace) == {"loadBalancerSheddingExcludedNamespaces": (("a/b",), ())}
     lines = [c.line for c in plan_commands(trace) if c.section == "settings"]
     assert lines == ["pulsar-admin brokers delete-dynamic-config --config loadBalancerSheddingExcludedNamespaces"]
+
+
+def test_strategies_have_the_names_that_a_broker_starts_with(small: Snapshot) -> None:
+    impl = "org.apache.pulsar.broker.loadbalance.impl."
+    shedding, placement = "loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy"
+    before = small.settings.changed(**{shedding: f"{impl}ThresholdShedder", placement: "LeastLongTermMessageRate"})
+    after = before.changed(**{shedding: "AvgShedder", placement: f"{impl}LeastLongTermMessageRate"})
+    managers = (LoadManager.MODULAR, LoadManager.MODULAR)
+    assert setting_changes(before, after, managers) == {shedding: (f"{impl}ThresholdShedder", f"{impl}AvgShedder")}
+    own = before.changed(**{shedding: "com.acme.ThresholdShedder"})
+    assert setting_changes(before, own, managers)[shedding][1] == "com.acme.ThresholdShedder"
 
 
 def test_another_load_manager_is_a_setting(small: Snapshot) -> None:
