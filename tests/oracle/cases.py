@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +20,6 @@ __all__ = [
     "resource_usage_case",
     "seeded",
     "share_a_bucket",
-    "tied_in_a_bucket",
     "topic_to_bundle_case",
 ]
 
@@ -309,26 +308,6 @@ def clash(keys: Iterable[str], table: int) -> bool:
 def share_a_bucket(keys: Collection[str]) -> bool:
     """Say whether two keys of a `ConcurrentHashMap` lie in one bucket, where their order depends on its history."""
     return clash(keys, table_size(len(keys)))
-
-
-def tied_in_a_bucket(vector: Case) -> bool:
-    """Say whether equal bundles, or brokers, of a modular case share a bucket of their hash map.
-
-    Their order depends on how the map came to be, which neither a vector nor a snapshot tells.
-    """
-    for step in vector["input"]["steps"]:
-        data = step["loadData"]
-        if share_a_bucket(data["brokers"]):
-            return True
-        same = defaultdict(list)
-        for name, values in data["bundleData"].items():
-            short = values["shortTermData"]
-            for measure in ("msgRate", "msgThroughput"):
-                same[measure, short[f"{measure}In"] + short[f"{measure}Out"]].append(name)
-        table = table_size(len(data["bundleData"]))
-        if any(clash(group, small) for group in same.values() if len(group) > 1 for small in (table, table // 2)):
-            return True
-    return False
 
 
 # Reports, averages and topics

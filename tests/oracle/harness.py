@@ -16,7 +16,7 @@ from planner.conform.compare import differences
 from planner.conform.kinds import KINDS
 from planner.conform.load_data import Json
 
-__all__ = ["Oracle", "available", "check"]
+__all__ = ["Oracle", "available", "check", "compare"]
 
 HERE = Path(__file__).parent
 QUIET = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
@@ -81,18 +81,27 @@ class Oracle:
 
 
 def check(oracle: Oracle, cases: Sequence[dict[str, Any]], answer: Callable[[Json], Json] | None = None) -> list[Any]:
-    """Assert that the planner answers every case as Pulsar does.
-
-    Args:
-        oracle: Pulsar.
-        cases: What is asked.
-        answer: The planner; without it, what `python -m planner conform` asks for the kind.
+    """Ask Pulsar, and assert that the planner answers every case as it does; see `compare`.
 
     Returns:
         Pulsar's answers, so that a test can assert that its cases reach what they are for.
     """
-    wrong = {}
     answers = oracle(cases)
+    compare(cases, answers, answer)
+    return answers
+
+
+def compare(
+    cases: Sequence[dict[str, Any]], answers: Sequence[Any], answer: Callable[[Json], Json] | None = None
+) -> None:
+    """Assert that the planner answers every case as Pulsar did.
+
+    Args:
+        cases: What is asked.
+        answers: Pulsar's.
+        answer: The planner; without it, what `python -m planner conform` asks for the kind.
+    """
+    wrong = {}
     for case, expected in zip(cases, answers, strict=True):
         kind = KINDS.get(case["kind"])
         decide = answer or KINDS[case["kind"]].answer
@@ -100,4 +109,3 @@ def check(oracle: Oracle, cases: Sequence[dict[str, Any]], answer: Callable[[Jso
         if found:
             wrong[case["id"]] = (case["config"], found[:3])
     assert not wrong, f"{len(wrong)} of {len(cases)} differ: {dict(list(wrong.items())[:5])}"
-    return answers

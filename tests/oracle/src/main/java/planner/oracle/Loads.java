@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.broker.loadbalance.extensions.data.BrokerLoadData;
 import org.apache.pulsar.broker.ServiceConfiguration;
@@ -57,8 +59,24 @@ final class Loads {
     }
 
     static LocalBrokerData report(JsonNode given) {
-        ObjectNode report = given.deepCopy();
-        return PULSAR_JSON.convertValue(report.remove(AROUND_REPORT), LocalBrokerData.class);
+        ObjectNode copy = given.deepCopy();
+        LocalBrokerData report = PULSAR_JSON.convertValue(copy.remove(AROUND_REPORT), LocalBrokerData.class);
+        report.setLastStats(asWritten(report.getLastStats()));
+        return report;
+    }
+
+    /**
+     * Returns a report's bundles in the order in which the leader reads them, which is that of the broker's own map.
+     * That map has its final size from the start, so that bundles in one bucket stay in the order given.
+     */
+    private static Map<String, NamespaceBundleStats> asWritten(Map<String, NamespaceBundleStats> given) {
+        int size = 16;
+        while (given.size() + 1 > size / 4 * 3) {
+            size *= 2;
+        }
+        Map<String, NamespaceBundleStats> ofBroker = new ConcurrentHashMap<>(size / 2);
+        given.forEach(ofBroker::put);
+        return new LinkedHashMap<>(ofBroker);
     }
 
     static BundleData bundle(JsonNode given) {
