@@ -264,7 +264,7 @@ class SettingRange:
     @property
     def sentence(self) -> str:
         """What this means, one sentence."""
-        unit = SETTINGS_BY_NAME[self.setting].unit
+        unit = SETTINGS_BY_NAME[self.setting].unit.removesuffix("class")
         text = f"{self.setting} = {conf_value(self.chosen) or 'not set'}{f' {unit}' if unit else ''}"
         if not self.tried:
             return f"{text}: no other value was replayed with all else alike, so nobody can say how far it can move."

@@ -19,7 +19,7 @@ from planner.replay.results import result_files
 from planner.replay.spec import Job
 from planner.simulate.scenario import Scenario
 
-__all__ = ["Material", "configured_of", "fits", "material_of", "read_rows", "rows_of", "snapshot_of"]
+__all__ = ["Material", "configured_of", "fits", "material_of", "read_rows", "rows_of", "snapshot_of", "usable"]
 
 _MEASURES = (*(name for name in AGGREGATION if name != "cycles"), "shed_bytes_per_s")
 
@@ -92,6 +92,11 @@ def read_rows(folder: Path) -> list[DayRow]:
         )
         for row in table.to_pylist()
     ]
+
+
+def usable(stored: StoredJob) -> bool:
+    """Tell whether a job has ended with something to compare."""
+    return stored.job is not None and stored.status.ended and stored.status.done > stored.status.failed
 
 
 def fits(one: Job, other: Job) -> bool:

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from planner.model.errors import FormatError, ReplayError
+from planner.plan.advice_text import advice_lines, advice_to_json
+from planner.plan.advisor import Question, advise
 from planner.plan.link import decode_link
+from planner.plan.objectives import OBJECTIVES
 from planner.plan.scenario_file import MOST_BYTES, read_scenario_file
 from planner.replay import jobs
+from planner.replay.advice import configured_of, material_of, usable
 from planner.replay.grid import Grid, first_snapshot, grid_from_json, scenarios_of, values_of
 from planner.replay.history.manifest import complete_days
 from planner.replay.results import read_summary, result_files
@@ -42,7 +46,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="replay a history under scenarios",
         description=(
             "Replay a history under a grid of scenarios, as a job that the Replay page shows too, and print what each"
-            " came to. Exit status: 0 all tasks ended well, 1 some failed or the job was cancelled, 2 it cannot be run."
+            " came to; or say what finished replays recommend. Exit status: 0 all tasks ended well, 1 some failed or"
+            " the job was cancelled, 2 it cannot be run."
         ),
     )
     what = parser.add_mutually_exclusive_group(required=True)
@@ -55,8 +60,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         ("delete", "delete a job and its results"),
     ):
         what.add_argument(f"--{name}", metavar="JOB", help=text)
+    what.add_argument(
+        "--advise",
+        nargs="+",
+        metavar="JOB",
+        help="say which settings replays over the same days recommend, and how sure that is",
+    )
     _add_time(parser)
     _add_scenarios(parser)
+    _add_question(parser)
     where = parser.add_argument_group("where it runs")
     where.add_argument(
         "--runner",
@@ -101,6 +113,39 @@ def _add_scenarios(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    usual = Question()
+    group = parser.add_argument_group("what counts for --advise")
+    group.add_argument(
+        "--weight",
+        type=float,
+        metavar="PERCENT",
+        help="weight of balance against disruption, 0 to 100 (the knee of the front)",
+    )
+    group.add_argument(
+        "--first-part",
+        type=float,
+        default=usual.first_share * 100,
+        metavar="PERCENT",
+        help="share of the days that the holdout chooses on (%(default)g)",
+    )
+    group.add_argument(
+        "--loss",
+        type=float,
+        default=usual.loss_percent,
+        metavar="PERCENT",
+        help="how much worse a side may become (%(default)g)",
+    )
+    for side, default in (("balance", usual.balance), ("disruption", usual.disruption)):
+        known = ", ".join(one.name for one in OBJECTIVES if one.side == side)
+        group.add_argument(
+            f"--{side}",
+            default=",".join(default),
+            metavar="NAMES",
+            help=f"objectives of {side}, with commas in between: {known} (%(default)s)",
+        )
+
+
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments say.
 
@@ -115,6 +160,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
     if args.show:
         return _report(jobs.open_job(args.show), as_json=args.json)
+    if args.advise:
+        return _advise(args)
     if args.retry:
         stored = jobs.open_job(args.retry)
         jobs.retry(stored)
@@ -260,3 +307,35 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         lines.append(f"{row['scenario']} ({row['days']:,} days, {row['cycles']:,} cycles)")
         lines += [f"    {labels[name]}: {row[name]:,.4g}" for name in _SHOWN]
     return lines
+
+
+def _advise(args: argparse.Namespace) -> int:
+    """Print what the advisor says, as its page does."""
+    stored = [jobs.open_job(name) for name in dict.fromkeys(args.advise)]
+    for one in stored:
+        if not usable(one):
+            raise ReplayError(
+                "This replay has no results to compare yet.",
+                where=one.name,
+                remedy="Wait until it has ended, or retry.",
+            )
+    question = Question(
+        balance=tuple(filter(None, args.balance.split(","))),
+        disruption=tuple(filter(None, args.disruption.split(","))),
+        weight=None if args.weight is None else args.weight / 100,
+        loss_percent=args.loss,
+        first_share=args.first_part / 100,
+    )
+    material = material_of(stored)
+    configured = configured_of(stored[0].job) if stored[0].job is not None else {}
+    advice = advise(material.rows, material.scenarios, question, configured)
+    notes = (*material.notes, *advice.notes)
+    if args.json:
+        content = {"jobs": [one.name for one in stored], **advice_to_json(advice, configured), "notes": list(notes)}
+        sys.stdout.write(json.dumps(content, indent=1) + "\n")
+        return 0
+    lines = advice_lines(advice, configured)
+    if notes:
+        lines += ["", "What to know about this comparison:", *(f"  {note}" for note in notes)]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0

@@ -22,7 +22,7 @@ from planner.plan.advice_text import (
 )
 from planner.plan.advisor import Advice, Configured, Question, advise
 from planner.plan.objectives import OBJECTIVES, Side, objective_by_name, value_of
-from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of
+from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of, usable
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.search import Method, neighbours, propose, space_of, told_of, widened
 from planner.replay.spec import Job
@@ -44,12 +44,6 @@ _BATCH = 8
 # What is looked at
 
 
-def _usable(stored: StoredJob) -> bool:
-    """Tell whether a job has ended with something to compare."""
-    ended_well = stored.status.ended and stored.status.done > stored.status.failed
-    return stored.job is not None and ended_well
-
-
 def _label(stored: StoredJob) -> str:
     job = stored.job
     if job is None:
@@ -64,7 +58,7 @@ def _pick() -> tuple[StoredJob, ...]:
     if asked:
         open_job(asked)
     jobs = {stored.name: stored for stored in list_jobs()}
-    offered = [name for name, stored in jobs.items() if _usable(stored)]
+    offered = [name for name, stored in jobs.items() if usable(stored)]
     if asked and asked not in offered:
         st.warning("The replay of this link has no results to compare yet.", icon=":material/hourglass_empty:")
     if not offered:
