@@ -76,7 +76,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default="processes",
         help="one process, a pool, or Spark: here, at SPARK_REMOTE, or at PLANNER_SPARK_MASTER (%(default)s)",
     )
-    where.add_argument("--workers", type=int, default=0, help="processes, or cores of a local Spark (all)")
+    where.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        help="processes, cores of a local Spark, or tasks at once on a cluster (as many as there are)",
+    )
     where.add_argument("--name", default="", help="what to call the job")
     where.add_argument("--detach", action="store_true", help="print the job's name and do not wait for it")
     where.add_argument("--json", action="store_true", help="print the results as JSON")

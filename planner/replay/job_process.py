@@ -231,7 +231,7 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
             if session.place.kind != "local":
                 worker.tell(stage="Looks at the Spark workers")
                 check_workers(session, job.history)
-            yield run_spark(tasks, session.spark, stop, session.parallel)
+            yield run_spark(tasks, session.spark, stop, session.parallel_now)
 
 
 def _stop(number: int, _: FrameType | None) -> None:

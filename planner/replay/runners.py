@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -208,7 +207,7 @@ def _on_spark(texts: Sequence[str]) -> Callable[[Iterator[pa.RecordBatch]], Iter
 
 
 def run_spark(
-    tasks: Sequence[ReplayTask], spark: "SparkSession", cancelled: Cancelled, parallel: int
+    tasks: Sequence[ReplayTask], spark: "SparkSession", cancelled: Cancelled, parallel: int | Callable[[], int]
 ) -> Iterator[TaskResult]:
     """Run tasks on Spark.
 
@@ -219,26 +218,28 @@ def run_spark(
         tasks: What to run; each must see the history under the same path as here.
         spark: A session.
         cancelled: Is asked between waves.
-        parallel: Tasks that Spark can run at once.
+        parallel: Tasks that Spark can run at once; a function is asked before each wave, as workers come and go.
 
     Raises:
         ReplayError: Spark fails.
     """
 
-    def wave(first: int) -> list[dict[str, Any]]:
-        texts = [task_to_json(task) for task in tasks[first : first + size]]
+    def wave(mine: Sequence[ReplayTask]) -> list[dict[str, Any]]:
+        texts = [task_to_json(task) for task in mine]
         numbers = spark.range(0, len(texts), 1, len(texts))
         answers = numbers.mapInArrow(_on_spark(texts), _SPARK_SCHEMA).toArrow()
         rows: list[dict[str, Any]] = answers.cast(ROWS).to_pylist()
         return rows
 
-    size = max(parallel, 1)
-    waiting = iter(range(0, len(tasks), size))
+    begun = 0
     running: set[Future[list[dict[str, Any]]]] = set()
     with ThreadPoolExecutor(_WAVES) as pool:
         try:
             while not cancelled():
-                running |= {pool.submit(wave, first) for first in islice(waiting, _WAVES - len(running))}
+                while begun < len(tasks) and len(running) < _WAVES:
+                    end = begun + max(parallel() if callable(parallel) else parallel, 1)
+                    running.add(pool.submit(wave, tasks[begun:end]))
+                    begun = end
                 if not running:
                     break
                 done, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)

@@ -1,7 +1,9 @@
 """Spark sessions: a local one that needs no set-up, or one on a cluster that exists.
 
 `SPARK_REMOTE` (`sc://host:port`) names a Spark Connect server, which needs no Java here; `PLANNER_SPARK_MASTER` names a
-master: `spark://host:7077`, `yarn`, `k8s://https://host:6443`. Without either, Spark runs on this machine.
+master: `spark://host:7077`, `yarn`, `k8s://https://host:6443`. Without either, Spark runs on this machine. PySpark
+starts a master's application with `spark-submit` in client mode: its options are those of `PYSPARK_SUBMIT_ARGS` and of
+`spark-defaults.conf`. `PLANNER_SPARK_WAIT_S` says how long to wait for workers (60).
 """
 
 import os
@@ -14,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planner.model.errors import ReplayError
@@ -31,6 +34,9 @@ _CONNECT_PORT: Final = 15_002
 _MASTER_PORT: Final = 7_077
 _PATIENCE_S: Final = 5.0
 _WORKERS_S: Final = 60.0
+_WAIT: Final = "PLANNER_SPARK_WAIT_S"
+_KUBERNETES: Final = "k8s://"
+_KUBERNETES_PORT: Final = 443
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -81,7 +87,8 @@ def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -
 
 
 def _is_loopback(master: str) -> bool:
-    return master.startswith("local") or any(f"//{host}:" in master for host in _LOOPBACK)
+    """Tell whether workers are on this machine; those of a Kubernetes proxy here are not."""
+    return master.startswith("local") or any(master.startswith(f"spark://{host}:") for host in _LOOPBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +159,20 @@ class OpenSession:
     Attributes:
         spark: The session.
         place: Where it runs.
-        parallel: Tasks that it can run at once.
+        parallel: Tasks that it could run at once when it was opened, or was told to.
+        fixed: Whether it was told to.
     """
 
     spark: "SparkSession"
     place: SparkPlace
     parallel: int
+    fixed: bool = False
+
+    def parallel_now(self) -> int:
+        """Return how many tasks to run at once; workers of a cluster come and go. A Connect server says it once."""
+        if self.fixed or self.place.kind != "master":
+            return self.parallel
+        return max(int(self.spark.sparkContext.defaultParallelism), 1)
 
     def cancel(self) -> None:
         """Stop everything that runs."""
@@ -167,16 +182,6 @@ class OpenSession:
             else:
                 self.spark.sparkContext.cancelAllJobs()
 
-    def ended_in_stages(self) -> int:
-        """Return how many tasks have ended in stages that still run; 0 where Spark does not say."""
-        if self.place.kind == "connect":
-            return 0
-        with suppress(Exception):
-            tracker = self.spark.sparkContext.statusTracker()
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            return sum(stage.numCompletedTasks for stage in stages if stage is not None)
-        return 0
-
 
 @contextmanager
 def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSession]:
@@ -185,7 +190,7 @@ def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSessio
     Args:
         name: What Spark calls the application.
         folder: Where the packaged code may lie.
-        cores: Cores of this machine to use where Spark runs here; 0 for all.
+        cores: Cores of this machine to use where Spark runs here, else how many tasks to run at once; 0 for all.
 
     Raises:
         ReplayError: Nobody answers, or Spark does not start.
@@ -198,7 +203,8 @@ def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSessio
     else:
         spark = _cluster(place, name, folder)
     try:
-        yield OpenSession(spark, place, _parallel(spark))
+        fixed = cores > 0 and place.kind != "local"
+        yield OpenSession(spark, place, cores if fixed else _parallel(spark), fixed)
     finally:
         with suppress(Exception):
             spark.stop()
@@ -226,28 +232,67 @@ def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
 
 
 def _cluster(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
-    if place.address.startswith("spark://") and not _answers(place.address, _MASTER_PORT):
-        raise ReplayError(f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark master, or correct {_MASTER}.")
+    wait_s = _wait_s()
+    _check_master(place)
     if _is_loopback(place.address):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _start(place.address, name, find_java(), {})
     spark.sparkContext.addPyFile(str(package_code(folder)))
-    _wait_for_workers(spark, place)
+    _wait_for_workers(spark, place, wait_s)
     return spark
 
 
-def _wait_for_workers(spark: "SparkSession", place: SparkPlace) -> None:
-    """Wait until a worker has joined; without any, Spark would wait for ever."""
-    until = time.monotonic() + _WORKERS_S
+def _wait_s() -> float:
+    given = os.environ.get(_WAIT, "").strip()
+    if not given:
+        return _WORKERS_S
+    if not re.fullmatch(r"[0-9]{1,5}", given):
+        raise ReplayError(f"{_WAIT} is no number of seconds.", where=given[:20], remedy="Give a whole number, or none.")
+    return float(given)
+
+
+def _check_master(place: SparkPlace) -> None:
+    """Refuse a master that cannot be there, since Spark itself would try for minutes, or not say why."""
+    address, port = place.address, _MASTER_PORT
+    if address == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise ReplayError(
+            "Nothing says where YARN is.", remedy="Set HADOOP_CONF_DIR to the folder with the cluster's yarn-site.xml."
+        )
+    if address.startswith(_KUBERNETES):
+        address, port = address.removeprefix(_KUBERNETES), _KUBERNETES_PORT
+        address = address if "://" in address else f"https://{address}"
+    elif not address.startswith("spark://"):
+        return
+    if not _answers(address, port):
+        raise ReplayError(f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark master, or correct {_MASTER}.")
+
+
+def _wait_for_workers(spark: "SparkSession", place: SparkPlace, wait_s: float) -> None:
+    """Wait until a worker has joined; without any, Spark would wait for ever.
+
+    Something small is run meanwhile, for a cluster that allocates workers on demand gives none before.
+    """
+    until = time.monotonic() + wait_s
+    asking = Thread(target=_ask_for_workers, args=(spark,), daemon=True)
+    asking.start()
     while len(spark.sparkContext.statusTracker().getExecutorInfos()) <= 1:  # the driver is one
         if time.monotonic() > until:
             spark.stop()
             raise ReplayError(
-                f"No worker came within {_WORKERS_S:.0f} s: {place.in_words}.",
-                remedy="Start workers, or free cores and memory there (see spark.executor.memory).",
+                f"No worker came within {wait_s:.0f} s: {place.in_words}.",
+                remedy=(
+                    "Start workers, or free cores and memory there (see spark.executor.memory);"
+                    f" {_WAIT} makes it wait longer."
+                ),
             )
         time.sleep(0.2)
+    asking.join()
+
+
+def _ask_for_workers(spark: "SparkSession") -> None:
+    with suppress(Exception):  # it is stopped when none came; anything else shows at the next step
+        spark.range(0, 2, 1, 2).count()
 
 
 def _parallel(spark: "SparkSession") -> int:

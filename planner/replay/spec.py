@@ -39,7 +39,7 @@ class Job:
             served what in the history at that moment, and with a leader that knows nothing.
         scenarios: What is compared; each has a name of its own.
         runner: Where it runs.
-        workers: How many processes, or Spark's local cores; 0 for all there are.
+        workers: How many processes, or Spark's local cores, or tasks at once on a cluster; 0 for all there are.
     """
 
     name: str

@@ -12,7 +12,7 @@ from planner.model.errors import ReplayError
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
-from planner.replay.session import OpenSession, SparkPlace, check_workers, spark_place
+from planner.replay.session import OpenSession, SparkPlace, check_workers, open_session, spark_place
 from planner.replay.spec import tasks_of
 from planner.simulate.scenario import KillBroker, Step
 from planner.store.replay_results import ReplayResults
@@ -104,6 +104,43 @@ def test_where_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spark_place().in_words == "Spark, master yarn"
     monkeypatch.setenv("SPARK_REMOTE", "sc://me:secret@host:15002/;token=secret")
     assert spark_place().in_words == "Spark Connect at sc://host:15002"
+
+
+def test_a_cluster_that_grows_gets_more_tasks_at_once(replay_history: Path, spark: "SparkSession") -> None:
+    tasks = tasks_of(make_job(replay_history))
+    sizes = iter((1, 2, 0))
+    asked: list[int] = []
+
+    def parallel() -> int:
+        asked.append(next(sizes, 8))
+        return asked[-1]
+
+    assert by_name(run_spark(tasks, spark, never, parallel)).keys() == {task.task for task in tasks}
+    assert asked == [1, 2, 0, 8]
+    master, server = SparkPlace("master", "spark://host:7077"), SparkPlace("connect", "sc://host")
+    assert OpenSession(spark, master, 7).parallel_now() == spark.sparkContext.defaultParallelism == 2
+    assert OpenSession(spark, master, 7, fixed=True).parallel_now() == 7
+    assert OpenSession(spark, server, 7).parallel_now() == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "master", "said"),
+    [
+        ("HADOOP_CONF_DIR", "", "yarn", "Nothing says where YARN is"),
+        ("PLANNER_SPARK_WAIT_S", "soon", "yarn", "is no number of seconds"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://https://127.0.0.1:1", "Nobody answers: Spark, master k8s://https://127"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://127.0.0.1:1", "Nobody answers"),
+    ],
+)
+def test_a_master_that_cannot_be_there(
+    name: str, value: str, master: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("SPARK_REMOTE", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PLANNER_SPARK_MASTER", master)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ReplayError, match=said), open_session("test", tmp_path):
+        pass
 
 
 def test_runners_stop_when_asked(replay_history: Path) -> None:
