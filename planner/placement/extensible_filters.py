@@ -7,6 +7,7 @@ persistent: whether a non-persistent topic was ever looked up is known to the br
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -43,6 +44,9 @@ class FilterStep:
     failure: str = ""
 
 
+_Rules: TypeAlias = tuple[str | None, IsolationPolicy | None]
+
+
 class ExtensibleFilters:
     """The filters over one snapshot; what no namespace changes is worked out once."""
 
@@ -57,7 +61,8 @@ class ExtensibleFilters:
         self._config = config
         brokers = snapshot.brokers
         self._position = brokers.position
-        self._last: dict[tuple[str | None, IsolationPolicy | None], tuple[FilterStep, FilterStep]] = {}
+        self._last: dict[_Rules, tuple[FilterStep, FilterStep]] = {}
+        self._allowed: dict[_Rules, frozenset[str]] = {}
         names = [name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here]
         by_class = self._of_class(names)
         below_limit = self._below_topic_limit(by_class)
@@ -72,11 +77,9 @@ class ExtensibleFilters:
 
     def steps(self, namespace: str) -> tuple[FilterStep, ...]:
         """Return what each filter leaves for a bundle of a namespace; one that fails leaves all, as when placing."""
-        policies = self._snapshot.policies
-        group, policy = anti_affinity_group(policies, namespace), isolation_policy(policies, namespace)
-        key = (None if group is None else group.lower(), policy)
+        key = self._rules(namespace)
         if key not in self._last:
-            apart = self._apart(group, self._first[-1].kept)
+            apart = self._apart(key[0], self._first[-1].kept)
             isolated = self._isolated(namespace, apart)
             self._last[key] = (FilterStep(FILTERS[3], tuple(apart)), FilterStep(FILTERS[4], tuple(isolated)))
         return (*self._first, *self._last[key])
@@ -91,7 +94,15 @@ class ExtensibleFilters:
         for step in steps:
             if step.failure:
                 raise PulsarError("BrokerFilterException", step.failure, where=step.name)
-        return frozenset(steps[-1].kept)
+        key = self._rules(namespace)
+        if key not in self._allowed:
+            self._allowed[key] = frozenset(steps[-1].kept)
+        return self._allowed[key]
+
+    def _rules(self, namespace: str) -> _Rules:
+        """Return what tells namespaces apart here: the anti-affinity group in lower case, and the isolation policy."""
+        group = anti_affinity_group(self._snapshot.policies, namespace)
+        return None if group is None else group.lower(), isolation_policy(self._snapshot.policies, namespace)
 
     def _of_class(self, names: Sequence[str]) -> list[str]:
         classes = dict(zip(self._snapshot.brokers.name, self._snapshot.brokers.load_manager_class, strict=True))

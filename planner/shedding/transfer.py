@@ -262,11 +262,13 @@ class _Loads:
 def _store_order(snapshot: Snapshot) -> list[int]:
     """Return the brokers with load data in the order of the store, a `ConcurrentHashMap` of these brokers only."""
     brokers = snapshot.brokers
-    if brokers.has_load_data.all():
-        return [int(i) for i in brokers.map_order]
-    stored = np.flatnonzero(brokers.has_load_data)
-    hashes = java_string_hashes([brokers.name[i] for i in stored.tolist()])
-    return [int(i) for i in stored[hash_map_order(hashes, concurrent=True)]]
+    order = brokers.map_order
+    if not brokers.has_load_data.all():
+        stored = np.flatnonzero(brokers.has_load_data)
+        hashes = java_string_hashes([brokers.name[i] for i in stored.tolist()])
+        order = stored[hash_map_order(hashes, concurrent=True)]
+    positions: list[int] = order.tolist()
+    return positions
 
 
 def _count(which: BoolArray) -> str:
