@@ -1,5 +1,6 @@
 """Jobs on real Spark servers: a standalone cluster that loses a worker, and Spark Connect."""
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,30 @@ def test_a_standalone_cluster_loses_a_worker(
     assert left > 4
     assert (done.state, done.done, done.failed) == ("done", 24, 0)
     assert "Lost executor" in log_tail(stored.folder) or "Lost task" in log_tail(stored.folder)
+    assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+
+
+@TIMES_OUT
+def test_options_of_spark_submit_a_python_in_an_archive_and_a_worker_that_joins_late(
+    replay_history: Path, jobs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 25)), runner="spark")
+    archive = tmp_path / "python-packages.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(python_without_planner(tmp_path), "bin/python")
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    options = f"--archives {archive}#environment --conf spark.executor.memory=600m pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", options)
+    with standalone(tmp_path / "cluster", 1) as cluster:
+        monkeypatch.setenv("PLANNER_SPARK_MASTER", cluster.address)
+        stored = submit(job, jobs_folder)
+        wait_for(stored, lambda status: status.done > 0)
+        cluster.add_worker()
+        done = wait_for(stored)
+        used = [worker for worker in cluster.folder.iterdir() if list(worker.rglob("planner-code.zip"))]
+        assert "-Xmx600M" in cluster.workers[0].said()
+    assert (done.state, done.done, done.failed) == ("done", 100, 0)
+    assert sorted(worker.name for worker in used) == ["worker-0", "worker-1"]
     assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
 
 
