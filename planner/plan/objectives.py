@@ -58,6 +58,7 @@ AGGREGATION: Final[Mapping[str, Aggregation]] = MappingProxyType(
         "producers_disconnected": "sum",
         "consumers_disconnected": "sum",
         "most_clients_in_one_cycle": "max",
+        "client_time_lost_min": "sum",
         "returned_bundles": "sum",
         "thrashing_percent": "by_shed_traffic",
         "most_brokers_over_threshold": "max",

@@ -117,7 +117,7 @@ def _number(value: float | None, unit: str = "") -> str:
 def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
     info, scenario = trace.start.info, trace.scenario
     at = datetime.fromtimestamp(info.captured_at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    yield f"# Plan: {_text(scenario.name or 'without a name')}"
+    yield f"# Plan: {_text(scenario.name)}" if scenario.name else "# Plan"
     rows = [
         ["Cluster", f"{_name(info.cluster)}, {trace.scenario.load_manager_over(trace.start).value} load manager"],
         ["Snapshot", f"{_text(snapshot_name)} {_name(snapshot_digest(trace.start))}".strip()],

@@ -41,6 +41,7 @@ Better: TypeAlias = Literal["lower", "higher", ""]
 """Which values of a measure are the good ones; empty for those that are neither."""
 
 _MS_PER_MIN = 60_000
+_S_PER_MIN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +378,12 @@ class Summary:
     most_clients_in_one_cycle: int = _measure(
         "Most clients disconnected in one cycle", "", "lower", "Producers and consumers."
     )
+    client_time_lost_min: float = _measure(
+        "Time that clients were away",
+        "client minutes",
+        "lower",
+        "Disconnected producers and consumers, times the assumed time that each takes to reconnect.",
+    )
     returned_bundles: int = _measure(
         "Bundles that came back", "bundles", "lower", "Bundles shed, and shed back to a broker that they had left."
     )
@@ -435,6 +442,7 @@ def summary(trace: Trace) -> Summary:
     with np.errstate(invalid="ignore"):
         over = (series.usage > limit).sum(axis=1)
     end = trace.cycles[-1].state
+    clients = int(counts.producers.sum() + counts.consumers.sum())
     steps = np.diff(series.minutes, append=series.minutes[-1:])
     ways = journeys(trace)
     settled = settled_after(trace)
@@ -461,6 +469,7 @@ def summary(trace: Trace) -> Summary:
         producers_disconnected=int(counts.producers.sum()),
         consumers_disconnected=int(counts.consumers.sum()),
         most_clients_in_one_cycle=int((counts.producers + counts.consumers).max()),
+        client_time_lost_min=clients * trace.scenario.assumptions.reconnection_s / _S_PER_MIN,
         returned_bundles=len(back),
         thrashing_percent=thrashing_percent(ways),
         most_brokers_over_threshold=int(over.max()),

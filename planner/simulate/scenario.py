@@ -327,6 +327,8 @@ class Assumptions:
         stats_interval_s: How often a broker works out the rates of its bundles (`statsUpdateFrequencyInSecs`), and
             measures its machine.
         spread_reports: Brokers report at different moments of the interval, drawn by the seed; else all at once.
+        reconnection_s: How long a client is away after its bundle was unloaded. It makes the time that clients lose;
+            what brokers measure does not show it, as it is far below the interval of their rates.
     """
 
     cpu_model: Literal["share", "fixed"] = "share"
@@ -336,6 +338,7 @@ class Assumptions:
     session_timeout_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     stats_interval_s: Annotated[int, Field(ge=5, le=3600)] = 60
     spread_reports: bool = True
+    reconnection_s: Annotated[float, Field(ge=0, le=60)] = 1.0
 
 
 _NO_SETTINGS: Mapping[str, str | int | float | bool] = MappingProxyType({})

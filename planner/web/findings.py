@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from planner.model.errors import PlannerError
+from planner.plan.diagnosis import PATTERNS
 from planner.plan.finding import Finding
 from planner.web import scenarios, state
 from planner.web.setting_form import written
@@ -28,6 +29,8 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str) ->
     """
     if not findings:
         st.success("No known failure pattern shows in this simulation.", icon=":material/check_circle:")
+        looked = ", ".join(pattern.__name__.replace("_", " ") for pattern in PATTERNS)
+        st.caption(f"Looked for: {looked.replace('ema', 'EMA').replace('avg', 'AvgShedder')}.")
     for at, finding in enumerate(findings):
         with st.container(border=True):
             st.markdown(f"{_ICONS[finding.severity]} **{finding.title}** · {_WORDS[finding.severity]}")

@@ -24,6 +24,30 @@ __all__ = ["draw_controls", "draw_toolbar"]
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT = "loadBalancerLoadPlacementStrategy"
+_ASSUMED: tuple[tuple[str, str, float, float], ...] = (
+    ("cpu_percent_per_mb_per_s", "% of a core per MB/s", 0.0, 1e6),
+    ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
+    ("idle_cpu_percent", "Idle CPU (%)", 0.0, 100.0),
+    ("session_timeout_s", "A dead broker is noticed after (s)", 0.0, 3600.0),
+    ("reconnection_s", "A client is back after (s)", 0.0, 60.0),
+    ("stats_interval_s", "Rates are worked out every (s)", 5, 3600),
+)
+"""Assumptions that are numbers: name, label, least and most."""
+_WHY = {
+    "cpu_model": "With `share`, what a broker uses beyond idle belongs to its bundles by their share of its traffic"
+    " (half by messages, half by bytes), because shedding strategies expect just that when they turn usage into"
+    " bytes to unload. With `fixed` every bundle costs the same for the same traffic, as on brokers you measured.",
+    "cpu_percent_per_mb_per_s": "Only with `fixed`. 1: a core moves some 100 MB/s; measure yours.",
+    "cpu_percent_per_1000_msg_per_s": "Only with `fixed`. 1.5: a core serves some 67,000 messages a second; measure"
+    " yours.",
+    "idle_cpu_percent": "Of the whole machine. 2: a broker without traffic still runs; this part stays with it.",
+    "session_timeout_s": "30, the default of `metadataStoreSessionTimeoutMillis`; nobody serves its bundles till then.",
+    "reconnection_s": "Makes the time that clients lose. 1: clients try again after a tenth of a second and then ever"
+    " later; a lookup and opening the topic come on top. Rates do not show it: it is far below their interval.",
+    "stats_interval_s": "60, the default of `statsUpdateFrequencyInSecs`; the machine is measured with them.",
+    "spread_reports": "They were started at different times; the seed draws them. Off: all at once.",
+}
+"""Why each default is what it is."""
 
 
 def draw_toolbar(view: state.Current) -> None:
@@ -196,37 +220,34 @@ def _assumptions(view: state.Current) -> None:
     present = scenarios.history(view).present
     known = present.assumptions
     models = {"share": "goes along with the traffic", "fixed": "costs what is said below"}
-    st.caption(
-        "What no snapshot tells. With `share`, what a broker uses beyond idle belongs to its bundles by their share of"
-        " its traffic (half by messages, half by bytes), because shedding strategies expect just that; with `fixed`"
-        " every bundle costs the same for the same traffic, as on brokers that were measured. Memory stays as it is."
-        " Reconnection takes no time: clients come back within a second or so, far below a report interval."
-    )
+    st.caption("What no snapshot tells. Each has a default, and a reason for it behind its question mark.")
     model: Any = st.selectbox(
-        "CPU", list(models), list(models).index(known.cpu_model), format_func=lambda m: f"{m}: {models[m]}"
+        "CPU",
+        list(models),
+        list(models).index(known.cpu_model),
+        format_func=lambda m: f"{m}: {models[m]}",
+        help=_WHY["cpu_model"],
+        key=f"cpu-{known.cpu_model}",
     )
     left, right = st.columns(2)
-    numbers = {
-        "cpu_percent_per_mb_per_s": left.number_input(
-            "% of a core per MB/s", 0.0, 1e6, known.cpu_percent_per_mb_per_s, disabled=model == "share", format="%g"
-        ),
-        "cpu_percent_per_1000_msg_per_s": right.number_input(
-            "% of a core per 1,000 msg/s",
-            0.0,
-            1e6,
-            known.cpu_percent_per_1000_msg_per_s,
-            disabled=model == "share",
-            format="%g",
-        ),
-        "idle_cpu_percent": left.number_input("Idle CPU (%)", 0.0, 100.0, known.idle_cpu_percent, format="%g"),
-        "session_timeout_s": right.number_input(
-            "A dead broker is noticed after (s)", 0.0, 3600.0, known.session_timeout_s, format="%g"
-        ),
-    }
-    interval = left.number_input("Rates are worked out every (s)", 5, 3600, known.stats_interval_s)
-    spread = right.toggle("Brokers report at different moments", known.spread_reports)
-    made = Assumptions(cpu_model=model, stats_interval_s=int(interval), spread_reports=spread, **numbers)
-    _take(view, replace(present, assumptions=made))
+    made: dict[str, Any] = {"cpu_model": model}
+    for at, (name, label, low, high) in enumerate(_ASSUMED):
+        made[name] = (left, right)[at % 2].number_input(
+            label,
+            low,
+            high,
+            getattr(known, name),
+            disabled=model == "share" and name.startswith("cpu_"),
+            format="%d" if isinstance(low, int) else "%g",
+            help=_WHY[name],
+            key=f"assume-{name}-{getattr(known, name)}",
+        )
+    made["spread_reports"] = right.toggle(
+        "Brokers report at different moments", known.spread_reports, help=_WHY["spread_reports"]
+    )
+    st.caption("Memory stays as it is: Pulsar's caches fill what they were given, whatever the traffic.")
+    made = {name: type(getattr(known, name))(value) for name, value in made.items()}
+    _take(view, replace(present, assumptions=Assumptions(**made)))
 
 
 def draw_controls(view: state.Current) -> None:

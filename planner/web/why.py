@@ -92,6 +92,8 @@ def _outcome(decision: CycleDecision, target: Target) -> str:
     if not gone:
         return f"**{count(len(moves), 'bundle')} chosen, but kept:** {moves[0].reason.text}."
     where = ", ".join(sorted({unload.move.destination or "nobody" for unload in gone}))
+    if target.bundle:
+        return f"**{subject} is shed**, to {where}."
     return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
 
 
@@ -189,6 +191,10 @@ def draw(view: state.Current) -> None:
         ]
         rules = rules_about(snapshot, decision.shedding.reasons, target)
         st.subheader("Every rule examined")
+        if target.bundle and not len(rules):
+            st.caption("The strategy did not come to this bundle; what it says about its broker:")
+            own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
+            rules = own[~own["about"].str.contains("/")]
         if len(rules):
             table(rules, "rules", column_config=_WIDTHS)
         else:

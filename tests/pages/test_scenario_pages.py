@@ -1,6 +1,7 @@
 """The pages about scenarios: edits, undo, links, comparison, reasons, failures, commands."""
 
 from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.plan.link import decode_link, encode_link
 from planner.simulate.measures import MEASURES
-from planner.simulate.scenario import AddBrokers, ScaleTraffic, Scenario, Step
+from planner.simulate.scenario import AddBrokers, Assumptions, ScaleTraffic, Scenario, Step
 from planner.store.samples import samples
 from planner.web.edit_forms import KINDS
 from planner.web.text import number
@@ -199,6 +200,22 @@ class TestWhatIf:
         next(b for b in test.button if b.key and b.key.startswith("drop-")).click().run()
         assert "3 bundles shed" in shown(test)
 
+    def test_every_assumption_is_editable_and_justified(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        test.session_state["assumptions"] = True
+        test.run()
+        fields = [w for w in [*test.number_input, *test.toggle] if "assum" in str(w.key) or "moments" in w.label]
+        assert len(fields) == len(dataclass_fields(Assumptions)) - 1, "and the model of the CPU, a list"
+        assert all(widget.help for widget in fields)
+        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back.set_value(30.0).run()
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.assumptions.reconnection_s == 30
+        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back.set_value(2.0).run()
+        assert next(n for n in test.number_input if n.label.startswith("A client is back")).value == 2
+
 
 class TestLinks:
     @pytest.mark.parametrize("text", ["rubbish", "1.", "1.AAAA", "9.AAAA", "1." + "A" * 500])
@@ -285,6 +302,14 @@ def test_why_says_what_would_have_to_change(page: Page) -> None:
     test = page("why", snapshot=sample()[:12], broker="broker-4:8080", cycle="1")
     assert "1 bundle of broker-4:8080 shed" in shown(test)
     assert any("loadBalancerBrokerThresholdShedderPercentage >=" in block.value for block in test.code)
+
+
+def test_why_about_a_bundle_that_nobody_looked_at_tells_about_its_broker(page: Page) -> None:
+    bundle = "example/orders/0x00000000_0x04444444"
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", bundle=bundle, cycle="2")
+    assert "did not come to this bundle" in shown(test)
+    rules = next(d.value for d in test.dataframe if "rule" in d.value.columns)
+    assert set(rules["about"]) == {"broker-1:8080"}
 
 
 def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:

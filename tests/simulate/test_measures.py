@@ -224,6 +224,7 @@ class TestSummary:
         assert told.overloaded_broker_min == 1
         assert told.final_headroom_factor == 2
         assert told.returned_bundles == 0
+        assert told.client_time_lost_min == pytest.approx(9 / 60)
 
     def test_one_cycle_and_an_idle_cluster(self) -> None:
         told = summary(trace_of([[0.5]]))
