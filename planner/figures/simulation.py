@@ -413,17 +413,13 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
         )
     )
     figure = finish(figure, height=round(room) + _MARGINS)
+    notes = []
     for x, side, names_of, ys in ((0, "right", left, heights[0]), (1, "left", right, heights[1])):
         for name, y in zip(names_of, ys, strict=True):
-            figure.add_annotation(
-                x=x,
-                y=1 - y,
-                text=_clipped(label[name]),
-                xanchor=side,
-                yanchor="middle",
-                xshift=4 if x else -4,
-                showarrow=False,
-            )
+            shift = 4 if x else -4
+            look = {"x": x, "y": 1 - y, "xanchor": side, "yanchor": "middle", "xshift": shift, "showarrow": False}
+            notes.append({**look, "xref": "paper", "yref": "paper", "text": _clipped(label[name])})
+    figure.update_layout(annotations=notes)
     width = _LABEL_PX * max((len(_clipped(label[name])) for name in names), default=0)
     figure.update_layout(margin_l=width + _MARGIN, margin_r=width + _MARGIN)
     return figure

@@ -230,7 +230,8 @@ def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:
     """
     anew = {edit.namespace for edit in trace.scenario.edits if isinstance(edit, SetBundleCount)}
     arrived: dict[tuple[str, str], tuple[int, str]] = {}
-    for at, event in enumerate(trace.events):
+    events = trace.events
+    for at, event in enumerate(events):
         if event.destination and event.kind != "split":
             arrived[event.bundle, event.destination] = (at, event.why)
     start_owner = _OwnerAtStart(trace.start)
@@ -241,7 +242,7 @@ def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:
         destination = end.brokers.name[owner] if owner >= 0 else ""
         if not destination or destination == source or name.rpartition("/")[0] in anew:
             continue
-        at, why = arrived.get((name, destination), (len(trace.events), ""))
+        at, why = arrived.get((name, destination), (len(events), ""))
         move = PlannedMove(
             bundle=name,
             source=source,
@@ -271,8 +272,14 @@ class _OwnerAtStart:
         ):
             ranges[snapshot.namespaces[namespace]].append((low, snapshot.brokers.name[owner] if owner >= 0 else ""))
         self._ranges = {name: sorted(parts) for name, parts in ranges.items()}
+        names = (*snapshot.brokers.name, "")
+        self._same: dict[str, str] = {
+            bundle: names[owner] for bundle, owner in zip(snapshot.bundle_names, owners, strict=True)
+        }
 
     def of(self, bundle: str) -> str:
+        if bundle in self._same:
+            return self._same[bundle]
         namespace, low, _ = parse_bundle(bundle)
         parts = self._ranges.get(namespace, [])
         at = bisect_right(parts, low, key=lambda part: part[0]) - 1

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 
 from planner.model.arrays import frozen
-from planner.model.decisions import Move
+from planner.model.decisions import Move, SheddingDecision
 from planner.model.errors import PlannerError
 from planner.model.setting import SettingValue
 from planner.model.settings import Settings
@@ -23,7 +23,7 @@ from planner.model.top_bundles import with_top_ranks
 from planner.model.usage import weighted_usage
 from planner.shedding.protocol import Shedder
 from planner.shedding.registry import SHEDDERS
-from planner.simulate.cycle import CycleDecision, effective_shedder, next_cycle
+from planner.simulate.cycle import CycleDecision, Unload, effective_shedder, next_cycle
 from planner.simulate.leader import LeaderMemory, elected
 from planner.simulate.sequence import decide_cycles
 from planner.simulate.trace import Trace, cycle_seed
@@ -266,18 +266,23 @@ class _Scene:
 
     def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
         """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
+        shedding = self.shedding(config, view)
+        excluded = config.names(_EXCLUDED)
+        moves = shedding.moves if shedding is not None else ()
+        return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
+
+    def shedding(self, config: Settings, view: Snapshot | None = None) -> SheddingDecision | None:
+        """Return what the strategy alone decides, None where it is not asked."""
         seen = view or self.view
         enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
         if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
-            return ()
+            return None
         memory = self.memory if self.memory is not None else elected(self.shedder, seen.info.load_manager, config)
         oldest = seen.info.captured_at_ms - config.integer(_GRACE) * 60_000
         shed = memory.shedding
         recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
         known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
-        moves = self.shedder.decide(seen, known, config)[1].moves
-        excluded = config.names(_EXCLUDED)
-        return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
+        return self.shedder.decide(seen, known, config)[1]
 
 
 def _configured(config: Settings, shedder: Shedder) -> Settings:
@@ -313,7 +318,7 @@ class _Question:
 
     def answer(self) -> WhatIf:
         scene = self.scene
-        decision = scene.decide(scene.config, explain=True)
+        decision = scene.decide(scene.config)
         shed = self.target.is_shed(decision.moves)
         groups: list[tuple[Change, ...]] = []
         for look in self._looks(shed=shed):
@@ -331,14 +336,19 @@ class _Question:
             answers,
             factor,
             None if factor is None else self._usage_percent(factor),
-            self._reasons(decision),
+            self._reasons(decision.shedding, decision.unloads),
             () if shed or answers else self._held(),
         )
 
     def _held(self) -> tuple[str, ...]:
         """Return what holds the target even while the strategy sheds as much as it can."""
         eager = {n: v for n, v in _EAGER.items() if n in (*self.scene.shedder.settings, *_OF_THE_FRAME)}
-        return self._reasons(self.scene.decide(self.scene.config.changed(**eager), explain=True))
+        config = self.scene.config.changed(**eager)
+        if not self.target.is_shed(self.scene.chosen(config)):
+            alone = self.scene.shedding(config)
+            return self._reasons(alone) if alone is not None else ()
+        decision = self.scene.decide(config)
+        return self._reasons(decision.shedding, decision.unloads)
 
     def _looks(self, *, shed: bool) -> Iterator[_Look]:
         """Yield the ways to search: by what the strategy chooses where that is what happens, then by whole cycles."""
@@ -394,13 +404,13 @@ class _Question:
             return change
         return replace(change, exact=exact)
 
-    def _reasons(self, decision: CycleDecision) -> tuple[str, ...]:
+    def _reasons(self, shedding: SheddingDecision, unloads: Sequence[Unload] = ()) -> tuple[str, ...]:
         """Return what is said about the target: by the strategy about it, then by what became of its bundles."""
         view = self.scene.view
         broker = view.brokers.position.get(self.broker, -2)
         bundle = view.bundle_position.get(self.target.bundle, -2)
         said: list[str] = []
-        for part in decision.shedding.reasons:
+        for part in shedding.reasons:
             about = part.bundles == bundle if self.target.bundle else part.brokers == broker
             if not self.target.bundle:
                 about = about & (part.bundles < 0)
@@ -416,7 +426,7 @@ class _Question:
                     others=part.others[rows],
                 )
                 said += [reason.text for reason in kept.rows(view.brokers.name, view.bundle_names)]
-        said += [u.reason.text for u in decision.unloads if self.target.is_shed((u.move,))]
+        said += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
         return tuple(dict.fromkeys(said))
 
     def _traffic_factor(self, *, shed: bool) -> float | None:
