@@ -1,8 +1,7 @@
 """Questions about the results of a replay, answered by DuckDB from its Parquet files, finished or not.
 
-A replay has results for each day of each task. What is told of a scenario as a whole is put together so: what counts
-events is added up, what is a peak is the highest, thrashing is weighted by the throughput shed, and everything else is
-the mean over the days, weighted by their cycles.
+A replay has results for each day of each task. What is told of a scenario as a whole is put together as
+`planner.plan.objectives.AGGREGATION` says, so that it is what the advisor says.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from planner.model.errors import StoreError
+from planner.plan.objectives import AGGREGATION
 from planner.simulate.measures import MEASURES
 
 __all__ = ["CURVES", "SCENARIO_MEASURES", "Curve", "ReplayResults"]
@@ -39,24 +39,6 @@ _POINTS: Final = 400
 _MS_PER_MIN: Final = 60_000
 _MOST_ROWS: Final = 2_000
 
-_ADDED: Final = {
-    "shed",
-    "moved",
-    "splits",
-    "splits_refused",
-    "topics_disconnected",
-    "producers_disconnected",
-    "consumers_disconnected",
-    "returned_bundles",
-    "overloaded_broker_min",
-    "unserved",
-}
-_PEAKS: Final = {
-    "peak_usage_percent",
-    "most_shed_in_one_cycle",
-    "most_clients_in_one_cycle",
-    "most_brokers_over_threshold",
-}
 _NOT_FOR_MANY_DAYS: Final = {"cycles", "duration_min", "settled_after_cycles", "settled_after_min"}
 
 SCENARIO_MEASURES: Final = tuple(measure for measure in MEASURES if measure.name not in _NOT_FOR_MANY_DAYS)
@@ -64,13 +46,20 @@ SCENARIO_MEASURES: Final = tuple(measure for measure in MEASURES if measure.name
 
 
 def _over_days(name: str) -> str:
-    if name in _ADDED:
-        return f"sum({name})"
-    if name in _PEAKS:
-        return f"max({name})"
-    weight = "shed_bytes_per_s" if name == "thrashing_percent" else "cycles"
+    """Return SQL that puts the days of a measure together, as `AGGREGATION` says; what is not finite is no number."""
     known = f"FILTER (isfinite({name}))"
-    return f"coalesce(sum({name} * {weight}) {known} / nullif(sum({weight}) {known}, 0), 0)"
+    match AGGREGATION[name]:
+        case "sum":
+            return f"sum({name})"
+        case "max" | "worst":
+            return f"max({name})"
+        case "min":
+            return f"min({name}) {known}"
+        case "mean":
+            return f"coalesce(avg({name}) {known}, 0)"
+        case how:
+            weight = "shed_bytes_per_s" if how == "by_shed_traffic" else "cycles"
+            return f"coalesce(sum({name} * {weight}) {known} / nullif(sum({weight}) {known}, 0), 0)"
 
 
 class ReplayResults:

@@ -218,8 +218,8 @@ def _results(stored: StoredJob) -> None:
     }
     table(frame, f"scenarios-{stored.name}", column_config=cast("Any", numbers))
     st.caption(
-        "Counts are added up over the days and clusters, peaks are the highest, everything else is the mean of the"
-        " days. Click a column to sort."
+        "Counts are added up over the days and clusters, peaks are the highest, headroom is the lowest, everything else"
+        " is the mean of the days. Click a column to sort."
     )
     shown = list(frame["scenario"])
     _curves(results, shown, stored.name)

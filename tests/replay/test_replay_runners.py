@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from planner.model.errors import ReplayError
+from planner.plan.objectives import totals_of
+from planner.replay.advice import rows_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.session import OpenSession, SparkPlace, check_workers, open_session, spark_place
 from planner.replay.spec import tasks_of
 from planner.simulate.scenario import KillBroker, Step
-from planner.store.replay_results import ReplayResults
+from planner.store.replay_results import SCENARIO_MEASURES, ReplayResults
 from tests.replay.replays import HOURLY, make_job
 
 if TYPE_CHECKING:
@@ -220,6 +222,21 @@ class TestFiles:
         east = read.curves("shed", names[:1], "east")["value"][-1].as_py()
         west = read.curves("shed", names[:1], "west")["value"][-1].as_py()
         assert east + west == read.curves("shed", names[:1])["value"][-1].as_py()
+
+    def test_a_scenario_comes_to_what_the_advisor_says(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history, values=(2,)))
+        writer = ResultWriter(tmp_path, tasks)
+        results = list(run_local(tasks, never))
+        for result in results:
+            writer.add(result)
+        writer.finish(1)
+        found = ReplayResults(result_files(tmp_path)).scenarios().to_pylist()
+        assert len(found) == 2
+        for row in found:
+            totals = totals_of([one for one in rows_of(tasks, results) if one.scenario == row["scenario"]])
+            assert row["shed"] > 0
+            for measure in SCENARIO_MEASURES:
+                assert row[measure.name] == pytest.approx(totals[measure.name], rel=1e-12), measure.name
 
     def test_moves_are_found(self, replay_history: Path, tmp_path: Path) -> None:
         tasks = tasks_of(make_job(replay_history, values=()))
