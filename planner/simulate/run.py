@@ -141,6 +141,7 @@ class Simulation:
         self.shedder = shedder
         self.memory: LeaderMemory = elected(shedder, self.manager, self.config)
         self.notes: list[str] = []
+        self.strangers: set[str] = set()
         self.events: list[Event] = []
         self.due: list[tuple[int, int, _Action]] = []
         self.now = self.start_ms
@@ -160,6 +161,7 @@ class Simulation:
         """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
         before, after = _registered(self.frame), _registered(frame)
         self.frame = frame
+        self.tell_of_strangers(frame)
         self.cluster.rebase(frame)
         self.knowledge.dirty[:] = True
         for name in sorted(before - after):
@@ -173,6 +175,15 @@ class Simulation:
             cores = float(frame.brokers.cpu_limit_percent[at]) / 100
             gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / _KBIT_PER_GBIT
             self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
+
+    def tell_of_strangers(self, frame: Snapshot) -> None:
+        """Note namespaces of a later snapshot that the start did not have: their traffic is left out."""
+        if frame.namespaces == self.cluster.namespaces:
+            return
+        known = {*self.cluster.namespaces, *self.strangers}
+        fresh = [n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n)]
+        self.strangers.update(fresh)
+        self.notes += [f"{name} is new in the recorded history: its traffic is left out." for name in fresh]
 
     def limit(self) -> None:
         """Let the dispatch limits of policies and settings hold from the start."""

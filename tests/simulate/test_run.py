@@ -1,7 +1,7 @@
 """Simulations: what must hold in any of them, and what each kind of edit does."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import PlannerError
 from planner.model.ranges import FULL_HIGH
-from planner.model.snapshot import LoadManager, Snapshot
+from planner.model.snapshot import LoadManager, Snapshot, make_topics
 from planner.simulate.cluster import Cluster
 from planner.simulate.generate import ClusterSpec, generate
 from planner.simulate.knowledge import Knowledge
@@ -309,6 +309,25 @@ class TestTraffic:
         added = float(first.bundles.msg_rate_in_per_s.sum())
         assert rates[2] == pytest.approx(rates[0])
         assert rates[3] == pytest.approx(rates[0] + added)
+
+    def test_a_namespace_of_later_snapshots_is_left_out_and_said_once(self) -> None:
+        whole = small()
+        begin, last = whole.info.captured_at_ms, len(whole.namespaces) - 1
+        kept = np.flatnonzero(whole.bundles.namespace < last)
+        bundles = replace(
+            whole.bundles,
+            **{column.name: getattr(whole.bundles, column.name)[kept] for column in fields(whole.bundles)},
+        )
+        first = replace(whole, namespaces=whole.namespaces[:last], bundles=bundles, topics=make_topics())
+        later = [
+            replace(whole, topics=make_topics(), info=replace(whole.info, captured_at_ms=begin + minute * 60_000))
+            for minute in (1, 2)
+        ]
+        trace = simulate([first, *later], Scenario(cycles=4, settings=QUIET))
+        said = [note for note in trace.notes if "is new in the recorded history" in note]
+        assert said == [f"{whole.namespaces[last]} is new in the recorded history: its traffic is left out."]
+        rates = [float(cycle.state.msg_rate_per_s.sum()) for cycle in trace.cycles]
+        assert rates[3] == pytest.approx(rates[0])
 
     def test_brokers_of_later_snapshots_come_and_go(self) -> None:
         first = small()
