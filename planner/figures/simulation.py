@@ -44,6 +44,7 @@ _LINES = 30
 """Brokers drawn as lines of their own; of more, a band."""
 _NAMED = 8
 _FEW = 3
+_FEW_BUNDLES = 4
 _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
@@ -166,6 +167,8 @@ def brokers_over_cycles(
     figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
     if bars:
         figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
+        if max(int(sum(values[at] for _, values, _ in bars)) for at in range(len(table))) <= _FEW_BUNDLES:
+            figure.update_yaxes(dtick=1, row=2, col=1)
     figure.update_xaxes(title="cycle", row=rows, col=1)
     figure.update_xaxes(range=[0.4, len(table) + 0.6])
     return figure

@@ -353,7 +353,7 @@ class Summary:
         "Spread of usage at the end", "points", "lower", "Highest minus lowest usage at the last cycle."
     )
     final_max_over_average: float = _measure(
-        "Highest by average usage at the end", "", "lower", "1 when all brokers are used alike."
+        "Highest relative to average usage at the end", "", "lower", "1 when all brokers are used alike."
     )
     final_msg_rate_std_over_average: float = _measure(
         "Deviation of message rates at the end", "of the average", "lower", "Standard deviation by mean, over brokers."

@@ -195,9 +195,12 @@ def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
     present = scenarios.history(view).present
     for at, step in enumerate(present.steps):
-        switch, drop = st.columns([6, 1], vertical_alignment="center")
         words = in_words(step.edit)
-        on = switch.toggle(words[:1].upper() + words[1:], step.on, key=f"edit-{at}-{step.on}-{hash(step.edit)}")
+        words = words[:1].upper() + words[1:]
+        switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
+        key = f"edit-{at}-{step.on}-{hash(step.edit)}"
+        on = switch.toggle(words, step.on, key=key, label_visibility="collapsed")
+        said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
         steps = list(present.steps)
         if drop.button("", icon=":material/delete:", key=f"delete-{at}-{hash(step.edit)}", help="Delete this edit"):
             del steps[at]

@@ -162,7 +162,7 @@ def test_a_link_to_a_missing_snapshot_goes_on_after_its_upload(
     page.get_by_role("link", name="Continue with the scenario of the link").click()
     window.settled("The scenario of the link is here")
     window.settled("Plan digest")
-    expect(page.get_by_text("2 x traffic of the cluster").first).to_be_visible()
+    expect(page.get_by_role("paragraph").filter(has_text="2 x traffic of the cluster").last).to_be_visible()
     assert plan_digest(page) == simulate(small, scenario).digest()[:16]
 
 
@@ -185,6 +185,18 @@ def test_time_plays_steps_and_stops(server: Server, visitor: Window) -> None:
     page.keyboard.press("End")
     window.settled("Cycle 30, minute 29")
     no_traceback(page)
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_words_of_an_edit_are_not_cut_off(server: Server, visitor: Window, width: int) -> None:
+    bundle = "example/orders/0xbffffff4_0xc4444438"
+    steps = (Step(ScaleTraffic(scope="bundle", target=bundle, factor=1.5, shape="growth", duration_min=90)),)
+    address = encode_link(Scenario(steps=steps, cycles=3), digest("pip-364.json"), "a sample")
+    window = visitor(width=width)
+    page = window.open(f"{server.url}/what-if?scenario={address}", "Plan digest")
+    words = page.get_by_role("paragraph").filter(has_text="within 90 min").last
+    expect(words).to_be_visible()
+    assert words.evaluate("e => e.scrollWidth <= e.clientWidth && getComputedStyle(e).textOverflow !== 'ellipsis'")
 
 
 def test_undo_and_redo(server: Server, visitor: Window) -> None:

@@ -28,6 +28,7 @@ def test_a_broker_keeps_its_colour_when_it_owns_nothing() -> None:
         half = np.asarray(heat.z).shape[1] // 2
         assert (heat.z[0][0], heat.z[0][half + 1]) == (owner[0], owner[1])
         assert [trace.name for trace in figure.data if trace.showlegend] == ["b1", "b2"]
+        assert (figure.layout.legend.yref, figure.layout.legend.yanchor) == ("container", "bottom"), "below the map"
 
 
 def test_usage_has_one_scale() -> None:

@@ -19,6 +19,7 @@ from planner.figures.simulation import (
     short_names,
     timeline_text,
 )
+from planner.figures.theme import CATEGORICAL
 from planner.model.decisions import Line
 from planner.simulate.journeys import Journey, journeys
 from planner.simulate.measures import broker_series, cycle_counts
@@ -54,6 +55,12 @@ class TestTimeline:
         assert (list(marks.x), list(marks.customdata)) == ([2], ["b3:8080 joins"])
         assert lines["mean"] == pytest.approx([(90 + 10 + 10) / 3, 50])
         assert [shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1] == [85]
+
+    def test_a_broker_has_the_colour_of_the_ownership_map(self) -> None:
+        trace = trace_of([[0.9, 0.1, 0.2], [0.4, 0.6, 0.2]], EVENTS)
+        figure = brokers_over_cycles(broker_series(trace), cycle_counts(trace))
+        colours = {line.name: line.line.color for line in figure.data if line.name in {"b1", "b2", "b3"}}
+        assert colours == dict(zip(("b1", "b2", "b3"), CATEGORICAL, strict=False))
 
     def test_many_brokers_are_a_band(self) -> None:
         trace = story(40)
