@@ -292,6 +292,8 @@ def on_paper(folder: Path, sizes: Sizes, overhead: float) -> None:
     root = folder / "paper"
     _first_moments(root, spec_of(sizes, cluster=cluster, days=1), sizes.paper_moments)
     pace = paced(job_of(root, 1, scenarios_for(root, len(_AXES))))
+    with measured(memory=True) as one:
+        ran(run_processes(tasks_of(job_of(root, 1, scenarios_for(root, 1))), 1, never))
     tasks, cycles = _PAPER_DAYS * _PAPER_SCENARIOS, DAY_MS // _MS_PER_MIN
     rows = _PAPER_DAYS * DAY_MS // (sizes.interval_s * 1_000) * bundles
     work_s = tasks * (pace.start_s + cycles * pace.cycle_s)
@@ -308,6 +310,7 @@ def on_paper(folder: Path, sizes: Sizes, overhead: float) -> None:
         taken = rounds * work_s / tasks * (1 + overhead)
         print(f"  {number:4} cores: {taken / 60:,.1f} min, in {rounds} rounds; work / cores is", end="")
         print(f" {total.seconds(number) / 60:,.1f} min")
+    print(f"  memory of a worker: {one.worker_mb:,.0f} MB")
     row_s = _ingest_row_s(folder, sizes)
     print(f"  making that history out of load reports: {rows:,} rows x {row_s * 1e6:.0f} us", end="")
     print(
