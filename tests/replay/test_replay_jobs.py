@@ -1,5 +1,6 @@
 """Jobs: their queue, what stops them, and that nothing finished is lost."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -135,6 +136,33 @@ def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_
     gone(running.pid)
     assert list_jobs(jobs_folder) == []
     assert not [path for path in jobs_folder.iterdir() if path.name != "turn.lock"]
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the processes of the pool that a job started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(path.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            if parent == pid and b"spawn_main" in (path.parent / "cmdline").read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+@TIMES_OUT
+def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 31)), clusters=("east",), runner="processes")
+    stored = submit(job, jobs_folder)
+    running = wait_for(stored, lambda status: status.done > 0)
+    workers = workers_of(running.pid)
+    assert workers
+    os.kill(workers[0], signal.SIGKILL)
+    status = wait_for(stored, seconds=60)
+    assert (status.state, status.what) == ("failed", "A worker process was killed, perhaps for want of memory.")
+    assert "fewer workers" in status.remedy
+    assert 0 < status.done < 62
+    kept = sum(ReplayResults(result_files(stored.folder / "results")).scenarios()["tasks"].to_pylist())
+    assert kept >= running.done
 
 
 def gone(pid: int) -> None:
