@@ -11,6 +11,7 @@ from planner.plan.link import decode_link, encode_link
 from planner.simulate.measures import MEASURES
 from planner.simulate.scenario import AddBrokers, Assumptions, ScaleTraffic, Scenario, Step
 from planner.store.samples import samples
+from planner.web import state
 from planner.web.edit_forms import KINDS
 from planner.web.text import number
 
@@ -280,6 +281,20 @@ def test_compare_names_what_is_alike_and_who_does_nothing(page: Page) -> None:
     settings = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
     assert dict(zip(settings["scenario"], settings["load manager"], strict=True))["TransferShedder"] == "extensible"
     assert not settings.map(lambda value: str(value).startswith("org.")).any().any()
+
+
+def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
+    page("what_if", snapshot=sample()[:12])
+    for seed in range(8):
+        state.workspace().scenarios.save(Scenario(seed=seed, name=f"Seed {seed}"), sample(), "a sample")
+    test = page("compare", snapshot=sample()[:12], compare="mine")
+    assert not test.exception
+    assert "8 scenarios over 30 cycles" in shown(test)
+    frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert len(frame.columns) == 9
+    chosen = next(m for m in test.multiselect if m.label == "Scenarios")
+    chosen.set_value(chosen.value[:1]).run()
+    assert any("at least two" in str(info.value) for info in test.info)
 
 
 def test_compare_writes_whole_numbers_in_full() -> None:
