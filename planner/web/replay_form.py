@@ -33,7 +33,8 @@ _SAMPLE_ARGUMENTS: Final = (
     *("--brokers", "5", "--bundles", "80", "--topic-count", "400", "--msg-rate-per-s", "60000", "--cluster", "sample"),
     *("--ownership-skew", "0.5", "--days", "2", "--interval-s", "300", "--workers", "1"),
 )
-_RUNNERS: Final[dict[Runner, str]] = {"processes": "Processes", "spark": "Spark", "local": "One process"}
+_RUNNERS: Final[dict[Runner, str]] = {"spark": "Spark", "processes": "Processes", "local": "One process"}
+"""The first is taken unless another is chosen."""
 _MOST_SETTINGS: Final = 4
 _INTERVAL: Final = "loadBalancerSheddingIntervalMinutes"
 _SPARK_START_S: Final = 15
@@ -252,16 +253,16 @@ def _where() -> tuple[Runner, int]:
     """Draw where it runs."""
     left, right = st.columns([3, 1])
     with left:
-        asked = state.param("runner")
+        asked, first = state.param("runner"), next(iter(_RUNNERS))
         runner = cast(
             "Runner",
             st.segmented_control(
                 "Where it runs",
                 list(_RUNNERS),
-                default=asked if asked in _RUNNERS else "processes",
+                default=asked if asked in _RUNNERS else first,
                 format_func=_RUNNERS.__getitem__,
             )
-            or "processes",
+            or first,
         )
     workers = 0
     if runner == "processes" or (runner == "spark" and spark_place().kind == "local"):
@@ -269,7 +270,7 @@ def _where() -> tuple[Runner, int]:
             workers = int(
                 st.number_input("At once", 1, 4 * cores(), cores(), help=f"This machine has {cores()} cores.")
             )
-    state.set_params(runner="" if runner == "processes" else runner)
+    state.set_params(runner="" if runner == first else runner)
     return runner, workers
 
 

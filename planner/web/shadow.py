@@ -26,9 +26,11 @@ _CARD_PX = 150
 _HOW = """
 Nobody follows a cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
 and compares with what the cluster then does:
-
-    python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk-1:2181 --history HISTORIES --shadow
-
+"""
+_COMMAND = (
+    "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk-1:2181 --history HISTORIES --shadow"
+)
+_WHERE = """
 HISTORIES is the folder that this server reads (`PLANNER_HISTORIES`; else `histories` beside the workspace). For a
 history that was watched without it: `python -m planner shadow --history HISTORIES`.
 """
@@ -210,6 +212,8 @@ def draw() -> None:
         if not found:
             st.info("There is no record to show.", icon=":material/visibility:")
             st.markdown(_HOW)
+            st.code(_COMMAND, language=None, wrap_lines=True)
+            st.markdown(_WHERE)
             return
         asked = state.param("cluster")
         names = list(found)
