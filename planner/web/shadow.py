@@ -28,7 +28,7 @@ Nobody follows a cluster on this server yet. Shadow mode predicts each load-bala
 and compares with what the cluster then does:
 """
 _COMMAND = (
-    "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk-1:2181 --history HISTORIES --shadow"
+    "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk:2181 --history HISTORIES --shadow"
 )
 _WHERE = """
 HISTORIES is the folder that this server reads (`PLANNER_HISTORIES`; else `histories` beside the workspace). For a

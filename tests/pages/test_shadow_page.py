@@ -63,7 +63,7 @@ def test_without_a_record_the_page_says_how_to_get_one(page: Page, histories: Pa
     test = page("shadow")
     assert not test.exception
     assert "There is no record to show." in shown(test)
-    assert "watch --admin-url" in shown(test)
+    assert "watch --admin-url" in test.code[0].value
     (histories / "cluster=east").mkdir(parents=True)
     assert "There is no record to show." in shown(page("shadow"))
 
