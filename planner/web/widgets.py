@@ -108,7 +108,8 @@ def open_page(title: str, purpose: str) -> state.Current | None:
     st.caption(
         f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
         f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
-        f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic')} · `{short_digest(saved.digest)}`"
+        f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic') if saved.topics else 'no topic names'} ·"
+        f" `{short_digest(saved.digest)}`"
     )
     if saved.description:
         st.markdown(plain(saved.description))
