@@ -19,7 +19,7 @@ from planner.web import scenarios, state
 from planner.web.outcome import Outcome
 from planner.web.setting_form import written
 from planner.web.text import count, number
-from planner.web.widgets import chart, show_error, table
+from planner.web.widgets import chart, plain, show_error, table
 
 __all__ = ["comparison_frame", "draw", "five_shedders"]
 
@@ -110,12 +110,12 @@ def _winners(found: Comparison) -> str:
     parts = []
     for measure, words in _TOLD.items():
         row = next(row for row in found.rows if row.measure.name == measure)
-        names = [name for name, best in zip(found.names, row.best, strict=True) if best]
+        names = [plain(name) for name, best in zip(found.names, row.best, strict=True) if best]
         value = next((v for v, best in zip(row.values, row.best, strict=True) if best), None)
         if names and value is not None:
             parts.append(f"{words}: **{', '.join(names)}** ({number(value)} {row.measure.unit or 'topics'})")
     shed = next(row for row in found.rows if row.measure.name == "shed")
-    idle = [name for name, value in zip(found.names, shed.values, strict=True) if not value]
+    idle = [plain(name) for name, value in zip(found.names, shed.values, strict=True) if not value]
     remark = ""
     if idle and len(idle) < len(found.names):
         verb = "sheds" if len(idle) == 1 else "shed"
@@ -128,7 +128,8 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
     which = st.segmented_control("Curve", list(_CURVES), default="std", format_func=_CURVES.__getitem__) or "std"
     curves = [_curve(name, one, which) for name, one in zip(names, outcomes, strict=True)]
-    chart(overlaid_curves(curves, "minute", _CURVES[which]), overlaid_text(curves, _CURVES[which]), f"compare-{which}")
+    summary = plain(overlaid_text(curves, _CURVES[which]))
+    chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
     st.markdown(f"{_winners(found)} ★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
     alike = sum(_alike(row) for row in found.rows)
     every = st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else False

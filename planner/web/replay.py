@@ -15,7 +15,7 @@ from planner.store.replay_results import CURVES, SCENARIO_MEASURES, Curve, Repla
 from planner.web import state
 from planner.web.replay_form import draw_form, duration
 from planner.web.text import count, moment
-from planner.web.widgets import chart, show_error, table
+from planner.web.widgets import chart, plain, show_error, table
 
 __all__ = ["draw", "job_rows", "scenario_frame"]
 
@@ -171,14 +171,14 @@ def _confirm_delete(stored: StoredJob) -> None:
 def _job(stored: StoredJob) -> None:
     job = stored.job
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    left.subheader((job.name if job is not None else "") or f"Replay {stored.name}")
+    left.subheader(plain((job.name if job is not None else "") or f"Replay {stored.name}"))
     if right.button("New replay", icon=":material/add:", width="stretch"):
         st.query_params.clear()
         st.rerun()
     if job is not None:
         days = job.first_day if job.first_day == job.last_day else f"{job.first_day} to {job.last_day}"
         st.caption(
-            f"{count(len(job.scenarios), 'scenario')} · {', '.join(job.clusters)} · {days} ·"
+            f"{count(len(job.scenarios), 'scenario')} · {plain(', '.join(job.clusters))} · {days} ·"
             f" submitted {moment(stored.status.submitted_ms)} · {stored.name}"
         )
     if stored.status.ended:
@@ -266,7 +266,7 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
         means = {name: values[-1] for name, (_, values) in curves.items()}
     lowest = min(means, key=lambda name: means[name])
     told = "At the end" if which == "shed" else "On average"
-    summary = f"{CURVES[which]} over time (UTC). {told} it is lowest with **{lowest}**: {means[lowest]:.3g}."
+    summary = f"{CURVES[which]} over time (UTC). {told} it is lowest with **{plain(lowest)}**: {means[lowest]:.3g}."
     chart(curves_over_days(curves, CURVES[which]), summary, f"replay-{which}")
 
 

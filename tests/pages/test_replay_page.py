@@ -37,7 +37,7 @@ def stored(history: Path, workspace_file: Path, monkeypatch: pytest.MonkeyPatch)
     assert workspace_file.parent == jobs.jobs_root().parent
     with monkeypatch.context() as context:
         context.setattr(jobs, "_start", lambda *_: None)
-        return jobs.submit(make_job(history, name="half of it"))
+        return jobs.submit(make_job(history, name="half *of* it"))
 
 
 def fill(stored: StoredJob, tasks: int) -> None:
@@ -152,6 +152,9 @@ class TestForm:
 
 
 class TestJob:
+    def test_its_name_is_no_markdown(self, page: Page, stored: StoredJob) -> None:
+        assert r"half \*of\* it" in shown(page("replay", job=stored.name))
+
     def test_done(self, page: Page, stored: StoredJob) -> None:
         fill(stored, 12)
         write_status(stored.folder, Status(state="done", tasks=12, done=12, digest="abc", started_ms=1, ended_ms=9_001))

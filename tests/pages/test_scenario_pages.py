@@ -297,6 +297,17 @@ def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
     assert any("at least two" in str(info.value) for info in test.info)
 
 
+def test_names_of_scenarios_are_no_markdown(page: Page) -> None:
+    page("what_if", snapshot=sample()[:12])
+    for seed, name in enumerate(("[x](http://elsewhere.example)", "**loud**")):
+        state.workspace().scenarios.save(Scenario(seed=seed, name=name), sample(), "a sample")
+    test = page("compare", snapshot=sample()[:12], compare="mine")
+    assert not test.exception
+    assert "elsewhere" in shown(test)
+    assert "[x](" not in shown(test)
+    assert "**loud" not in shown(test)
+
+
 def test_compare_writes_whole_numbers_in_full() -> None:
     assert [number(v) for v in (13_748, 1_310.0, 0.44881, 18_281.4, float("inf"))] == [
         "13,748",
