@@ -170,8 +170,9 @@ def holdout_figure(found: Holdout) -> go.Figure:
     figure.add_annotation(
         x=cut, y=1, yref="paper", yanchor="bottom", xanchor="left", text="judged on", showarrow=False, xshift=4
     )
-    figure = finish(figure, height=430)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.12, "font": {"size": 11}})
+    figure = finish(figure, height=450)
+    legend = {"orientation": "h", "y": 1.08, "yanchor": "bottom", "font": {"size": 11}}
+    figure.update_layout(showlegend=True, legend=legend, margin_t=64)
     figure.update_xaxes(type="category", autotickangles=[0, -45])
     figure.update_yaxes(rangemode="tozero")
     figure.update_yaxes(title="balance index", row=1, col=1)

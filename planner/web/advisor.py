@@ -316,7 +316,7 @@ def _commands(advice: Advice, configured: Mapping[str, Configured]) -> None:
         if not script:
             continue
         st.markdown(f"**Commands for {plain(cluster)}**" if len(configured) > 1 else "**Commands**")
-        st.code(script, language="bash")
+        st.code(script, language="bash", wrap_lines=True)
         st.download_button(
             "Download the script", script, f"advice-{cluster}.sh", "text/x-shellscript", key=f"advice-script-{cluster}"
         )

@@ -310,11 +310,11 @@ def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settin
     lines = [line for edit in edits for line in commands(edit)] + list(setting_commands(dynamic))
     if lines:
         st.markdown("**The commands**")
-        st.code("\n".join(lines), language="sh")
+        st.code("\n".join(lines), language="sh", wrap_lines=True)
     fixed = [f"{name}={value}" for name, value in changed.items() if name not in dynamic]
     if fixed:
         st.markdown("**In broker.conf of every broker, followed by a restart**")
-        st.code("\n".join(fixed), language="properties")
+        st.code("\n".join(fixed), language="properties", wrap_lines=True)
     if lines or fixed:
         st.caption("The planner never changes a cluster; run the commands yourself.")
 
