@@ -151,6 +151,7 @@ def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, 
             "Each task",
             ["a day", "all days"],
             1 if state.param("task") == "all" else 0,
+            key="replay-task",
             help="A task of a day begins with who served what in the history at midnight, so that days can be replayed"
             " at once. One over all days goes on where the day before ended.",
         )
@@ -194,6 +195,7 @@ def _grid(snapshot: Snapshot) -> Grid | None:
             "Shedding strategies",
             names,
             asked,
+            key="replay-strategies",
             placeholder="the one in force",
             help="Each comes with the load manager and placement that it needs.",
         )
@@ -201,7 +203,12 @@ def _grid(snapshot: Snapshot) -> Grid | None:
     offered = [s.name for s in SETTINGS if s.group == "load balancer" and s.kind != "names"]
     with right:
         chosen = st.multiselect(
-            "Settings to vary", offered, list(known), max_selections=_MOST_SETTINGS, placeholder="none"
+            "Settings to vary",
+            offered,
+            list(known),
+            key="replay-settings",
+            max_selections=_MOST_SETTINGS,
+            placeholder="none",
         )
     settings: dict[str, tuple[object, ...]] = {}
     good = True
@@ -261,6 +268,7 @@ def _where() -> tuple[Runner, int]:
                 list(_RUNNERS),
                 default=asked if asked in _RUNNERS else first,
                 format_func=_RUNNERS.__getitem__,
+                key="replay-runner",
             )
             or first,
         )
@@ -333,7 +341,7 @@ def draw_form() -> None:
         _no_history()
         return
     asked = state.param("history")
-    history = st.selectbox("History", names, names.index(asked) if asked in names else 0)
+    history = st.selectbox("History", names, names.index(asked) if asked in names else 0, key="replay-history")
     try:
         state.set_params(history=history)
         time = _time(history)

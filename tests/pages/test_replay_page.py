@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -58,6 +59,10 @@ def box(test: AppTest, label: str) -> object:
     return next(w for w in (*test.selectbox, *test.multiselect, *test.text_input) if w.label == label)
 
 
+def control(test: AppTest) -> Any:
+    return test.get("button_group")[0]
+
+
 def press(test: AppTest, label: str) -> AppTest:
     next(b for b in test.button if b.label == label).click()
     return test.run()
@@ -96,6 +101,22 @@ class TestForm:
         assert "5 scenarios, 5 tasks" in shown(test)
         assert test.query_params["strategies"] == "AvgShedder,ThresholdShedder"
         assert test.query_params["grid"] == f"{SHEDDING}:5,10,20"
+
+    def test_no_choice_is_lost(self, page: Page) -> None:
+        test = page("replay")
+        choices: tuple[tuple[str, tuple[object, ...]], ...] = (
+            ("Shedding strategies", (["AvgShedder"], ["AvgShedder", "UniformLoadShedder"], ["UniformLoadShedder"], [])),
+            ("Settings to vary", ([SHEDDING], [], [SHEDDING])),
+            ("Each task", ("all days", "a day", "all days")),
+            ("Clusters", (["east"], ["west"], ["east", "west"], ["east"])),
+        )
+        for label, values in choices:
+            for value in values:
+                box(test, label).set_value(value).run()  # type: ignore[attr-defined]
+                assert box(test, label).value == value, label  # type: ignore[attr-defined]
+        for runner in ("local", "processes", "local"):
+            control(test).set_value(runner).run()
+            assert control(test).value == runner
 
     def test_a_link_gives_the_same_form(self, page: Page) -> None:
         test = page(
