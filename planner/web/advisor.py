@@ -72,7 +72,8 @@ def _pick() -> tuple[StoredJob, ...]:
             st.page_link(page, label="Replay a history", icon=":material/play_circle:")
         return ()
     start = asked if asked in offered else offered[0]
-    name = st.selectbox("Replay", offered, offered.index(start), format_func=lambda n: _label(jobs[n])) or start
+    index = offered.index(start)
+    name = st.selectbox("Replay", offered, index, format_func=lambda n: _label(jobs[n]), key="advisor-job") or start
     state.set_params(job=name)
     main = jobs[name]
     beside = [n for n in offered if n != name and _same_time(main, jobs[n])]
@@ -81,7 +82,8 @@ def _pick() -> tuple[StoredJob, ...]:
     more = [n for n in linked if n in beside]
     if beside:
         help_ = "Replays of the same history, clusters and days can be compared as if they were one."
-        more = st.multiselect("Together with", beside, more, format_func=lambda n: _label(jobs[n]), help=help_)
+        key = f"advisor-with-{name}-{len(beside)}"  # one that has just ended joins when the link asks for it
+        more = st.multiselect("Together with", beside, more, format_func=lambda n: _label(jobs[n]), key=key, help=help_)
     # Those that still run join when they are done.
     state.set_params(**{"with": ",".join([*more, *(n for n in linked if n in waiting)])})
     if waiting:
@@ -131,6 +133,7 @@ def _objectives(side: Side, default: Sequence[str]) -> tuple[str, ...]:
         offered,
         asked or list(default),
         format_func=lambda name: objective_by_name(name).label,
+        key=f"advisor-{side}",
         help=" ".join(f"{one.label}: {one.meaning}" for one in OBJECTIVES if one.side == side),
     )
     state.set_params(**{side: "" if tuple(chosen) == tuple(default) else ",".join(chosen)})
@@ -149,6 +152,7 @@ def _question() -> Question:
             default=start,
             format_func=_RULES.__getitem__,
             required=True,
+            key="advisor-rule",
             help="The knee is the member of the front farthest from the line between its ends: beyond it, a little less"
             " of one side costs much of the other. A weight takes the member whose worse side, weighted, is best.",
         )
@@ -156,7 +160,12 @@ def _question() -> Question:
     if rule == _WEIGHT:
         with right:
             share = st.slider(
-                "Weight of balance against disruption (%)", 0, 100, round(_number("weight", 50, 0, 100)), 5
+                "Weight of balance against disruption (%)",
+                0,
+                100,
+                round(_number("weight", 50, 0, 100)),
+                5,
+                key="advisor-weight",
             )
         weight = share / 100
     state.set_params(weight="" if weight is None else f"{round(weight * 100)}")
@@ -170,6 +179,7 @@ def _question() -> Question:
                     0.0,
                     1000.0,
                     _number("loss", usual.loss_percent, 0, 1000),
+                    key="advisor-loss",
                     help="How much worse a side may become, in percent of its average over all settings.",
                 )
             )
@@ -180,6 +190,7 @@ def _question() -> Question:
                 10,
                 90,
                 round(_number("first", usual.first_share * 100, 10, 90)),
+                key="advisor-first",
                 help="The holdout chooses on the first days and judges on the rest.",
             )
     state.set_params(

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -243,3 +244,33 @@ def test_a_search_goes_on_from_what_is_known(page: Page, history: Path, monkeypa
     assert all(THRESHOLD in one.settings for one in first.scenarios)
     assert all(one.name.endswith(" beside good_one*") for one in second.scenarios)
     assert (first.clusters, first.first_day, first.history) == (("tiny",), DAYS[0], str(history))
+
+
+def test_no_choice_is_lost(page: Page, history: Path) -> None:
+    finished(FIRST, history, NUMBERS)
+    finished(SECOND, history, {"now": (10.0, 10.0), "other": (9.0, 2.0)})
+    test = page("advisor", job=FIRST)
+    balance, disruption = "Objectives of balance", "Objectives of disruption"
+    choices: tuple[tuple[str, tuple[object, ...]], ...] = (
+        ("Replay", (SECOND, FIRST, SECOND)),
+        ("Together with", ([FIRST], [], [FIRST])),
+        (balance, (["deviation"], ["deviation", "peak"], ["peak"])),
+        (disruption, (["unloads"], ["unloads", "topics"], ["topics"])),
+        ("A setting may lose (%)", (6.0, 7.0, 8.0)),
+        ("Days to choose on (%)", (60, 70, 50)),
+        ("Weight of balance against disruption (%)", (60, 70, 50)),
+    )
+    test.get("button_group")[0].set_value("weight").run()  # type: ignore[union-attr]
+    for label, values in choices:
+        for value in values:
+            widget = find(test, label)
+            widget.set_value(value).run()
+            assert not test.exception
+            assert find(test, label).value == value, label
+    for rule in ("knee", "weight", "knee"):
+        test.get("button_group")[0].set_value(rule).run()  # type: ignore[union-attr]
+        assert ("Weight of balance against disruption (%)" in [s.label for s in test.slider]) == (rule == "weight")
+
+
+def find(test: AppTest, label: str) -> Any:
+    return next(w for w in (*test.selectbox, *test.multiselect, *test.number_input, *test.slider) if w.label == label)
