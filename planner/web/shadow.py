@@ -181,14 +181,18 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     if not shown:
         st.markdown("None yet: nothing was unloaded or split, and nothing was to be.")
         return
-    event = table(cycles_frame(shown), "shadow-cycles", on_select="rerun", selection_mode="single-row")
+    # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
+    name = f"shadow-cycles-{len(shown)}-{shown[-1].number}"
+    event = table(cycles_frame(shown), name, on_select="rerun", selection_mode="single-row")
     rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
-    place = rows[0] if rows and rows[0] < len(shown) else 0
-    cycle = shown[len(shown) - 1 - place]
+    if rows and rows[0] < len(shown):
+        state.set_params(cycle=str(shown[len(shown) - 1 - rows[0]].number))
+    asked = state.param("cycle")
+    cycle = next((c for c in cycles if str(c.number) == asked), shown[-1])
     st.subheader(f"Cycle {cycle.number}")
     st.caption(
         f"Predicted from the capture of {moment(cycle.from_ms)}; what happened shows in that of {moment(cycle.to_ms)}."
-        f" {'Select a row above for another cycle.' if not rows else ''}"
+        " Select a row above for another cycle."
     )
     frame = changes_frame(cycle)
     if frame.empty:
@@ -221,7 +225,9 @@ def draw() -> None:
             st.warning("The cluster of this link is not followed on this server.", icon=":material/link_off:")
         start = names.index(asked) if asked in found else 0
         with pick:
-            name = st.selectbox("Cluster", names, index=start) or names[0]
+            name = st.selectbox("Cluster", names, index=start, key="shadow-cluster") or names[0]
+        if asked and name != asked:
+            state.set_params(cycle="")
         state.set_params(cluster=name)
         stamp = _stamp(found[name])
         cycles = _record(str(found[name]), *stamp)

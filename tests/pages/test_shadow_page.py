@@ -116,6 +116,25 @@ def test_one_of_several_clusters(page: Page, histories: Path) -> None:
     assert test.selectbox[0].value == "east"
 
 
+def test_no_choice_of_a_cluster_is_lost(page: Page, histories: Path) -> None:
+    for name in ("east", "north", "west"):
+        ShadowRecord(histories / f"cluster={name}").add(cycle(1, cluster=name))
+    test = page("shadow")
+    for name in ("west", "north", "east"):
+        test.selectbox[0].set_value(name).run()
+        assert test.selectbox[0].value == name
+        assert test.query_params["cluster"] == name
+
+
+def test_a_link_shows_its_cycle_when_others_have_followed(page: Page, histories: Path) -> None:
+    for each in (cycle(1), WRONG, IDLE):
+        ShadowRecord(histories / "cluster=east").add(each)
+    assert "Cycle 2" in [part.value for part in page("shadow").subheader]
+    assert "Cycle 1" in [part.value for part in page("shadow", cycle="1").subheader]
+    assert "Cycle 3" in [part.value for part in page("shadow", cycle="3").subheader]
+    assert "Cycle 2" in [part.value for part in page("shadow", cycle="<b>9").subheader]
+
+
 def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
     (histories / "cluster=east").mkdir(parents=True)
     (histories / "cluster=east" / ".shadow.jsonl").write_bytes(b"\xff\n[]\n")
