@@ -166,7 +166,11 @@ def draw(view: state.Current) -> None:
     present = scenarios.history(view).present
     asked = state.param("compare")
     mode = st.segmented_control(
-        "Compare", list(_MODES), default=asked if asked in _MODES else "shedders", format_func=_MODES.__getitem__
+        "Compare",
+        list(_MODES),
+        default=asked if asked in _MODES else "shedders",
+        format_func=_MODES.__getitem__,
+        key="compare-mode",  # without one the next choice would be lost, as the default follows the address
     )
     state.set_params(compare="" if mode in {None, "shedders"} else str(mode))
     try:

@@ -81,6 +81,7 @@ def draw(view: state.Current) -> None:
             default=asked if asked in options else "1",
             format_func=options.__getitem__,
             required=True,
+            key="review-lose",  # without one the next choice would be lost, as the default follows the address
         )
         when = st.segmented_control("Cluster", ["as it is", "after the scenario"], default="as it is", required=True)
     state.set_params(lose="" if lost in {None, "1"} else str(lost))

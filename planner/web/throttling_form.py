@@ -95,6 +95,7 @@ def choose_topic(view: state.Current) -> tuple[str, str]:
         state.param("subscription"),
         max_chars=200,
         placeholder="any",
+        key="throttling-subscription",
         help="For policies that name one.",
     )
     if topic and topic != start:  # another topic begins with its own traffic

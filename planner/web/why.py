@@ -148,9 +148,8 @@ def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> 
     others = [s for s in SHEDDERS if s.name != running.name]
     labels = {running.name: f"{running.name} (in force)", **{s.name: s.name for s in others}}
     asked = state.param("ask")
-    name = st.selectbox(
-        "Ask", list(labels), list(labels).index(asked) if asked in labels else 0, format_func=labels.__getitem__
-    )
+    at = list(labels).index(asked) if asked in labels else 0
+    name = st.selectbox("Ask", list(labels), at, format_func=labels.__getitem__, key="why-ask")
     state.set_params(ask="" if name in {None, running.name} else str(name))
     chosen = next((s for s in others if s.name == name), running)
     with st.spinner("Trying changes ..."):

@@ -355,6 +355,21 @@ def test_every_choice_on_why_is_taken(page: Page) -> None:
         assert test.query_params["cycle"] == str(cycle)
 
 
+def test_every_choice_of_what_the_address_keeps_is_taken(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    for strategy in ("AvgShedder", "OverloadShedder", "UniformLoadShedder"):
+        next(box for box in test.selectbox if box.label == "Ask").set_value(strategy).run()
+        assert test.query_params["ask"] == strategy
+    for name, label, param, values in (
+        ("compare", "Compare", "compare", ("mine", "shedders", "mine")),
+        ("failure_review", "Lose", "lose", ("2", "1", "2")),
+    ):
+        test = page(name, snapshot=sample()[:12])
+        for value in values:
+            next(group for group in test.button_group if group.label == label).set_value(value).run()
+            assert test.query_params.get(param, values[1]) == value
+
+
 def test_failures_are_reviewed(page: Page) -> None:
     test = page("failure_review", snapshot=sample()[:12])
     frame = next(d.value for d in test.dataframe if "lost" in d.value.columns)

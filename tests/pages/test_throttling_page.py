@@ -177,3 +177,10 @@ def test_limits_go_into_the_scenario(page: Page, monkeypatch: pytest.MonkeyPatch
     assert scenario is not None
     assert scenario.edits == (SetDispatchRate(target="acme/audit", msg_per_period=77),)
     assert opened[0].endswith("what_if.py")
+
+
+def test_every_subscription_asked_for_is_taken(page: Page) -> None:
+    test = real(page)
+    for name in ("audit", "billing", "copy"):
+        next(box for box in test.text_input if box.label == "Subscription").set_value(name).run()
+        assert test.query_params["subscription"] == name
