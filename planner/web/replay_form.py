@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -24,7 +25,7 @@ from planner.simulate.scenario import Scenario
 from planner.web import scenarios, state
 from planner.web.setting_form import written
 from planner.web.text import count
-from planner.web.widgets import show_error
+from planner.web.widgets import plain, show_error
 
 __all__ = ["Covered", "draw_form", "duration", "histories"]
 
@@ -334,6 +335,22 @@ def _say_where(runner: Runner, workers: int, found: Estimate) -> str:
     return f"{place.in_words}, **{duration(found.work_s)}** of processor time shared by its cores"
 
 
+@st.cache_data(max_entries=500, show_spinner=False)
+def _load_manager(root: str, cluster: str) -> str:
+    return str(first_snapshot(Path(root), cluster).info.load_manager)
+
+
+def _warn_of_managers(managers: Mapping[str, str]) -> None:
+    """Say so when clusters differ in their load manager, by name."""
+    if len(set(managers.values())) > 1:
+        each = ", ".join(f"{plain(name)}: {manager}" for name, manager in managers.items())
+        st.warning(
+            f"These clusters run different load managers ({each}). A strategy that one of them cannot run is replaced"
+            " there, as Pulsar does. Replay them apart to choose settings for each.",
+            icon=":material/warning:",
+        )
+
+
 def draw_form() -> None:
     """Draw the form; what is submitted becomes the job in view."""
     names = histories()
@@ -352,6 +369,7 @@ def draw_form() -> None:
         snapshot = first_snapshot(root, clusters[0])
         moments, rows = (sum(getattr(covered[c], name) for c in clusters) for name in ("moments", "rows"))
         st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
+        _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
         grid = _grid(snapshot)
         if grid is None:
             return

@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.model.snapshot import LoadManager
 from planner.plan.link import encode_link
 from planner.replay import jobs
+from planner.replay.history.generate import HistorySpec, write_day
 from planner.replay.jobs import Status, StoredJob, list_jobs, write_status
 from planner.replay.results import ResultWriter
 from planner.replay.runners import run_local
 from planner.replay.spec import tasks_of
+from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.store.samples import samples
+from planner.web.replay import job_rows
 from tests.replay.replays import SHEDDING, make_history, make_job
 
 Page = Callable[..., AppTest]
@@ -81,6 +85,19 @@ def test_without_a_history_a_sample_is_made(page: Page) -> None:
 
 @pytest.mark.usefixtures("with_history")
 class TestForm:
+    def test_clusters_of_different_load_managers_are_told(
+        self, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for manager in LoadManager:
+            cluster = ClusterSpec(brokers=2, bundles=8, topics=20, cluster=f"c-{manager}", load_manager=manager)
+            write_day(tmp_path / "mixed", HistorySpec(cluster=cluster, days=1, interval_s=7_200), 1, 0)
+        monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
+        test = page("replay")
+        (warning,) = test.warning
+        assert "c-modular: modular" in warning.value
+        box(test, "Clusters").set_value(["c-modular"]).run()  # type: ignore[attr-defined]
+        assert not test.warning
+
     def test_counts_what_is_chosen(self, page: Page) -> None:
         test = page("replay")
         assert not test.exception
@@ -194,7 +211,7 @@ class TestJob:
         moves = test.dataframe[1].value
         assert set(moves["what"]) == {"shed"}
         box(test, "Bundle or broker").set_value("no such").run()  # type: ignore[attr-defined]
-        assert "Nothing happened." in shown(test)
+        assert "Nothing that happened has this in its name." in shown(test)
 
     @pytest.mark.parametrize("state", ["failed", "cancelled"])
     def test_ended_early(self, page: Page, stored: StoredJob, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,3 +272,11 @@ class TestJob:
         assert [b for b in test.button if b.key == "confirm-delete-job"]
         assert "Its results are deleted, too." in shown(test)
         assert [one.name for one in list_jobs()] == [stored.name]
+
+
+def test_a_job_that_never_began_took_no_time(stored: StoredJob) -> None:
+    write_status(stored.folder, Status(state="cancelled", tasks=4, submitted_ms=5, ended_ms=1_800_000_000_000))
+    rows = job_rows(list_jobs())
+    assert rows["took"].tolist() == [""]
+    write_status(stored.folder, Status(state="done", tasks=4, done=4, started_ms=1_000, ended_ms=66_000))
+    assert job_rows(list_jobs())["took"].tolist() == ["1 min"]
