@@ -30,8 +30,8 @@ _FIRST: Final = (
     "splits",
 )
 """The measures that stand first; the others can be opened."""
+_LOOK_S: Final = 2.0
 _COLUMNS: Final = {
-    "day": "day",
     "cluster": "cluster",
     "at_ms": "when (UTC)",
     "kind": "what",
@@ -52,16 +52,17 @@ def job_rows(found: list[StoredJob]) -> pd.DataFrame:
     rows = []
     for stored in found:
         status, job = stored.status, stored.job
+        took_ms = status.ended_ms - status.started_ms
         rows.append(
             {
-                "job": stored.name,
                 "name": (job.name if job is not None else "") or "without a name",
                 "state": status.state,
                 "tasks": f"{status.done:,} of {status.tasks:,}",
                 "scenarios": len(job.scenarios) if job is not None else 0,
                 "history": job.history.rpartition("/")[2] if job is not None else "",
                 "submitted": moment(status.submitted_ms),
-                "took": duration((status.ended_ms - status.started_ms) / 1000) if status.ended_ms else "",
+                "took": duration(took_ms / 1000) if took_ms >= 0 < status.started_ms else "",
+                "job": stored.name,
             }
         )
     return pd.DataFrame(rows)
@@ -74,12 +75,20 @@ def _open(name: str) -> None:
 
 
 def _list(chosen: str) -> None:
+    """Draw the jobs; while one has not ended, anew every few seconds."""
+    busy = any(not stored.status.ended for stored in jobs.list_jobs())
+    st.fragment(_jobs, run_every=_LOOK_S if busy else None)(chosen)
+
+
+def _jobs(chosen: str) -> None:
     found = jobs.list_jobs()
     st.subheader("Jobs")
     if not found:
         st.caption("None yet. They run one after the other, and go on when this page or its server is closed.")
         return
-    event = table(job_rows(found), "jobs", on_select="rerun", selection_mode="single-row")
+    # With another job in view the selection begins anew, else the row selected last would be opened again.
+    name = f"jobs-{chosen}" if chosen else "jobs"
+    event = table(job_rows(found), name, on_select="rerun", selection_mode="single-row")
     rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
     if rows and rows[0] < len(found) and found[rows[0]].name != chosen:
         _open(found[rows[0]].name)
@@ -128,7 +137,9 @@ def _log(stored: StoredJob) -> None:
 def _ended(stored: StoredJob) -> None:
     """Show how a job ended, and what can be done with it."""
     status = stored.status
-    if status.what:
+    if status.what and status.state == "cancelled":
+        st.info(f"{plain(status.what)} {plain(status.remedy)}", icon=":material/stop_circle:")
+    elif status.what:
         show_error(PlannerError(status.what, remedy=status.remedy))
     if status.state == "done":
         took = duration((status.ended_ms - status.started_ms) / 1000)
@@ -287,8 +298,9 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
         text = st.text_input("Bundle or broker", max_chars=200, placeholder="part of a name", key=f"text-{key}")
     found = results.moves(scenario, kind=kind or "", text=text.strip()).to_pandas()
     if found.empty:
-        st.caption("Nothing happened.")
+        st.caption("Nothing that happened has this in its name." if text.strip() else "Nothing happened.")
         return
+    found["kind"] = found["kind"].str.replace("_", " ")
     found["at_ms"] = [moment(at).removesuffix(" UTC") for at in found["at_ms"]]
     found["throughput_bytes_per_s"] /= 1e6
     table(found[list(_COLUMNS)].rename(columns=_COLUMNS), f"moves-{key}", height=380)
