@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from planner.capture.history import HistoryFolder
+from planner.capture.shadow_record import ShadowRecord
 from planner.capture.shadow_watch import ShadowWatch
 from planner.formats.reading import read_snapshot
 from planner.model.errors import CaptureError
@@ -72,6 +73,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--history", type=Path, required=True, help="folder of the histories")
     parser.add_argument("--cluster", default="", help="name of the cluster, where there are several")
+    parser.add_argument("--record", action="store_true", help="write the record that the page Shadow shows, too")
     parser.add_argument("--json", action="store_true", help="print each cycle as a line of JSON, then the score")
 
 
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the cycles of a history, and the score.
 
     Raises:
-        PlannerError: The history cannot be read.
+        PlannerError: The history cannot be read, or its record cannot be written.
     """
     found = clusters_of(args.history)
     cluster = args.cluster or next(iter(found), "")
@@ -89,7 +91,13 @@ def run(args: argparse.Namespace) -> int:
             where=str(args.history),
             remedy=f"Name one with --cluster: {', '.join(found)[:300]}." if found else "Watch a cluster first.",
         )
-    shadow = ShadowWatch(None, lambda line: None if args.json else print_line(line))
+    if args.record and ShadowRecord(found[cluster]).path.exists():
+        raise CaptureError(
+            "There is a record of this cluster already.",
+            where=str(ShadowRecord(found[cluster]).path),
+            remedy="Delete or move it first, when no watch writes it.",
+        )
+    shadow = ShadowWatch(args.history if args.record else None, lambda line: None if args.json else print_line(line))
     replay(HistoryFolder(args.history, 1), cluster, shadow)
     if args.json:
         for cycle in shadow.cycles:

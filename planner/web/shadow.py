@@ -32,7 +32,7 @@ _COMMAND = (
 )
 _WHERE = """
 HISTORIES is the folder that this server reads (`PLANNER_HISTORIES`; else `histories` beside the workspace). For a
-history that was watched without it: `python -m planner shadow --history HISTORIES`.
+history that was watched without it: `python -m planner shadow --history HISTORIES --record`.
 """
 
 

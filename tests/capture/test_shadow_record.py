@@ -165,6 +165,21 @@ def test_shadow_goes_through_a_history(
     assert "error: " in capsys.readouterr().err
 
 
+def test_a_history_gets_a_record_once(
+    tmp_path: Path, captures: list[Snapshot], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for capture in captures:
+        HistoryFolder(tmp_path, 1 << 30).add(capture)
+    assert main(["shadow", "--history", str(tmp_path), "--record"]) == 0
+    folder = HistoryFolder(tmp_path, 1).folder_of("by-hand")
+    recorded = ShadowRecord(folder).read()
+    assert len(recorded) == 1
+    assert read_next(folder) is not None
+    assert main(["shadow", "--history", str(tmp_path), "--record"]) == 2
+    assert "There is a record of this cluster already" in capsys.readouterr().err
+    assert ShadowRecord(folder).read() == recorded
+
+
 def test_a_history_of_one_capture_is_too_short(tmp_path: Path, captures: list[Snapshot]) -> None:
     HistoryFolder(tmp_path, 1 << 30).add(captures[0])
     assert main(["shadow", "--history", str(tmp_path)]) == 2
