@@ -87,8 +87,7 @@ def _jobs(chosen: str) -> None:
         st.caption("None yet. They run one after the other, and go on when this page or its server is closed.")
         return
     # With another job in view the selection begins anew, else the row selected last would be opened again.
-    name = f"jobs-{chosen}" if chosen else "jobs"
-    event = table(job_rows(found), name, on_select="rerun", selection_mode="single-row")
+    event = table(job_rows(found), "jobs", key=f"jobs-{chosen}", on_select="rerun", selection_mode="single-row")
     rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
     if rows and rows[0] < len(found) and found[rows[0]].name != chosen:
         _open(found[rows[0]].name)

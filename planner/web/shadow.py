@@ -13,7 +13,7 @@ from planner.figures.shadow import shadow_score, shadow_text
 from planner.model.errors import PlannerError
 from planner.replay.jobs import histories_root
 from planner.web import state
-from planner.web.text import count, moment
+from planner.web.text import count, moment, percent
 from planner.web.widgets import chart, show_error, show_notes, table
 
 __all__ = ["changes_frame", "cycles_frame", "draw", "watched_clusters"]
@@ -127,7 +127,9 @@ def _next(following: NextCycle) -> None:
     now_s = time.time()
     behind_s = now_s - following.captured_at_ms / 1000
     st.subheader("Next cycle")
-    if behind_s > _FRESH_S:
+    if behind_s < -_FRESH_S:
+        st.caption(f"The last capture is of {moment(following.captured_at_ms)}; the clock of the watch is ahead.")
+    elif behind_s > _FRESH_S:
         st.caption(f"The last capture is of {moment(following.captured_at_ms)}; nobody seems to watch any more.")
     else:
         left_s = following.due_ms / 1000 - now_s
@@ -163,8 +165,9 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
     )
     with st.container(horizontal=True):
         for label, right, of, meaning in cards:
-            value = f"{right / of:.1%}" if of else "none yet"
-            st.metric(label, value, help=f"{meaning} {right:,} of {of:,}.", width=_CARD_PX)
+            shown = f"{right:,} of {of:,}" if of else None
+            value = percent(right / of) if of else "none yet"
+            st.metric(label, value, shown, "off", delta_arrow="off", help=meaning, width=_CARD_PX)
 
 
 def _cycles(cycles: Sequence[ShadowCycle]) -> None:
@@ -182,8 +185,8 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
         st.markdown("None yet: nothing was unloaded or split, and nothing was to be.")
         return
     # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
-    name = f"shadow-cycles-{len(shown)}-{shown[-1].number}"
-    event = table(cycles_frame(shown), name, on_select="rerun", selection_mode="single-row")
+    key = f"shadow-cycles-{len(shown)}-{shown[-1].number}"
+    event = table(cycles_frame(shown), "shadow-cycles", key=key, on_select="rerun", selection_mode="single-row")
     rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
     if rows and rows[0] < len(shown):
         state.set_params(cycle=str(shown[len(shown) - 1 - rows[0]].number))

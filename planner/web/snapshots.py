@@ -208,9 +208,11 @@ def draw() -> None:
     if not saved:
         st.info("Nothing is loaded. Upload a file, or open a sample.", icon=":material/upload_file:")
         return
-    event = table(saved_frame(saved), "saved", on_select="rerun", selection_mode="single-row")
+    # With another one in view the selection begins anew, else the row selected last would come back after an upload.
+    key = f"saved-{view.digest if view is not None else ''}-{len(saved)}"
+    event = table(saved_frame(saved), "saved", key=key, on_select="rerun", selection_mode="single-row")
     rows = event.get("selection", {}).get("rows", []) if isinstance(event, dict) else []
-    if rows and (view is None or saved[rows[0]].digest != view.digest):
+    if rows and rows[0] < len(saved) and (view is None or saved[rows[0]].digest != view.digest):
         state.select(saved[rows[0]].digest)
         st.rerun()
     if view is not None:

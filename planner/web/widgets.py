@@ -123,6 +123,7 @@ def table(
     *,
     height: int | Literal["content"] | None = None,
     style: Styler | None = None,
+    key: str = "",
     **options: Any,
 ) -> Any:
     """Show a table and a button that downloads it as CSV.
@@ -132,6 +133,7 @@ def table(
         name: Names the file, and the widgets.
         height: In pixels; `content` to show every row; some ten rows when None.
         style: The same frame with colours.
+        key: Names the widgets, where the file's name is not enough: another key begins without a selection.
         options: Further arguments of `st.dataframe`.
     """
     shown = st.dataframe(
@@ -139,7 +141,7 @@ def table(
         hide_index=True,
         width="stretch",
         height=height if height is not None else "auto",
-        key=f"table-{name}",
+        key=f"table-{key or name}",
         **options,
     )
     st.download_button(
@@ -148,7 +150,7 @@ def table(
         file_name=f"{name}.csv",
         mime="text/csv",
         icon=":material/download:",
-        key=f"csv-{name}",
+        key=f"csv-{key or name}",
         on_click="ignore",
     )
     return shown

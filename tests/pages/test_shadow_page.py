@@ -75,11 +75,11 @@ def test_cycles_score_and_the_last_one_in_detail(page: Page, histories: Path) ->
     assert not test.exception
     assert test.query_params["cluster"] == "east"
     assert [(m.label, m.value) for m in test.metric] == [
-        ("Cycles as predicted", "66.7%"),
-        ("With unloads", "50.0%"),
-        ("Inputs seen in time", "100.0%"),
-        ("Destinations", "100.0%"),
-        ("Splits", "100.0%"),
+        ("Cycles as predicted", "66.7 %"),
+        ("With unloads", "50.0 %"),
+        ("Inputs seen in time", "100.0 %"),
+        ("Destinations", "100.0 %"),
+        ("Splits", "100.0 %"),
     ]
     assert "1 of 2 cycles went as predicted; not in cycle 2." in shown(test)
     assert test.subheader[-1].value == "Cycle 2"
