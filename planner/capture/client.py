@@ -151,7 +151,10 @@ class AdminClient:
             except UNREACHABLE as error:
                 if last:
                     raise AnswerError(
-                        f"It cannot be reached: {_reason(error)}.", where=base + path, hostile=False
+                        f"It cannot be reached: {_reason(error)}.",
+                        where=base + path,
+                        remedy="Check host and port, and that a broker answers there.",
+                        hostile=False,
                     ) from error
             else:
                 status, answered, headers, size = answer

@@ -360,7 +360,7 @@ class Collector:
             raise CaptureError(
                 f"No answer: {_trouble(kept)}.",
                 where=base + path,
-                remedy="Give a token that may ask." if kept.status in _FORBIDDEN else "Check --admin-url.",
+                remedy="Give a token that may ask." if kept.status in _FORBIDDEN else "Check the admin address.",
             )
         return kept
 

@@ -28,6 +28,8 @@ _MOST_AT_ONCE = 2
 _KEPT = 20
 _LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=1 << 30)
 _METRICS = ("auto", "off", "admin", "prometheus")
+_FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
+"""Fields of the form by the options of the command line that they stand for."""
 _WHY_OFF = f"""
 A capture makes **this server** send requests, from where it stands in the network, to an address that somebody chose on
 this page. Who can open the page could make it ask machines that they cannot reach themselves. So it is off until
@@ -85,6 +87,10 @@ class Captures:
     def of(self, session: str) -> CaptureJob | None:
         """Return the last capture of a session."""
         return self._jobs.get(session)
+
+    def forget(self, session: str) -> None:
+        """Show no more what came of the last capture of a session, which has ended."""
+        self._jobs.pop(session, None)
 
     def start(self, session: str, options: CaptureOptions, add: Callable[[Snapshot, str], SavedSnapshot]) -> CaptureJob:
         """Start a capture in a thread of its own.
@@ -160,10 +166,12 @@ def capture_form() -> None:
     if job is not None and not job.finished.is_set():
         _under_way(job)
         return
-    if job is not None:
-        _ended(job)
+    outcome = st.container()
     given = _fields(allowed)
     if given is None:
+        if job is not None:
+            with outcome:
+                _ended(job)
         return
     try:
         options, secrets = _options(allowed, given)
@@ -171,7 +179,8 @@ def capture_form() -> None:
         allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
         _captures().start(session, options, state.workspace().add)
     except CaptureError as error:
-        show_error(error)
+        _captures().forget(session)
+        show_error(CaptureError(error.what, where=_FIELDS.get(error.where, error.where), remedy=error.remedy))
     else:
         st.rerun()
 

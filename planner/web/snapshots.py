@@ -194,13 +194,15 @@ def draw() -> None:
     """Draw the page."""
     st.title("Snapshots")
     st.caption("Load, check, keep and take away what a cluster looked like at one moment.")
-    try:
-        view = state.current()
-    except PlannerError as error:
-        show_error(error)
-        view = None
+    trouble = st.container()
     _awaited()
     _upload()
+    view = None
+    try:
+        view = state.current()  # what was just uploaded, if anything was
+    except PlannerError as error:
+        with trouble:
+            show_error(error)
     capture_form()
     _gallery()
     st.subheader("In this workspace")

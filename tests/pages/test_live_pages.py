@@ -116,6 +116,20 @@ def test_a_capture_that_fails_is_told_in_a_sentence(
     assert "is captured" not in shown(test)
 
 
+def test_what_is_refused_names_its_field_and_replaces_the_last_outcome(
+    page: Page, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", "1")
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
+    test = page("snapshots")
+    next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value(cluster.url)
+    until_it_has_ended(send(test))
+    assert len(test.error) == 1
+    next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value("file:///etc/passwd")
+    send(test)
+    assert [error.value.partition("**")[2].partition("**")[0] for error in test.error] == ["Admin URL"]
+
+
 def test_a_wrong_list_is_told(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", "broker-1:8080")
     test = page("snapshots")
