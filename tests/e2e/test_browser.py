@@ -92,6 +92,30 @@ def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) 
     window.settled("was here already")
 
 
+def test_an_upload_is_in_view_though_another_row_was_selected(
+    fresh_server: Server, visitor: Window, small: Snapshot
+) -> None:
+    window = visitor()
+    one, other = samples()[0], samples()[1]
+    for sample in (one, other):
+        window.open(f"{fresh_server.url}/overview?snapshot={sample.digest[:12]}", "Broker scores")
+    page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "The one in view")
+    page.set_viewport_size({"width": 1400, "height": 2400})
+    box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 16, box["y"] + 35 * 2 + 18)  # the second row
+    expect(page.get_by_label("Name", exact=True)).to_have_value(one.title)
+    page.locator('input[type="file"]').set_input_files(
+        {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}
+    )
+    window.settled("is loaded: 5 brokers, 60 bundles")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
+    page.get_by_label("Name", exact=True).fill("still mine")
+    page.get_by_role("button", name="Rename").click()
+    window.settled("still mine")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("still mine")
+
+
 def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -> None:
     document = json.loads(write_document(small))
     whole = io.BytesIO()
