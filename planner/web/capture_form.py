@@ -19,7 +19,7 @@ from planner.model.snapshot import Snapshot
 from planner.store.workspace import SavedSnapshot
 from planner.web import state
 from planner.web.text import count
-from planner.web.widgets import show_error, show_notes
+from planner.web.widgets import plain, show_error, show_notes
 
 __all__ = ["CaptureJob", "Captures", "capture_form"]
 
@@ -314,7 +314,7 @@ def _ended(job: CaptureJob) -> None:
         state.select(saved.digest)
         st.rerun()
     st.success(
-        f"“{saved.name}” is captured: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
+        f"“{plain(saved.name)}” is captured: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
         f" {count(saved.topics, 'topic')}.",
         icon=":material/check_circle:",
     )

@@ -16,6 +16,7 @@ from planner.store.samples import samples
 from planner.store.workspace import SavedSnapshot
 from planner.web import scenarios, state
 from planner.web.capture_form import capture_form
+from planner.web.setting_form import written
 from planner.web.text import count, moment, short_digest
 from planner.web.widgets import plain, show_error, show_notes, table
 
@@ -47,8 +48,8 @@ def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "setting": list(changed),
-            "in force": [str(v) for v in changed.values()],
-            "default": [str(SETTINGS_BY_NAME[n].default) for n in changed],
+            "in force": [written(v) for v in changed.values()],
+            "default": [written(SETTINGS_BY_NAME[n].default) for n in changed],
             "meaning": [SETTINGS_BY_NAME[n].meaning for n in changed],
         }
     )
@@ -99,7 +100,7 @@ def _upload() -> None:
         return
     what = "was here already (same content)" if known else "is loaded"
     st.success(
-        f"“{found.name}” {what}: {count(found.brokers, 'broker')}, {count(found.bundles, 'bundle')},"
+        f"“{plain(found.name)}” {what}: {count(found.brokers, 'broker')}, {count(found.bundles, 'bundle')},"
         f" {count(found.topics, 'topic')}.",
         icon=":material/check_circle:",
     )
@@ -143,7 +144,7 @@ def _gallery() -> None:
 
 @st.dialog("Delete this snapshot?")
 def _confirm_delete(saved: SavedSnapshot) -> None:
-    st.markdown(f"“{saved.name}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
+    st.markdown(f"“{plain(saved.name)}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
     if st.button("Delete", type="primary", icon=":material/delete:"):
         state.forget(saved.digest)
         st.rerun()
@@ -157,7 +158,7 @@ def _download(label: str, make: Callable[[], bytes], file_name: str, mime: str) 
 
 def _details(view: state.Current) -> None:
     saved, snapshot = view.saved, view.snapshot
-    st.markdown(f"**{saved.name}** · `{saved.digest}`")
+    st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
     show_notes(saved.warnings, "What to know about this snapshot")
     name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
     wanted = name.text_input("Name", saved.name, max_chars=200, key=f"name-{saved.digest}")

@@ -98,7 +98,7 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
     window = visitor()
     one, other = samples()[0], samples()[1]
     for sample in (one, other):
-        window.open(f"{fresh_server.url}/overview?snapshot={sample.digest[:12]}", "Broker scores")
+        window.open(f"{fresh_server.url}/?snapshot={sample.digest[:12]}", "Broker scores")
     page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "The one in view")
     page.set_viewport_size({"width": 1400, "height": 2400})
     box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()

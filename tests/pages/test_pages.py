@@ -1,12 +1,16 @@
 """Every page: with a sample, without any snapshot, from a link, from a bad link."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.model.settings import Settings
+from planner.model.snapshot import Snapshot
 from planner.store.samples import samples
 from planner.web import state
+from planner.web.snapshots import settings_frame
 
 Page = Callable[..., AppTest]
 VIEWS = ("overview", "bundle_map", "brokers")
@@ -122,6 +126,15 @@ def test_snapshots_renames_and_lists(page: Page) -> None:
     next(b for b in test.button if b.label == "Rename").click().run()
     assert state.workspace().saved()[0].name == "My cluster"
     assert not test.exception
+    name = next(t for t in test.text_input if t.label == "Name")
+    name.set_value("*mine* $x$")
+    next(b for b in test.button if b.label == "Rename").click().run()
+    assert any(text.value.startswith(r"**\*mine\* \$x\$**") for text in test.markdown)
+
+
+def test_settings_are_told_as_broker_conf_writes_them(small: Snapshot) -> None:
+    frame = settings_frame(replace(small, settings=Settings({"loadBalancerAutoBundleSplitEnabled": False})))
+    assert frame[["in force", "default"]].to_numpy().tolist() == [["false", "true"]]
 
 
 @pytest.mark.parametrize(
