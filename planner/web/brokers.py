@@ -114,21 +114,21 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     frame = resource_frame(snapshot, broker)
     decides = frame[frame["meaning"] == "decides the score"]
     what = f"{decides.iloc[0]['resource']} decides its score." if len(decides) else "No resource counts."
-    left, right = st.columns([2, 3])
-    with left:
-        counted = [m in {"decides the score", "counts, but another is larger"} for m in frame["meaning"]]
-        chart(
-            resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted),
-            f"{what} Grey ones do not count.",
-            f"resources-{broker}",
-        )
-    with right:
-        table(frame, "resources", column_config={"% of limit": st.column_config.NumberColumn(format="%.4f")})
+    counted = [m in {"decides the score", "counts, but another is larger"} for m in frame["meaning"]]
+    chart(
+        resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted),
+        f"{what} Grey ones do not count.",
+        f"resources-{broker}",
+    )
+    table(frame, "resources", column_config={"% of limit": st.column_config.NumberColumn(format="%.4f")})
     rows = snapshot.bundles_of(broker)
     st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")
     bundles = bundle_frame(snapshot, rows[:_SHOWN_BUNDLES])
     bundles.insert(0, "namespace", [snapshot.namespaces[n] for n in snapshot.bundles.namespace[rows[:_SHOWN_BUNDLES]]])
-    table(bundles.drop(columns="owner").sort_values("MB/s", ascending=False), "bundles-of-broker")
+    number = st.column_config.NumberColumn
+    formats = {"MB/s": number(format="%.3f"), "msg/s": number(format="%.1f")}
+    shown = bundles.drop(columns="owner").sort_values("MB/s", ascending=False)
+    table(shown, "bundles-of-broker", column_config={**formats, "share of hash space (%)": number(format="%.3f")})
 
 
 def draw(view: state.Current) -> None:

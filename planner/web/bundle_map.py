@@ -18,7 +18,7 @@ from planner.splitting.request import namespace_boundaries, split_request
 from planner.web import state
 from planner.web.documentation import SPLIT_DIFFERENCES
 from planner.web.text import bytes_per_s, count, msg_per_s
-from planner.web.widgets import chart, show_error, show_notes, table
+from planner.web.widgets import chart, plain, show_error, show_notes, table
 
 __all__ = ["MEASURES", "bundle_frame", "draw", "measure", "namespace_rows"]
 
@@ -103,7 +103,12 @@ def _choose_namespace(snapshot: Snapshot, rows: Int64Array) -> str:
 def _map(snapshot: Snapshot) -> str | None:
     left, right = st.columns([2, 2])
     name = left.segmented_control(
-        "Colour by", list(MEASURES), default="throughput", format_func=lambda m: MEASURES[m][0], key="map-measure"
+        "Colour by",
+        list(MEASURES),
+        default="throughput",
+        format_func=lambda m: MEASURES[m][0],
+        key="map-measure",
+        wrap=True,
     )
     text = right.text_input("Find a namespace", placeholder="part of tenant/namespace", max_chars=200)
     name = name or "throughput"
@@ -113,7 +118,8 @@ def _map(snapshot: Snapshot) -> str | None:
         st.info("No namespace has this text in its name.", icon=":material/search_off:")
         return None
     pages = -(-len(rows) // _ROWS)
-    page = st.number_input("Rows", 1, pages, 1, help=f"{_ROWS} namespaces a page, busiest first") if pages > 1 else 1
+    help_ = f"{_ROWS} namespaces a page, busiest first"
+    page = st.number_input(f"Page, of {pages}", 1, pages, 1, help=help_, key=f"map-page-{pages}") if pages > 1 else 1
     shown = rows[(int(page) - 1) * _ROWS : int(page) * _ROWS]
     names = [snapshot.namespaces[i] for i in shown.tolist()]
     title, unit = MEASURES[name]
@@ -213,7 +219,6 @@ def _bundle(view: state.Current, bundle: int) -> None:
     rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]
     throughput = bundles.msg_throughput_in_bytes_per_s[bundle] + bundles.msg_throughput_out_bytes_per_s[bundle]
     figures = (
-        ("Owner", snapshot.brokers.name[owner] if owner >= 0 else "not loaded"),
         ("Throughput", bytes_per_s(float(throughput))),
         ("Messages", msg_per_s(float(rate))),
         (
@@ -221,7 +226,8 @@ def _bundle(view: state.Current, bundle: int) -> None:
             f"{bundles.topics[bundle]} · {bundles.producers[bundle]} · {bundles.consumers[bundle]}",
         ),
     )
-    for column, (label, value) in zip([*st.columns(2), *st.columns(2)], figures, strict=True):
+    st.markdown(f"Owner: **{plain(snapshot.brokers.name[owner])}**" if owner >= 0 else "Not loaded by any broker.")
+    for column, (label, value) in zip(st.columns(3), figures, strict=True):
         column.metric(label, value)
     try:
         cuts, split = _split_preview(snapshot, bundle)

@@ -23,7 +23,8 @@ def setting_widget(setting: Setting, value: SettingValue, key: str) -> SettingVa
     help_ = " ".join(part for part in (setting.meaning, setting.note, default) if part)
     label = f"{setting.name}{unit}"
     if setting.kind == "boolean":
-        return st.toggle(label, bool(value), key=key, help=help_)
+        # A narrow column cuts off the label of a toggle, unlike others.
+        return st.toggle(label, bool(value), key=key, help=f"`{setting.name}`: {help_}")
     if setting.kind in {"int", "long"} and isinstance(value, int):
         return int(st.number_input(label, value=value, step=1, key=key, help=help_))
     if setting.kind == "double" and isinstance(value, int | float):

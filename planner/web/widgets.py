@@ -142,6 +142,7 @@ def table(
         width="stretch",
         height=height if height is not None else "auto",
         key=f"table-{key or name}",
+        placeholder="—",
         **options,
     )
     st.download_button(
