@@ -90,12 +90,12 @@ class ExtensibleFilters:
         Raises:
             PulsarError: A filter fails; shedding then leaves the bundle where it is.
         """
-        steps = self.steps(namespace)
-        for step in steps:
-            if step.failure:
-                raise PulsarError("BrokerFilterException", step.failure, where=step.name)
         key = self._rules(namespace)
         if key not in self._allowed:
+            steps = self.steps(namespace)
+            for step in steps:
+                if step.failure:
+                    raise PulsarError("BrokerFilterException", step.failure, where=step.name)
             self._allowed[key] = frozenset(steps[-1].kept)
         return self._allowed[key]
 

@@ -9,17 +9,26 @@ from planner.placement.registry import PLACEMENTS
 from planner.shedding.registry import shedder_by_name
 from planner.simulate.scenario import Scenario
 
-__all__ = ["under_strategy"]
+__all__ = ["placement_of_others", "under_strategy"]
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
 _AVG: Final = "AvgShedder"
 
 
+def placement_of_others(config: Settings) -> str:
+    """Return the placement strategy, by its simple name, that runs beside any other strategy than `AvgShedder`.
+
+    It is the configured one; Pulsar's default where that is `AvgShedder`, which no other strategy takes.
+    """
+    placed = config.text(_PLACEMENT).rpartition(".")[2]
+    return PLACEMENTS[0].name if placed == _AVG else placed
+
+
 def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManager, shedder: str) -> Scenario:
     """Return a scenario under a shedding strategy, with the load manager and the placement that it needs.
 
-    `AvgShedder` brings its own placement, which no other strategy takes; there the default of Pulsar comes instead.
+    `AvgShedder` brings its own placement, which no other strategy takes; there the cluster's own comes instead.
 
     Args:
         scenario: The scenario.
@@ -34,8 +43,8 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
     settings: dict[str, str | int | float | bool] = {**scenario.settings, _SHEDDING: chosen.name}
     if chosen.load_manager is LoadManager.MODULAR:
         placed = config.changed(**scenario.settings).text(_PLACEMENT).rpartition(".")[2]
-        default = PLACEMENTS[0].name if placed.endswith(_AVG) else placed
-        settings[_PLACEMENT] = _AVG if chosen.name == _AVG else default
+        others = placement_of_others(config) if placed == _AVG else placed
+        settings[_PLACEMENT] = _AVG if chosen.name == _AVG else others
     manager = chosen.load_manager
     return replace(
         scenario,

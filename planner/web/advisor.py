@@ -29,7 +29,7 @@ from planner.replay.spec import Job
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
 from planner.web import scenarios, state
-from planner.web.text import count, moment
+from planner.web.text import count, moment, period
 from planner.web.widgets import chart, plain, show_error, show_notes, table
 
 __all__ = ["draw"]
@@ -48,7 +48,7 @@ def _label(stored: StoredJob) -> str:
     job = stored.job
     if job is None:
         return stored.name
-    days = job.first_day if job.first_day == job.last_day else f"{job.first_day} to {job.last_day}"
+    days = period(job.first_day, job.last_day)
     return f"{job.name} · {count(len(job.scenarios), 'scenario')} · {days} · {moment(stored.status.submitted_ms)}"
 
 

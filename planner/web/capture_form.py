@@ -18,8 +18,7 @@ from planner.model.errors import CaptureError, PlannerError
 from planner.model.snapshot import Snapshot
 from planner.store.workspace import SavedSnapshot
 from planner.web import state
-from planner.web.text import count
-from planner.web.widgets import plain, show_error, show_notes
+from planner.web.widgets import show_arrival, show_error
 
 __all__ = ["CaptureJob", "Captures", "capture_form"]
 
@@ -313,10 +312,4 @@ def _ended(job: CaptureJob) -> None:
         st.session_state["captured"] = saved.digest
         state.select(saved.digest)
         st.rerun()
-    st.success(
-        f"“{plain(saved.name)}” is captured: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
-        f" {count(saved.topics, 'topic')}.",
-        icon=":material/check_circle:",
-    )
-    show_notes(saved.warnings, "What to know about this snapshot")
-    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
+    show_arrival(saved, "is captured")

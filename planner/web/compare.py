@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +9,10 @@ import streamlit as st
 
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.model.errors import PlannerError
-from planner.model.snapshot import LoadManager
-from planner.placement.registry import PLACEMENTS
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import under_strategy
 from planner.web import scenarios, state
 from planner.web.outcome import Outcome
 from planner.web.setting_form import written
@@ -39,20 +37,8 @@ _MODES = {"shedders": "All five strategies", "mine": "My scenarios"}
 
 def five_shedders(view: state.Current, base: Scenario) -> dict[str, Scenario]:
     """Return the same scenario under each of the shedding strategies, each under the load manager that can run it."""
-    config = base.settings_over(view.snapshot)
-    placed = config.text(_PLACEMENT).rpartition(".")[2]
-    before = view.snapshot.settings.text(_PLACEMENT).rpartition(".")[2]
-    if before == "AvgShedder":
-        before = PLACEMENTS[0].name
-    made = {}
-    for shedder in SHEDDERS:
-        settings: dict[str, Any] = {**base.settings, _SHEDDING: shedder.name}
-        if shedder.load_manager is LoadManager.MODULAR:
-            default = before if placed == "AvgShedder" else placed
-            settings[_PLACEMENT] = "AvgShedder" if shedder.name == "AvgShedder" else default
-        manager: Any = "" if shedder.load_manager is view.snapshot.info.load_manager else str(shedder.load_manager)
-        made[shedder.name] = replace(base, name=shedder.name, settings=settings, load_manager=manager)
-    return made
+    config, manager = view.snapshot.settings, view.snapshot.info.load_manager
+    return {shedder.name: under_strategy(base, config, manager, shedder.name) for shedder in SHEDDERS}
 
 
 def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:

@@ -14,7 +14,7 @@ from planner.replay.results import result_files
 from planner.store.replay_results import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
 from planner.web import state
 from planner.web.replay_form import draw_form, duration
-from planner.web.text import count, moment
+from planner.web.text import count, moment, period
 from planner.web.widgets import chart, plain, show_error, table
 
 __all__ = ["draw", "job_rows", "scenario_frame"]
@@ -186,7 +186,7 @@ def _job(stored: StoredJob) -> None:
         st.query_params.clear()
         st.rerun()
     if job is not None:
-        days = job.first_day if job.first_day == job.last_day else f"{job.first_day} to {job.last_day}"
+        days = period(job.first_day, job.last_day)
         st.caption(
             f"{count(len(job.scenarios), 'scenario')} · {plain(', '.join(job.clusters))} · {days} ·"
             f" submitted {moment(stored.status.submitted_ms)} · {stored.name}"

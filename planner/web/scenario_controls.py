@@ -13,6 +13,7 @@ from planner.placement.registry import PLACEMENTS
 from planner.shedding.registry import SHEDDERS
 from planner.simulate.cycle import effective_shedder
 from planner.simulate.scenario import Assumptions, Scenario, Step
+from planner.simulate.strategies import placement_of_others
 from planner.simulate.wording import in_words
 from planner.web import scenarios, state
 from planner.web.edit_forms import Known, edit_form, missing
@@ -152,8 +153,8 @@ def _strategies(view: state.Current, config: Settings) -> None:
         if chosen == "AvgShedder" != now:
             place = "AvgShedder"
         elif now == "AvgShedder" != chosen and place == "AvgShedder":
-            before = view.snapshot.settings.text(_PLACEMENT).rpartition(".")[2]
-            place = before if before in names and before != "AvgShedder" else names[0]
+            before = placement_of_others(view.snapshot.settings)
+            place = before if before in names else names[0]
         if place != placed:
             changed[_PLACEMENT] = place
     if changed != dict(present.settings):

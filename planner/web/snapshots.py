@@ -18,7 +18,7 @@ from planner.web import scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.setting_form import written
 from planner.web.text import count, moment, short_digest
-from planner.web.widgets import plain, show_error, show_notes, table
+from planner.web.widgets import plain, show_arrival, show_error, show_notes, table
 
 __all__ = ["document_bytes", "draw", "saved_frame", "settings_frame", "zip_bytes"]
 
@@ -99,13 +99,7 @@ def _upload() -> None:
     if found is None:
         return
     what = "was here already (same content)" if known else "is loaded"
-    st.success(
-        f"“{plain(found.name)}” {what}: {count(found.brokers, 'broker')}, {count(found.bundles, 'bundle')},"
-        f" {count(found.topics, 'topic')}.",
-        icon=":material/check_circle:",
-    )
-    show_notes(found.warnings, "What to know about this snapshot")
-    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
+    show_arrival(found, what)
     if digest in scenarios.pending():
         st.page_link(
             state.PAGES / "what_if.py", label="Continue with the scenario of the link", icon=":material/science:"

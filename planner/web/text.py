@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime
 
-__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "number", "percent", "short_digest"]
+__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "number", "percent", "period", "short_digest"]
 
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -51,6 +51,11 @@ def moment(at_ms: int) -> str:
     if at_ms <= 0:
         return "unknown time"
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def period(first_day: str, last_day: str) -> str:
+    """Return days from one to another, such as `2027-01-11 to 2027-01-13`; a single one by itself."""
+    return first_day if first_day == last_day else f"{first_day} to {last_day}"
 
 
 def short_digest(digest: str) -> str:

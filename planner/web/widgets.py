@@ -11,6 +11,7 @@ from planner.model.decisions import ReasonBlock
 from planner.model.errors import PlannerError, SnapshotError
 from planner.model.snapshot import Snapshot
 from planner.store.samples import samples
+from planner.store.workspace import SavedSnapshot
 from planner.web import state
 from planner.web.text import count, moment, short_digest
 
@@ -20,6 +21,7 @@ __all__ = [
     "open_page",
     "plain",
     "reason_rows",
+    "show_arrival",
     "show_error",
     "show_notes",
     "table",
@@ -44,6 +46,17 @@ def plain(text: str) -> str:
     for mark in "\\`*_[]<>#|$~:":
         text = text.replace(mark, f"\\{mark}")
     return text
+
+
+def show_arrival(saved: SavedSnapshot, what: str) -> None:
+    """Say how a snapshot came into the workspace, with what to know about it and the way to its overview."""
+    st.success(
+        f"“{plain(saved.name)}” {what}: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
+        f" {count(saved.topics, 'topic')}.",
+        icon=":material/check_circle:",
+    )
+    show_notes(saved.warnings, "What to know about this snapshot")
+    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
 
 
 def show_notes(notes: Sequence[str], title: str) -> None:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -36,16 +35,10 @@ from planner.replay.runners import run_local
 from planner.replay.spec import tasks_of
 from planner.store.replay_results import ReplayResults
 from tests.replay.replays import EVERY_MINUTE, OFTEN, make_job, wait_for
+from tests.replay.spark_servers import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 TIMES_OUT = pytest.mark.timeout(600)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def alive(pid: int) -> bool:
