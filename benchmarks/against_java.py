@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.memory import SheddingMemory
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.model.top_bundles import with_top_ranks
-from planner.shedding.protocol import Shedder
-from planner.shedding.registry import SHEDDERS
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.generate import ClusterSpec, generate
 from tests.oracle.harness import Oracle
 

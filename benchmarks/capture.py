@@ -24,7 +24,7 @@ import httpx
 
 from planner.capture.options import CaptureOptions, Limits
 from planner.capture.run import capture_cluster
-from planner.model.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.simulate.generate import ClusterSpec, generate
 
 _CLUSTER = "planner"

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.memory import SheddingMemory
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager
-from planner.model.top_bundles import with_top_ranks
-from planner.placement.least_resource_usage_extensible import PLACEMENT
-from planner.shedding.transfer import SHEDDER
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.placement.least_resource_usage_extensible import PLACEMENT
+from planner.pulsar.shedding.transfer import SHEDDER
+from planner.pulsar.splitting.automatic_extensible import decide_all
 from planner.simulate.generate import ClusterSpec, generate
-from planner.splitting.automatic_extensible import decide_all
 
 EAGER = Settings({"loadBalancerSheddingConditionHitCountThreshold": 0, "loadBalancerBrokerLoadTargetStd": 0.0})
 

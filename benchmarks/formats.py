@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from planner.cluster.digest import snapshot_digest
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.folder import FILES, write_folder
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.model.digest import snapshot_digest
 from planner.simulate.generate import ClusterSpec, generate
 
 _REPEATS = 3

@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measuring import MB, Cost, measured
-from planner.replay.history.assemble import Options
-from planner.replay.history.days import read_day
-from planner.replay.history.generate import HistorySpec, snapshots_of_day
-from planner.replay.history.ingest import ingest
-from planner.replay.history.manifest import complete_days
-from planner.replay.history.raw import FORMS, write_raw
-from planner.replay.session import local_session
+from planner.history.assemble import Options
+from planner.history.days import read_day
+from planner.history.generate import HistorySpec, snapshots_of_day
+from planner.history.ingest import ingest
+from planner.history.manifest import complete_days
+from planner.history.raw import FORMS, write_raw
 from planner.simulate.generate import ClusterSpec
+from planner.spark.session import local_session
 
 
 def main() -> None:

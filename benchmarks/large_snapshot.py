@@ -19,10 +19,10 @@ import numpy as np
 from planner.figures.hash_space import make_raster, raster_map
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
-from planner.simulate.cycle import next_cycle
+from planner.pulsar.manager.cycle import next_cycle
 from planner.simulate.generate import ClusterSpec, generate
-from planner.store.workspace import open_workspace
 from planner.web.bundle_map import measure, namespace_rows
+from planner.workspace.database import open_workspace
 
 T = TypeVar("T")
 ROWS = 60

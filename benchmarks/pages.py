@@ -25,7 +25,7 @@ import numpy as np
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from planner.store.samples import samples
+from planner.workspace.samples import samples
 
 ROOT = Path(__file__).parent.parent
 WAIT_S = 600

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from planner.model.memory import SheddingMemory
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.simulate.cycle import effective_shedder
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.generate import ClusterSpec, generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import ScaleTraffic, Scenario, Step

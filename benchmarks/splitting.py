@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.averages import broker_averages, refresh
-from planner.model.broker_report import report_totals
-from planner.model.settings import Settings
+from planner.cluster.settings import Settings
+from planner.pulsar.load.averages import broker_averages, refresh
+from planner.pulsar.load.broker_report import report_totals
+from planner.pulsar.splitting.automatic_modular import decide
+from planner.pulsar.splitting.manual import SplitCommand, answer
 from planner.simulate.generate import ClusterSpec, generate
-from planner.splitting.automatic_modular import decide
-from planner.splitting.manual import SplitCommand, answer
 
 
 def best_ms(work: Callable[[], Any], times: int = 10) -> float:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.settings import Settings
-from planner.model.snapshot import DispatchRate, DispatchRatePolicy
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy
+from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, dispatch_under
+from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, TopicLoad
+from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.generate import ClusterSpec, generate
-from planner.throttling.caps import broker_dispatch, dispatch_caps, dispatch_under
-from planner.throttling.load import PublishPattern, SubscriptionLoad, TopicLoad
-from planner.throttling.simulate import simulate
 
 
 def seconds(work: Callable[[], Any], times: int = 3) -> float:

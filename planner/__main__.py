@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from planner import __version__
-from planner.model.errors import PlannerError
-
-__all__ = ["main"]
+from planner.cluster.errors import PlannerError
 
 # Each module has add_parser(subparsers) and run(args) -> exit status. Only the command that is asked for is imported.
 _COMMANDS = {
-    "capture": "planner.capture.command",
-    "conform": "planner.conform.run",
-    "generate": "planner.formats.generate_command",
-    "history": "planner.replay.history.command",
-    "plan": "planner.store.plan_command",
-    "replay": "planner.replay.command",
-    "shadow": "planner.capture.shadow_command",
-    "watch": "planner.capture.watch_command",
+    "capture": "planner.cli.capture",
+    "conform": "planner.cli.conform",
+    "generate": "planner.cli.generate",
+    "history": "planner.cli.history",
+    "plan": "planner.cli.plan",
+    "replay": "planner.cli.replay",
+    "shadow": "planner.cli.shadow",
+    "watch": "planner.cli.watch",
 }
 
 _FAILED = 2

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.simulate.generate import ClusterSpec, generate
 
 ROOT = Path(__file__).parent.parent

@@ -7,21 +7,24 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Lowest first: a package may import itself and whatever stands before it.
+# Lowest first: a room may import itself and whatever stands before it.
 LAYERS = (
-    "model",
-    "placement",
-    "splitting",
-    "shedding",
-    "throttling",
-    "simulate",
+    "cluster",
+    "pulsar",
     "conform",
-    "plan",
+    "simulate",
+    "explain",
+    "share",
     "formats",
-    "store",
+    "spark",
+    "history",
     "capture",
+    "shadow",
+    "workspace",
     "replay",
+    "advise",
     "figures",
+    "cli",
     "web",
 )
 
@@ -30,8 +33,8 @@ HOMES = {
     "streamlit": {"web", "pages", "app"},
     "plotly": {"figures"},
     "matplotlib": {"figures"},
-    "pyspark": {"replay"},
-    "duckdb": {"store"},
+    "pyspark": {"spark", "history", "replay"},
+    "duckdb": {"workspace", "replay"},
     "httpx": {"capture"},
     "requests": {"capture"},
     "urllib3": {"capture"},

@@ -15,15 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from planner.formats.archive import write_zip
-from planner.formats.document import write_document
-from planner.formats.reading import read_snapshot
-from planner.formats.validate import validate
-from planner.model.digest import snapshot_digest
-from planner.model.hashing import topic_hash
-from planner.model.ranges import FULL_HIGH
-from planner.model.settings import Settings
-from planner.model.snapshot import (
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.hashing import topic_hash
+from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import (
     LoadManager,
     Snapshot,
     SnapshotInfo,
@@ -31,8 +27,12 @@ from planner.model.snapshot import (
     make_bundles,
     make_topics,
 )
+from planner.formats.archive import write_zip
+from planner.formats.document import write_document
+from planner.formats.reading import read_snapshot
+from planner.formats.validate import validate
 from planner.simulate.generate import ClusterSpec, generate
-from planner.store.samples import FOLDER, Sample
+from planner.workspace.samples import FOLDER, Sample
 
 ROOT = Path(__file__).resolve().parents[1]
 MB = 1024 * 1024

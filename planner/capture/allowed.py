@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.capture.options import check_url
-from planner.model.errors import CaptureError
-
-__all__ = ["ALLOW", "SECRETS", "Allowed", "allowed_captures"]
+from planner.cluster.errors import CaptureError
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
 """Variable with `1` (any address, without secrets) or the addresses that may be asked, with commas between them."""

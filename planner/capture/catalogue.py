@@ -11,9 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import quote
 
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-
-__all__ = ["CATALOGUE", "KEPT_CONFIGURATION", "STORE_FOLDERS", "AdminRequest", "Scope", "StoreFolder", "request_named"]
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 
 _MIB = 1 << 20
 

@@ -18,9 +18,7 @@ from planner.capture.credentials import ClientKey, read_client_key, read_token, 
 from planner.capture.oauth2 import TokenSource
 from planner.capture.options import CaptureOptions
 from planner.capture.pace import Pace
-from planner.model.errors import CaptureError
-
-__all__ = ["UNREACHABLE", "AdminClient", "Answer", "AnswerError", "Endpoint", "endpoint_of"]
+from planner.cluster.errors import CaptureError
 
 Endpoint = tuple[str, str, int]
 """Scheme, host and port of an address."""

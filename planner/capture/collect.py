@@ -15,12 +15,10 @@ from planner.capture.client import AdminClient, Answer, AnswerError
 from planner.capture.keep import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import UNSET, Part, Parts, stem_of
-from planner.capture.store import ZooKeeperStore
+from planner.capture.stores.zookeeper import ZooKeeperStore
+from planner.cluster.errors import CaptureError, FormatError
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import host_and_port
-from planner.model.errors import CaptureError, FormatError
-
-__all__ = ["MOMENT", "Collector", "Progress", "ProgressSink"]
 
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""

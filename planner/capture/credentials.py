@@ -6,10 +6,8 @@ import ssl
 from pathlib import Path
 
 from planner.capture.options import Credentials, check_url
+from planner.cluster.errors import CaptureError
 from planner.formats.encoding import parse_json
-from planner.model.errors import CaptureError
-
-__all__ = ["ClientKey", "read_client_key", "read_issuer_answer", "read_store_login", "read_token", "tls_context"]
 
 _MAX_BYTES = 64 << 10
 _ISSUER_SUFFIX = "/.well-known/openid-configuration"

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import IntArray, frozen
-from planner.model.averages import refresh
-from planner.model.snapshot import BundleTable, LoadManager, Snapshot
-
-__all__ = ["with_estimated_averages"]
+from planner.cluster.arrays import IntArray, frozen
+from planner.cluster.snapshot import BundleTable, LoadManager, Snapshot
+from planner.pulsar.load.averages import refresh
 
 _MOST_REFRESHES = 1_000
 _CARRIED = ("short_term_", "long_term_")

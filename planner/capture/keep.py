@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from planner.capture.catalogue import KEPT_CONFIGURATION
+from planner.cluster.errors import FormatError
 from planner.formats.encoding import parse_json
-from planner.model.errors import FormatError
-
-__all__ = ["NamespaceFilter", "only_namespaces", "only_settings"]
 
 _KEYED_BY_NAMESPACE = ("owned", "topics")
 _REPORT_BUNDLES = ("lastStats",)

@@ -10,9 +10,7 @@ from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
 
 from planner.capture.credentials import ClientKey, read_issuer_answer
 from planner.capture.options import CaptureOptions, check_url
-from planner.model.errors import CaptureError, PlannerError
-
-__all__ = ["TokenSource"]
+from planner.cluster.errors import CaptureError, PlannerError
 
 _MAX_BYTES = 256 << 10
 _EARLY_S = 60.0

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from planner.model.errors import CaptureError
-
-__all__ = ["CaptureOptions", "Credentials", "Limits", "check_url"]
+from planner.cluster.errors import CaptureError
 
 _FILTER = re.compile(r"[-=:.\w*]+/[-=:.\w*]+")
 _CLUSTER = re.compile(r"[-=:.\w]{1,200}")

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 
 from planner.capture.options import Limits
 
-__all__ = ["Pace"]
-
 
 class Pace:
     """Lets requests begin one after the other.

@@ -10,11 +10,9 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from planner.capture.catalogue import CATALOGUE
+from planner.cluster.errors import CaptureError, FormatError
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
-from planner.model.errors import CaptureError, FormatError
-
-__all__ = ["JOURNAL", "UNSET", "Part", "Parts", "stem_of"]
 
 JOURNAL = "journal.jsonl"
 """Name of the file with one line for each part that arrived, in that order; the first line says what was asked for."""

@@ -12,13 +12,11 @@ from planner.capture.client import AdminClient
 from planner.capture.collect import MOMENT, Collector, Progress, ProgressSink
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import Part, Parts
+from planner.cluster.errors import CaptureError
+from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
-from planner.model.errors import CaptureError
-from planner.model.internal_namespaces import is_system_service_namespace
-from planner.model.snapshot import Snapshot
-
-__all__ = ["RAW", "SNAPSHOT", "CaptureResult", "capture_cluster"]
 
 RAW = "raw"
 """Name of the folder of raw answers inside the folder of a capture."""

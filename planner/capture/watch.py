@@ -11,13 +11,11 @@ from pathlib import Path
 from planner.capture.catalogue import CATALOGUE
 from planner.capture.collect import MOMENT, Progress
 from planner.capture.estimate import with_estimated_averages
-from planner.capture.history import HistoryFolder
 from planner.capture.options import CaptureOptions
 from planner.capture.run import CaptureResult, capture_cluster
-from planner.model.errors import CaptureError, PlannerError
-from planner.model.snapshot import Snapshot
-
-__all__ = ["CAPTURING", "FAST", "WatchOptions", "WatchSink", "Watched", "watch_cluster"]
+from planner.cluster.errors import CaptureError, PlannerError
+from planner.cluster.snapshot import Snapshot
+from planner.history.watched import HistoryFolder
 
 CAPTURING = ".capturing-"
 """How the folder, inside the history, begins in which a capture under way lies; what follows tells clusters apart."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["MISSING", "RELATIVE_TOLERANCE", "Difference", "differences"]
-
 RELATIVE_TOLERANCE: Final = 1e-9
 """How far measured numbers may lie apart; whole numbers (hashes, counts) and everything else must be equal."""
 

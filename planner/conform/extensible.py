@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from planner.cluster.errors import VectorError
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import BrokerTable, LoadManager, Snapshot, TopicTable, make_topics
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model import broker_load
-from planner.model.broker_load import BrokerLoadData
-from planner.model.errors import VectorError
-from planner.model.hashing import topic_hashes
-from planner.model.memory import SheddingMemory
-from planner.model.settings import Settings
-from planner.model.snapshot import BrokerTable, LoadManager, Snapshot, TopicTable, make_topics
-from planner.model.top_bundles import top_bundles
-from planner.placement import least_resource_usage_extensible, round_robin_extensible
-from planner.placement.protocol import Placement
-from planner.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
-from planner.splitting import automatic_extensible
-from planner.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
-
-__all__ = ["ANSWERS", "placement_answer"]
+from planner.pulsar.load import broker_load
+from planner.pulsar.load.broker_load import BrokerLoadData
+from planner.pulsar.load.top_bundles import top_bundles
+from planner.pulsar.placement import least_resource_usage_extensible, round_robin_extensible
+from planner.pulsar.placement.protocol import Placement
+from planner.pulsar.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
+from planner.pulsar.splitting import automatic_extensible
+from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
 
 
 def _broker_load_data(vector: Json) -> Json:

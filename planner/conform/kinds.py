@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from planner.cluster.errors import VectorError
 from planner.conform import extensible, model_kinds, modular_shedders, placements, splits, throttling
 from planner.conform.load_data import Json
 from planner.conform.reader import Vector
-from planner.model.errors import VectorError
-
-__all__ = ["KINDS", "Kind", "kind_of"]
 
 
 @dataclass(frozen=True, slots=True)

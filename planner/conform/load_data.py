@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from planner.model.ranges import parse_bundle
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
-
-__all__ = ["Json", "snapshot_of_load_data"]
+from planner.cluster.ranges import parse_bundle
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 
 Json: TypeAlias = Mapping[str, Any]
 

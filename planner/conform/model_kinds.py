@@ -5,18 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.errors import FormatError, PulsarError
+from planner.cluster.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
+from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model import averages
-from planner.model.averages import TimeAverage, Traffic
-from planner.model.broker_report import bundle_changes, report_totals
-from planner.model.errors import FormatError, PulsarError
-from planner.model.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
-from planner.model.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager
-from planner.model.usage import RESOURCES, ResourceWeights, max_usage, usage_percent_by_resource, weighted_usage
-
-__all__ = ["ANSWERS"]
+from planner.pulsar.load import averages
+from planner.pulsar.load.averages import TimeAverage, Traffic
+from planner.pulsar.load.broker_report import bundle_changes, report_totals
+from planner.pulsar.load.usage import RESOURCES, ResourceWeights, max_usage, usage_percent_by_resource, weighted_usage
 
 _TRAFFIC = {
     "msgRateIn": "msg_rate_in_per_s",

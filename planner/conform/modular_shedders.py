@@ -4,16 +4,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model.memory import SheddingMemory
-from planner.model.settings import Settings
-from planner.model.snapshot import Snapshot
-from planner.model.usage import weighted_usage
-from planner.placement.avg import PLACEMENT, Bindings
-from planner.shedding import avg, overload, threshold, uniform
-from planner.shedding.protocol import Shedder
-
-__all__ = ["ANSWERS", "shedding_steps"]
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.avg import PLACEMENT, Bindings
+from planner.pulsar.shedding import avg, overload, threshold, uniform
+from planner.pulsar.shedding.protocol import Shedder
 
 
 def _threshold_memory(memory: SheddingMemory[Any], snapshot: Snapshot, config: Settings) -> Json:

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.errors import SettingError, VectorError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.conform.extensible import placement_answer
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model.errors import SettingError, VectorError
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.placement.least_long_term_message_rate import Preallocated
-from planner.placement.least_resource_usage import UsageAverages
-from planner.placement.registry import PLACEMENTS, placement_by_name
-
-__all__ = ["ANSWERS", "placement"]
+from planner.pulsar.placement.least_long_term_message_rate import Preallocated
+from planner.pulsar.placement.least_resource_usage import UsageAverages
+from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
 
 _EXTENSIBLE = ("extensions.LeastResourceUsageWithWeight", "RoundRobinBrokerSelectionStrategy")
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.cluster.errors import VectorError
 from planner.conform.load_data import Json
-from planner.model.errors import VectorError
-
-__all__ = ["Vector", "read_vectors"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

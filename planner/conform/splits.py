@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.errors import PulsarError
+from planner.cluster.hashing import full_topic_name, topic_hash
+from planner.cluster.ranges import format_range, parse_bundle
+from planner.cluster.settings import Settings
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model.errors import PulsarError
-from planner.model.hashing import full_topic_name, topic_hash
-from planner.model.ranges import format_range, parse_bundle
-from planner.model.settings import Settings
-from planner.splitting import automatic_modular
-from planner.splitting.factory import apply_split
-from planner.splitting.protocol import SplitRequest
-from planner.splitting.registry import split_algorithm
-
-__all__ = ["ANSWERS", "auto_split_modular", "bundle_split", "split_request_of"]
+from planner.pulsar.splitting import automatic_modular
+from planner.pulsar.splitting.factory import apply_split
+from planner.pulsar.splitting.protocol import SplitRequest
+from planner.pulsar.splitting.registry import split_algorithm
 
 
 def split_request_of(

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from planner.cluster.snapshot import DispatchRate
 from planner.conform.load_data import Json
-from planner.model.snapshot import DispatchRate
-from planner.throttling import async_token_bucket
-from planner.throttling.async_token_bucket import BucketRate, new_bucket
-from planner.throttling.classic_limiter import classic_limiter
-from planner.throttling.dispatch_limiter import async_token_bucket_limiter
-from planner.throttling.protocol import DispatchLimiter, PublishRate
-
-__all__ = ["ANSWERS"]
+from planner.pulsar.throttling import async_token_bucket
+from planner.pulsar.throttling.async_token_bucket import BucketRate, new_bucket
+from planner.pulsar.throttling.classic_limiter import classic_limiter
+from planner.pulsar.throttling.dispatch_limiter import async_token_bucket_limiter
+from planner.pulsar.throttling.protocol import DispatchLimiter, PublishRate
 
 
 def _dispatch_rate(rate: Json) -> DispatchRate:

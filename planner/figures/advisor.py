@@ -7,13 +7,11 @@ from html import escape
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from planner.advise.advice_text import shown
+from planner.advise.advisor import Advice, Holdout, SettingRange
+from planner.advise.objectives import Side, value_of
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
-from planner.plan.advice_text import shown
-from planner.plan.advisor import Advice, Holdout, SettingRange
-from planner.plan.commands import conf_value
-from planner.plan.objectives import Side, value_of
-
-__all__ = ["front_figure", "holdout_figure", "sensitivity_figure"]
+from planner.share.commands import conf_value
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from planner.cluster.arrays import FloatArray
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
-from planner.model.arrays import FloatArray
-
-__all__ = ["counter_grid", "counter_lines", "paired_scores"]
 
 _NUMBERED = 30
 _ROW_PX = 40

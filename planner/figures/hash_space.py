@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.ranges import HASH_SPACE, format_range
+from planner.cluster.snapshot import BundleTable
 from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish
-from planner.model.arrays import FloatArray, Int64Array
-from planner.model.ranges import HASH_SPACE, format_range
-from planner.model.snapshot import BundleTable
-
-__all__ = ["COLUMNS", "MAX_BARS", "Raster", "bundle_bars", "make_raster", "raster_map", "topic_positions"]
 
 COLUMNS = 1_024
 """How many cells the hash space has in the raster."""

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from planner.cluster.arrays import FloatArray
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING
-from planner.model.arrays import FloatArray
-
-__all__ = ["before_after_image", "usage_image"]
 
 _EACH = 8
 _SIZE_INCHES = (9.0, 3.6)

@@ -6,12 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from planner.cluster.ranges import HASH_SPACE
 from planner.figures.hash_space import COLUMNS, Raster
 from planner.figures.simulation import short_names
 from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish
-from planner.model.ranges import HASH_SPACE
-
-__all__ = ["MOST_COLOURS", "Mark", "ownership_map"]
 
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""

@@ -7,8 +7,6 @@ import plotly.graph_objects as go
 
 from planner.figures.simulation import Curve, overlaid_curves
 
-__all__ = ["curves_over_days"]
-
 
 def curves_over_days(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], y_title: str) -> go.Figure:
     """Draw curves over days.

@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.decisions import Line
 from planner.figures.theme import ACCENT, MUTED, WARNING, finish
-from planner.model.arrays import BoolArray, FloatArray
-from planner.model.decisions import Line
-
-__all__ = ["bars_by_name", "broker_scores", "resource_breakdown"]
 
 _SHOWN = 200
 _DASHES = ("dot", "dash", "longdash", "dashdot")

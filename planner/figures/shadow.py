@@ -8,8 +8,6 @@ from plotly.subplots import make_subplots
 
 from planner.figures.theme import ACCENT, MUTED, WARNING, finish
 
-__all__ = ["shadow_score", "shadow_text"]
-
 _FULL = 100.0
 
 

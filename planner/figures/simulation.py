@@ -10,29 +10,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.decisions import Line
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish
-from planner.model.arrays import BoolArray, FloatArray
-from planner.model.decisions import Line
-from planner.simulate.journeys import Journey
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
+from planner.simulate.moves import Journey
 from planner.simulate.trace import Event
-
-__all__ = [
-    "MOST_CURVES",
-    "MOST_FLOW_BROKERS",
-    "Curve",
-    "brokers_over_cycles",
-    "cycle_scores",
-    "cycle_scores_text",
-    "flow_text",
-    "heat_map",
-    "heat_map_text",
-    "move_flow",
-    "overlaid_curves",
-    "overlaid_text",
-    "short_names",
-    "timeline_text",
-]
 
 MOST_FLOW_BROKERS = 30
 """Brokers on each side of a flow; the others are drawn together."""
@@ -371,7 +354,7 @@ def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure
     At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
 
     Args:
-        ways: As `planner.simulate.journeys.journeys` returns them, or some of them.
+        ways: As `planner.simulate.moves.journeys` returns them, or some of them.
         by_bundles: Draw numbers of bundles; else their throughput.
     """
     flows = _together(_flows(ways))

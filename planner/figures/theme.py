@@ -2,15 +2,6 @@
 
 import plotly.graph_objects as go
 
-__all__ = [
-    "ACCENT",
-    "CATEGORICAL",
-    "MUTED",
-    "SEQUENTIAL",
-    "WARNING",
-    "finish",
-]
-
 ACCENT = "#0072B2"
 WARNING = "#D55E00"
 MUTED = "#8C99A8"

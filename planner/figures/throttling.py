@@ -6,10 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from planner.cluster.arrays import FloatArray
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
-from planner.model.arrays import FloatArray
-
-__all__ = ["broker_bars", "dispatch_timeline", "scenario_lines"]
 
 _FAR = 4.0
 

@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
+from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MAX_UNPACKED_BYTES, parts_of_snapshot
-from planner.model.errors import FormatError
-from planner.model.snapshot import Snapshot
-
-__all__ = ["read_zip", "write_zip"]
 
 _MAX_MEMBERS = 50_000
 _MAX_DIRECTORY_BYTES = 16 << 20

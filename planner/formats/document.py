@@ -21,6 +21,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from planner.cluster.errors import FormatError, SnapshotError, Violation
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.ranges import format_range, parse_range
+from planner.cluster.snapshot import (
+    BundleTable,
+    ColumnInfo,
+    Snapshot,
+    TopicTable,
+    column_info,
+    make_brokers,
+    make_bundles,
+    make_topics,
+)
 from planner.formats.encoding import (
     info_to_json,
     parse_json,
@@ -32,21 +45,6 @@ from planner.formats.encoding import (
 )
 from planner.formats.tables import bundle_of_topics
 from planner.formats.validate import TABLES, validate
-from planner.model.errors import FormatError, SnapshotError, Violation
-from planner.model.hashing import topic_hashes
-from planner.model.ranges import format_range, parse_range
-from planner.model.snapshot import (
-    BundleTable,
-    ColumnInfo,
-    Snapshot,
-    TopicTable,
-    column_info,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
-
-__all__ = ["FORMAT", "snapshot_of_document", "write_document"]
 
 FORMAT = "pulsar-bundle-planner document"
 """What the field `format` of a document says."""

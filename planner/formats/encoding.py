@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.model.errors import FormatError, SettingError
-from planner.model.settings import Settings
-from planner.model.snapshot import (
+from planner.cluster.errors import FormatError, SettingError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import (
     DispatchRate,
     DispatchRatePolicy,
     IsolationPolicy,
@@ -20,17 +20,6 @@ from planner.model.snapshot import (
     Policies,
     SnapshotInfo,
 )
-
-__all__ = [
-    "first_error",
-    "info_to_json",
-    "parse_json",
-    "policies_to_json",
-    "read_info",
-    "read_policies",
-    "read_settings",
-    "settings_to_json",
-]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.formats.encoding import (
     first_error,
     info_to_json,
@@ -26,10 +28,6 @@ from planner.formats.encoding import (
 )
 from planner.formats.tables import NAMED, brokers_from_arrow, bundles_from_arrow, table_to_arrow, topics_from_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate
-from planner.model.errors import FormatError
-from planner.model.snapshot import Snapshot, column_info, make_topics
-
-__all__ = ["FILES", "MANIFEST", "MAX_UNPACKED_BYTES", "parts_of_snapshot", "snapshot_of_parts", "write_folder"]
 
 MANIFEST = "manifest.json"
 """Name of the file that describes the others."""

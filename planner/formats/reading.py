@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import read_zip
 from planner.formats.document import snapshot_of_document
 from planner.formats.folder import FILES, MANIFEST, MAX_UNPACKED_BYTES, snapshot_of_parts
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
-from planner.model.errors import FormatError
-from planner.model.snapshot import Snapshot
-
-__all__ = ["MAX_UPLOAD_BYTES", "read_snapshot", "read_upload"]
 
 MAX_UPLOAD_BYTES = 250_000_000
 """What an uploaded file may have, unless the caller says otherwise."""

@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.formats.validate import TABLES
-from planner.model.arrays import IntArray, UInt32Array
-from planner.model.errors import SnapshotError, Violation
-from planner.model.hashing import topic_hashes
-from planner.model.ranges import FULL_HIGH
-from planner.model.snapshot import (
+from planner.cluster.arrays import IntArray, UInt32Array
+from planner.cluster.errors import SnapshotError, Violation
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.snapshot import (
     BrokerTable,
     BundleTable,
     ColumnInfo,
@@ -28,16 +27,7 @@ from planner.model.snapshot import (
     make_bundles,
     make_topics,
 )
-
-__all__ = [
-    "NAMED",
-    "TABLES",
-    "brokers_from_arrow",
-    "bundle_of_topics",
-    "bundles_from_arrow",
-    "table_to_arrow",
-    "topics_from_arrow",
-]
+from planner.formats.validate import TABLES
 
 NAMED: Mapping[str, frozenset[str]] = {"bundles": frozenset({"namespace", "owner"})}
 """Columns that hold names on disk and positions in memory."""

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from planner.model.arrays import BoolArray, Int64Array
-from planner.model.errors import SnapshotError, Violation
-from planner.model.ranges import FULL_HIGH, format_range
-from planner.model.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
-
-__all__ = ["MAX_NAME_LENGTH", "MAX_ROWS", "TABLES", "validate"]
+from planner.cluster.arrays import BoolArray, Int64Array
+from planner.cluster.errors import SnapshotError, Violation
+from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
 
 MAX_NAME_LENGTH = 4_096
 """Longest name of a broker, namespace or topic, in bytes."""

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from planner.replay.history.manifest import complete_days
+from planner.history.manifest import complete_days
 from planner.replay.kernel import ReplayTask, frames_of
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario
-
-__all__ = ["Estimate", "Pace", "estimate", "measure_pace"]
 
 _BUDGET_S: Final = 1.0
 _MOST_CYCLES: Final = 120

@@ -7,27 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import Snapshot
 from planner.formats.encoding import parse_json
-from planner.model.errors import FormatError, PlannerError, ReplayError
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-from planner.model.snapshot import Snapshot
-from planner.replay.history.days import read_day
-from planner.replay.history.manifest import complete_days
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.spec import grid
-from planner.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.strategies import under_strategy
-
-__all__ = [
-    "MOST_SCENARIOS",
-    "Grid",
-    "first_snapshot",
-    "grid_from_json",
-    "grid_to_json",
-    "read_with",
-    "scenarios_of",
-    "values_of",
-]
 
 MOST_SCENARIOS: Final = 500
 """More are not compared in one job."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from planner.model.errors import PlannerError, ReplayError
-from planner.replay.files import cannot_write
+from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.files import cannot_write
 from planner.replay.jobs import (
     RESERVE,
     ahead,
@@ -29,10 +29,9 @@ from planner.replay.jobs import (
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultSummary, ResultWriter
 from planner.replay.runners import cores, run_local, run_processes, run_spark
-from planner.replay.session import check_workers, open_session
 from planner.replay.spec import Job, job_from_json, tasks_of
-
-__all__ = ["main"]
+from planner.replay.workers import check_workers
+from planner.spark.session import open_session
 
 _LOOK_S: Final = 0.25
 _GRACE_S: Final = 3.0

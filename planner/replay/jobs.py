@@ -28,33 +28,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Final, Literal, TypeAlias, get_args
 
-from planner.model.errors import PlannerError, ReplayError
-from planner.replay.files import cannot_write, write_whole
+from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.files import cannot_write, write_whole
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
-from planner.store.workspace import default_path
-
-__all__ = [
-    "ENDED",
-    "RESERVE",
-    "State",
-    "Status",
-    "StoredJob",
-    "ahead",
-    "ask_to_cancel",
-    "delete",
-    "has_process",
-    "histories_root",
-    "jobs_root",
-    "list_jobs",
-    "log_tail",
-    "open_job",
-    "read_status",
-    "results_folder",
-    "retry",
-    "submit",
-    "turn",
-    "write_status",
-]
+from planner.workspace.database import default_path
 
 State: TypeAlias = Literal["queued", "starting", "running", "finishing", "done", "failed", "cancelled", "lost"]
 """How a job is. `lost` is never written: it is found where a job that has not ended has no process."""

@@ -18,28 +18,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from planner.model.errors import PlannerError, ReplayError
-from planner.model.snapshot import Snapshot, make_brokers, make_bundles, make_topics
-from planner.replay.history.days import read_day
-from planner.replay.history.manifest import complete_days, day_of
+from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_topics
+from planner.history.days import read_day
+from planner.history.manifest import complete_days, day_of
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.trace import Cycle, Event, Trace
-
-__all__ = [
-    "INTERVALS",
-    "MOVES",
-    "DayResult",
-    "ReplayTask",
-    "TaskResult",
-    "combined_digest",
-    "frames_of",
-    "replay_days",
-    "replay_one",
-    "task_from_json",
-    "task_to_json",
-]
 
 _PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
 

@@ -20,12 +20,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.model.errors import ReplayError
-from planner.replay.files import cannot_write, write_whole
+from planner.cluster.errors import ReplayError
+from planner.cluster.files import cannot_write, write_whole
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
-
-__all__ = ["DAYS", "FILES", "MEASURE_COLUMNS", "TASKS", "ResultSummary", "ResultWriter", "read_summary", "result_files"]
 
 MEASURE_COLUMNS: Final = (
     *(measure.name for measure in MEASURES if measure.name != "cycles"),

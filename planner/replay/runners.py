@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from planner.model.errors import ReplayError
+from planner.cluster.errors import ReplayError
 from planner.replay.kernel import (
     INTERVALS,
     MOVES,
@@ -25,21 +25,11 @@ from planner.replay.kernel import (
     task_from_json,
     task_to_json,
 )
+from planner.spark.session import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "ROWS",
-    "Cancelled",
-    "cores",
-    "first_line",
-    "result_rows",
-    "run_local",
-    "run_processes",
-    "run_spark",
-    "tasks_of_rows",
-]
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
@@ -252,9 +242,3 @@ def run_spark(
         finally:
             for future in running:
                 future.cancel()
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error of Spark says first, without its stack."""
-    lines = (line.strip().rstrip(".") for line in str(error).splitlines())
-    return next((line for line in lines if line), type(error).__name__)[:300]

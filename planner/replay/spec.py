@@ -8,13 +8,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from planner.model.errors import ReplayError
-from planner.model.settings import Settings
-from planner.replay.history.manifest import complete_days, day_start_ms
+from planner.cluster.errors import ReplayError
+from planner.cluster.settings import Settings
+from planner.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
-
-__all__ = ["MOST_TASKS", "Job", "Runner", "grid", "job_digest", "job_from_json", "job_to_json", "tasks_of"]
 
 Runner: TypeAlias = Literal["local", "processes", "spark"]
 """Where a job runs: in one process, in a pool of processes, or on Spark."""

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.model.namespace_policies import isolation_policy
-from planner.model.ranges import FULL_HIGH, bundle_name
-from planner.model.settings import Settings
-from planner.model.snapshot import (
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.ranges import FULL_HIGH, bundle_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import (
     BrokerTable,
     IsolationPolicy,
     LoadManager,
@@ -22,14 +21,13 @@ from planner.model.snapshot import (
     TopicTable,
     make_bundles,
 )
-from planner.model.usage import weighted_usage
-from planner.placement.filters import isolate
+from planner.pulsar.load.namespace_policies import isolation_policy
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.filters import isolate
+from planner.simulate.dispatch.caps import dispatch_caps
 from planner.simulate.load_model import TRAFFIC_COLUMNS, Shape, load_of
 from planner.simulate.scenario import Assumptions, ScaleTraffic, ScenarioError
 from planner.simulate.trace import BrokerState
-from planner.throttling.caps import dispatch_caps
-
-__all__ = ["COUNTS", "TRAFFIC", "Cluster", "Rebuilt"]
 
 TRAFFIC = slice(0, 4)
 """Rows of the load: message rate in and out, throughput in and out."""

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from planner.model.arrays import FloatArray, Int64Array, IntArray
-from planner.model.errors import SettingError
-from planner.model.hashing import topic_hashes
-from planner.model.ranges import FULL_HIGH, equal_boundaries
-from planner.model.settings import Settings
-from planner.model.snapshot import (
+from planner.cluster.arrays import FloatArray, Int64Array, IntArray
+from planner.cluster.errors import SettingError
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.ranges import FULL_HIGH, equal_boundaries
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import (
     BundleTable,
     IsolationPolicy,
     LoadManager,
@@ -31,9 +31,7 @@ from planner.model.snapshot import (
     make_bundles,
     make_topics,
 )
-from planner.model.top_bundles import with_top_ranks
-
-__all__ = ["ClusterSpec", "generate"]
+from planner.pulsar.load.top_bundles import with_top_ranks
 
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")

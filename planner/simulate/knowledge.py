@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.model.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
-from planner.model.broker_load import averages as known_averages
-from planner.model.settings import Settings
-from planner.model.snapshot import BrokerTable, BundleTable, LoadManager, Snapshot
-from planner.model.top_bundles import with_top_ranks
-from planner.model.usage import max_usage, weighted_usage
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import BrokerTable, BundleTable, LoadManager, Snapshot
+from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
+from planner.pulsar.load.broker_load import averages as known_averages
+from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.simulate.cluster import COUNTS, TRAFFIC, Cluster, Rebuilt
 from planner.simulate.load_model import TRAFFIC_COLUMNS
-
-__all__ = ["Knowledge"]
 
 _COUNT_COLUMNS = ("topics", "producers", "consumers")
 _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")

@@ -8,21 +8,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from planner.model.arrays import FloatArray, Int64Array
-from planner.model.snapshot import BrokerTable, BundleTable, Snapshot
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
 from planner.simulate.scenario import Assumptions, ScaleTraffic
-
-__all__ = [
-    "TRAFFIC_COLUMNS",
-    "BundleLoad",
-    "MachineLoad",
-    "Shape",
-    "load_of",
-    "machine_load",
-    "shape_of",
-    "traffic_weight",
-]
-
 
 TRAFFIC_COLUMNS = (
     "msg_rate_in_per_s",

@@ -7,32 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.simulate.journeys import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
 from planner.simulate.trace import Event, EventKind, Trace
-
-__all__ = [
-    "MEASURES",
-    "BlastRadius",
-    "BrokerSeries",
-    "Comparison",
-    "ComparisonRow",
-    "CycleCounts",
-    "Imbalance",
-    "ImbalanceSeries",
-    "Measure",
-    "Quantity",
-    "Summary",
-    "blast_radius",
-    "broker_series",
-    "compare",
-    "compare_summaries",
-    "cycle_counts",
-    "imbalance",
-    "imbalance_series",
-    "settled_after",
-    "summary",
-]
 
 Quantity: TypeAlias = Literal["usage", "msg_rate_per_s", "throughput_bytes_per_s", "bundles"]
 """What of a broker is looked at, as `BrokerSeries` names it."""
@@ -224,7 +201,7 @@ def blast_radius(events: Sequence[Event]) -> BlastRadius:
     """Add up who is disconnected.
 
     Args:
-        events: Those that disconnect somebody, as `planner.simulate.journeys.disconnections` finds them.
+        events: Those that disconnect somebody, as `planner.simulate.moves.disconnections` finds them.
     """
     return BlastRadius(
         bundles=len(events),

@@ -14,19 +14,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.model.decisions import SplitOrder
-from planner.model.errors import PulsarError
-from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.model.snapshot import DispatchRate, IsolationPolicy, LoadManager, Snapshot
-from planner.placement import extensible, modular
-from planner.placement.extensible_filters import ExtensibleFilters
-from planner.placement.modular_filters import ModularFilters
-from planner.placement.selection import Selection
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.decisions import SplitOrder
+from planner.cluster.errors import PulsarError
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.snapshot import DispatchRate, IsolationPolicy, LoadManager, Snapshot
+from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.placement import extensible, modular
+from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.placement.modular_filters import ModularFilters
+from planner.pulsar.placement.selection import Selection
+from planner.pulsar.splitting import automatic_extensible, automatic_modular
+from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
+from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.cluster import Cluster, Rebuilt
-from planner.simulate.cycle import Unload, effective_shedder, next_cycle
+from planner.simulate.dispatch.edits import with_policy
 from planner.simulate.knowledge import Knowledge
-from planner.simulate.leader import LeaderMemory, elected
 from planner.simulate.scenario import (
     AddBrokers,
     ChangeCapacity,
@@ -48,12 +52,6 @@ from planner.simulate.scenario import (
     added_brokers,
 )
 from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
-from planner.splitting import automatic_extensible, automatic_modular
-from planner.splitting.manual import SplitCommand, Verdict, answer
-from planner.throttling.edits import with_policy
-from planner.throttling.precedence import RATE_SETTINGS
-
-__all__ = ["Progress", "Simulation", "simulate"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many cycles are done, and of how many."""

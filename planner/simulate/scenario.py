@@ -11,35 +11,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
-
-__all__ = [
-    "FORMAT_VERSION",
-    "AddBrokers",
-    "Assumptions",
-    "ChangeCapacity",
-    "DrainBroker",
-    "Edit",
-    "KillBroker",
-    "MoveBundle",
-    "PinBundle",
-    "RemoveBroker",
-    "RollingRestart",
-    "ScaleTraffic",
-    "Scenario",
-    "ScenarioError",
-    "SetAntiAffinity",
-    "SetBundleCount",
-    "SetDispatchRate",
-    "SetIsolation",
-    "SplitBundle",
-    "Step",
-    "added_brokers",
-    "scenario_from_json",
-    "scenario_to_json",
-]
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
 
 FORMAT_VERSION: Final = 1
 """Version of the written form; raised when an old reader could misunderstand a new scenario."""

@@ -6,15 +6,13 @@ Nothing is carried out between the cycles: a snapshot shows what the cluster rea
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.model.decisions import SplitDecision
-from planner.model.settings import Settings
-from planner.model.snapshot import Snapshot
-from planner.simulate.cycle import CycleDecision, next_cycle
-from planner.simulate.leader import LeaderMemory
-from planner.splitting import automatic_extensible
-from planner.splitting.automatic_extensible import AutoSplitState
-
-__all__ = ["CycleStep", "SplitStep", "decide_cycles", "decide_split_checks", "same_load"]
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.cycle import CycleDecision, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory
+from planner.pulsar.splitting import automatic_extensible
+from planner.pulsar.splitting.automatic_extensible import AutoSplitState
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager
-from planner.placement.registry import PLACEMENTS
-from planner.shedding.registry import shedder_by_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import shedder_by_name
 from planner.simulate.scenario import Scenario
-
-__all__ = ["placement_of_others", "under_strategy"]
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"

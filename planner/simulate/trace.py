@@ -5,14 +5,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from planner.model.arrays import BoolArray, FloatArray, Int64Array, IntArray
-from planner.model.settings import Settings
-from planner.model.snapshot import Snapshot
-from planner.simulate.cycle import CycleDecision, Unload, next_cycle
-from planner.simulate.leader import LeaderMemory
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.cycle import CycleDecision, Unload, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory
 from planner.simulate.scenario import Scenario
-
-__all__ = ["BrokerState", "Cycle", "Event", "EventKind", "Trace", "cycle_seed"]
 
 EventKind: TypeAlias = Literal[
     "shed", "placed", "moved", "split", "split_refused", "broker_added", "broker_removed", "broker_lost", "unserved"

@@ -20,8 +20,6 @@ from planner.simulate.scenario import (
     SplitBundle,
 )
 
-__all__ = ["in_words"]
-
 _LISTED = 2
 
 

@@ -7,10 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
-from planner.model.errors import PlannerError, SettingError
-from planner.model.snapshot import LoadManager
-from planner.plan.advice_text import (
+from planner.advise.advice_text import (
     SIDES,
     apply_script,
     compared_text,
@@ -20,19 +17,20 @@ from planner.plan.advice_text import (
     measure_rows,
     settings_changed,
 )
-from planner.plan.advisor import Advice, Configured, Question, advise
-from planner.plan.objectives import OBJECTIVES, Side, objective_by_name, value_of
-from planner.replay.advice import Material, configured_of, fits, material_of, snapshot_of, usable
+from planner.advise.advisor import Advice, Configured, Question, advise
+from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
+from planner.advise.objectives import OBJECTIVES, Side, objective_by_name, value_of
+from planner.advise.search import Method, neighbours, propose, space_of, told_of, widened
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.snapshot import LoadManager
+from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
-from planner.replay.search import Method, neighbours, propose, space_of, told_of, widened
 from planner.replay.spec import Job
-from planner.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
 from planner.web import scenarios, state
 from planner.web.text import count, moment, period
 from planner.web.widgets import chart, plain, show_error, show_notes, table
-
-__all__ = ["draw"]
 
 _PURPOSE = "Settings chosen by evidence: what replays of your history say about balance and disruption."
 _KNEE, _WEIGHT = "knee", "weight"

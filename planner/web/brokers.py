@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.figures.scores import resource_breakdown
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.model.usage import (
+from planner.pulsar.load.usage import (
     RESOURCES,
     ResourceWeights,
     deciding_resource,
@@ -18,8 +18,6 @@ from planner.web import state
 from planner.web.bundle_map import bundle_frame
 from planner.web.text import count, moment
 from planner.web.widgets import chart, table
-
-__all__ = ["broker_frame", "draw", "resource_frame"]
 
 _LABELS = {
     "cpu": "CPU",

@@ -6,21 +6,19 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.errors import PlannerError
+from planner.cluster.ranges import format_range
+from planner.cluster.snapshot import Snapshot
 from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
-from planner.model.arrays import FloatArray, Int64Array
-from planner.model.errors import PlannerError
-from planner.model.ranges import format_range
-from planner.model.snapshot import Snapshot
-from planner.model.usage import weighted_usage
-from planner.splitting.factory import apply_split
-from planner.splitting.registry import default_split_algorithm
-from planner.splitting.request import namespace_boundaries, split_request
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.splitting.factory import apply_split
+from planner.pulsar.splitting.registry import default_split_algorithm
+from planner.pulsar.splitting.request import namespace_boundaries, split_request
 from planner.web import state
 from planner.web.documentation import SPLIT_DIFFERENCES
 from planner.web.text import bytes_per_s, count, msg_per_s
 from planner.web.widgets import chart, plain, show_error, show_notes, table
-
-__all__ = ["MEASURES", "bundle_frame", "draw", "measure", "namespace_rows"]
 
 MEASURES = {
     "throughput": ("Throughput", "MB/s"),

@@ -14,13 +14,11 @@ from planner.capture.allowed import ALLOW, SECRETS, Allowed, allowed_captures
 from planner.capture.collect import Progress
 from planner.capture.options import CaptureOptions, Credentials, Limits
 from planner.capture.run import capture_cluster
-from planner.model.errors import CaptureError, PlannerError
-from planner.model.snapshot import Snapshot
-from planner.store.workspace import SavedSnapshot
+from planner.cluster.errors import CaptureError, PlannerError
+from planner.cluster.snapshot import Snapshot
 from planner.web import state
 from planner.web.widgets import show_arrival, show_error
-
-__all__ = ["CaptureJob", "Captures", "capture_form"]
+from planner.workspace.database import SavedSnapshot
 
 _LOOK_S = 1.0
 _MOST_AT_ONCE = 2

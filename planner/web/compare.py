@@ -7,19 +7,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
+from planner.explain.outcome import Outcome
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
-from planner.model.errors import PlannerError
-from planner.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 from planner.web import scenarios, state
-from planner.web.outcome import Outcome
 from planner.web.setting_form import written
 from planner.web.text import count, number
 from planner.web.widgets import chart, plain, show_error, table
-
-__all__ = ["comparison_frame", "draw", "five_shedders"]
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT = "loadBalancerLoadPlacementStrategy"

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.model.setting import SettingValue
-from planner.model.settings import Settings
-from planner.splitting.protocol import SplitRequest
-from planner.splitting.registry import split_algorithm
-
-__all__ = ["SHEDDING_DIFFERENCES", "SPLIT_DIFFERENCES", "SPLIT_EXAMPLES", "SplitExample"]
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+from planner.pulsar.splitting.protocol import SplitRequest
+from planner.pulsar.splitting.registry import split_algorithm
 
 _STEP = 0x01000000
 _MIB = 1024 * 1024

@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from planner.model.ranges import format_range
-from planner.model.snapshot import Snapshot
+from planner.cluster.ranges import format_range
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.scenario import (
     AddBrokers,
     ChangeCapacity,
@@ -27,9 +28,6 @@ from planner.simulate.scenario import (
     SplitBundle,
     added_brokers,
 )
-from planner.splitting.registry import SPLIT_ALGORITHMS
-
-__all__ = ["KINDS", "Known", "edit_form", "missing"]
 
 _ANYWHERE = "let placement decide"
 _DEFAULT = "the default algorithm"

@@ -6,18 +6,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.figures.scores import bars_by_name
 from planner.figures.simulation import short_names
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.snapshot import Snapshot
-from planner.plan.failure_review import FailureReview, at_the_end, review_losses
 from planner.simulate.scenario import Assumptions, KillBroker, Scenario, Step
 from planner.web import scenarios, state
 from planner.web.text import percent
 from planner.web.widgets import chart, show_error, table
-
-__all__ = ["draw", "review_frame"]
 
 _SHOWN = 2_000
 _BARS = 24

@@ -6,14 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from planner.model.errors import PlannerError
-from planner.plan.diagnosis import PATTERNS
-from planner.plan.finding import Finding
+from planner.cluster.errors import PlannerError
+from planner.explain.diagnosis import PATTERNS
+from planner.explain.finding import Finding
 from planner.web import scenarios, state
 from planner.web.setting_form import written
 from planner.web.widgets import show_error
-
-__all__ = ["finding_cards"]
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 _WORDS = {"high": "clients suffer", "medium": "not balanced", "low": "could be tidier"}

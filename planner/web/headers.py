@@ -3,8 +3,6 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["SecurityHeaders"]
-
 # Streamlit's own scripts and Plotly need inline styles and evaluated code; everything comes from this server.
 _POLICY = "; ".join(
     (

@@ -10,16 +10,16 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from planner.cluster.decisions import SheddingDecision
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
-from planner.model.decisions import SheddingDecision
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.shedding import avg, threshold, transfer
-from planner.shedding.avg import AvgState
-from planner.shedding.protocol import Shedder
+from planner.pulsar.shedding import avg, threshold, transfer
+from planner.pulsar.shedding.avg import AvgState
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
-from planner.splitting import automatic_extensible
 from planner.web import state
 from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
@@ -28,8 +28,6 @@ from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.text import count, moment
 from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
-
-__all__ = ["avg_frame", "draw"]
 
 _MOST_CYCLES = 60
 _CYCLES = 10

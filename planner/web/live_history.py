@@ -5,17 +5,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from planner.capture.recent import moment_of, recent_snapshots
-from planner.capture.shadow_record import read_next
+from planner.cluster.errors import CaptureError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.formats.reading import read_snapshot
-from planner.model.errors import CaptureError
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
+from planner.history.recent import moment_of, recent_snapshots
+from planner.shadow.record import read_next
 from planner.web import state
 from planner.web.shadow import watched_clusters
 from planner.web.text import count, moment
-
-__all__ = ["LOOK_S", "ask_to_follow", "last_cycles", "newest"]
 
 LOOK_S = 5.0
 """How often a page looks for a new snapshot, in seconds."""

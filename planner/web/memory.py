@@ -7,11 +7,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from planner.simulate.leader import LeaderMemory, memory_to_json
+from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.web.text import moment
 from planner.web.widgets import table
-
-__all__ = ["memory_frame", "show_memory"]
 
 _PARTS = {
     "shedding": "Shedding strategy",

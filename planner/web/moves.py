@@ -7,22 +7,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.model.snapshot import Snapshot
-from planner.placement.selection import Selection
-from planner.simulate.cycle import CycleDecision, Unload
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.cycle import CycleDecision, Unload
+from planner.pulsar.placement.selection import Selection
 from planner.web.text import bytes_per_s, count
 from planner.web.widgets import table
-
-__all__ = [
-    "before_and_after",
-    "candidate_frame",
-    "destination",
-    "moves_frame",
-    "show_moves",
-    "show_why_this_broker",
-    "step_lines",
-    "verdict",
-]
 
 _LISTED = 5
 _IN_WORDS = 3

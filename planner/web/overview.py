@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
 from planner.figures.scores import broker_scores
-from planner.model.decisions import SplitDecision
-from planner.model.errors import PlannerError
-from planner.model.snapshot import Snapshot
-from planner.model.usage import deciding_resource, weighted_usage
-from planner.simulate.cycle import CycleDecision
+from planner.pulsar.load.usage import deciding_resource, weighted_usage
+from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.measures import imbalance
 from planner.simulate.sequence import CycleStep
 from planner.web import state
@@ -21,8 +21,6 @@ from planner.web.memory import show_memory
 from planner.web.moves import show_moves, verdict
 from planner.web.text import bytes_per_s, count, msg_per_s, percent
 from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
-
-__all__ = ["draw", "hottest_bundles", "score_frame", "splits_frame"]
 
 _HOTTEST = 20
 _ROOM = 8

@@ -5,22 +5,20 @@ from dataclasses import asdict, dataclass, replace
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
+from planner.explain.outcome import Outcome
 from planner.figures.images import before_after_image, usage_image
 from planner.figures.simulation import flow_text, move_flow
-from planner.model.errors import PlannerError
-from planner.plan.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
-from planner.plan.export import events_csv, plan_json
-from planner.plan.report import Chart, markdown_report
-from planner.simulate.journeys import disconnections
+from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
+from planner.share.export import events_csv, plan_json
+from planner.share.report import Chart, markdown_report
 from planner.simulate.measures import blast_radius
+from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
 from planner.web import scenarios, state
 from planner.web.findings import finding_cards
-from planner.web.outcome import Outcome
 from planner.web.what_if import EVENT_WIDTHS
 from planner.web.widgets import chart, show_error, table
-
-__all__ = ["draw"]
 
 _MANY = 12
 _MOVED = {"shed", "placed", "moved"}

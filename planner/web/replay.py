@@ -5,19 +5,17 @@ from typing import Any, Final, cast, get_args
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
 from planner.figures.replay import curves_over_days
 from planner.figures.simulation import MOST_CURVES
-from planner.model.errors import PlannerError
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status, results_folder
+from planner.replay.queries import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
 from planner.replay.results import result_files
-from planner.store.replay_results import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
 from planner.web import state
 from planner.web.replay_form import draw_form, duration
 from planner.web.text import count, moment, period
 from planner.web.widgets import chart, plain, show_error, table
-
-__all__ = ["draw", "job_rows", "scenario_frame"]
 
 _FIRST: Final = (
     "mean_std_percent",

@@ -10,24 +10,22 @@ from typing import Final, cast
 
 import streamlit as st
 
-from planner.model.errors import PlannerError
-from planner.model.settings_catalog import SETTINGS, SETTINGS_BY_NAME
-from planner.model.snapshot import Snapshot
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
+from planner.cluster.snapshot import Snapshot
+from planner.history.manifest import complete_days
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of, values_of
-from planner.replay.history.manifest import complete_days
 from planner.replay.runners import cores
-from planner.replay.session import spark_place
 from planner.replay.spec import Job, Runner, job_from_json, job_to_json, tasks_of
-from planner.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
+from planner.spark.session import spark_place
 from planner.web import scenarios, state
 from planner.web.setting_form import written
 from planner.web.text import count
 from planner.web.widgets import plain, show_error
-
-__all__ = ["Covered", "draw_form", "duration", "histories"]
 
 _SAMPLE: Final = "sample"
 _SAMPLE_ARGUMENTS: Final = (

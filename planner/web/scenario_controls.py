@@ -5,13 +5,13 @@ from typing import Any
 
 import streamlit as st
 
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.settings_catalog import SETTINGS, SETTINGS_BY_NAME
-from planner.model.snapshot import LoadManager
-from planner.placement.registry import PLACEMENTS
-from planner.shedding.registry import SHEDDERS
-from planner.simulate.cycle import effective_shedder
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Assumptions, Scenario, Step
 from planner.simulate.strategies import placement_of_others
 from planner.simulate.wording import in_words
@@ -20,8 +20,6 @@ from planner.web.edit_forms import Known, edit_form, missing
 from planner.web.setting_form import setting_widget, written
 from planner.web.text import count
 from planner.web.widgets import plain, show_error
-
-__all__ = ["draw_controls", "draw_toolbar"]
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT = "loadBalancerLoadPlacementStrategy"

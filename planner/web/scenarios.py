@@ -15,9 +15,10 @@ from uuid import uuid4
 
 import streamlit as st
 
-from planner.model.errors import PlannerError
-from planner.model.snapshot import Snapshot
-from planner.plan.link import (
+from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
+from planner.share.link import (
     LinkedScenario,
     canonical_text,
     decode_link,
@@ -26,27 +27,12 @@ from planner.plan.link import (
     scenario_digest,
     scenario_link,
 )
-from planner.plan.scenario_file import read_scenario_file, scenario_file
+from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.store.samples import sample_by_digest
 from planner.web import state
-from planner.web.outcome import Outcome
 from planner.web.widgets import open_page, show_error
-
-__all__ = [
-    "History",
-    "address",
-    "change",
-    "file_exchange",
-    "history",
-    "open_scenario_page",
-    "pending",
-    "redo",
-    "run",
-    "runs",
-    "undo",
-]
+from planner.workspace.samples import sample_by_digest
 
 _PARAM = "scenario"
 _LONGEST_IN_ADDRESS = 1_500

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from planner.model.errors import PlannerError
-from planner.model.setting import Setting, SettingValue
-from planner.model.settings import Settings
-from planner.model.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.errors import PlannerError
+from planner.cluster.setting import Setting, SettingValue
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.web import state
 from planner.web.widgets import show_error
-
-__all__ = ["setting_form", "setting_widget", "written"]
 
 _WIDE = 3
 

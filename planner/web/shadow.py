@@ -7,16 +7,14 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from planner.capture.shadow_command import clusters_of
-from planner.capture.shadow_record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, read_next, score_of
+from planner.cli.shadow import clusters_of
+from planner.cluster.errors import PlannerError
 from planner.figures.shadow import shadow_score, shadow_text
-from planner.model.errors import PlannerError
 from planner.replay.jobs import histories_root
+from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, read_next, score_of
 from planner.web import state
 from planner.web.text import count, moment, percent
 from planner.web.widgets import chart, show_error, show_notes, table
-
-__all__ = ["changes_frame", "cycles_frame", "draw", "watched_clusters"]
 
 _LOOK_S = 5.0
 _MOST_CYCLES = 2_000

@@ -4,18 +4,18 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
 from planner.figures.scores import broker_scores
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager
-from planner.placement import avg, least_resource_usage_extensible
-from planner.placement.modular import configured_placement
-from planner.placement.modular_filters import SETTINGS as FILTER_SETTINGS
-from planner.placement.protocol import Placement
-from planner.placement.registry import PLACEMENTS, placement_by_name
-from planner.shedding.protocol import Shedder
-from planner.shedding.registry import SHEDDERS, shedder_by_name
-from planner.simulate.cycle import effective_shedder
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.placement import avg, least_resource_usage_extensible
+from planner.pulsar.placement.modular import configured_placement
+from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
+from planner.pulsar.placement.protocol import Placement
+from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.sequence import CycleStep
 from planner.web import state
 from planner.web.documentation import SHEDDING_DIFFERENCES
@@ -25,8 +25,6 @@ from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.text import count
 from planner.web.widgets import chart, reason_rows, show_error, show_notes, table
-
-__all__ = ["draw"]
 
 _AVG = avg.PLACEMENT.name
 _MOST_CYCLES = 30

@@ -6,21 +6,19 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.reading import read_upload
-from planner.model.errors import PlannerError
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-from planner.model.snapshot import Snapshot
-from planner.store.samples import samples
-from planner.store.workspace import SavedSnapshot
 from planner.web import scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.setting_form import written
 from planner.web.text import count, moment, short_digest
 from planner.web.widgets import plain, show_arrival, show_error, show_notes, table
-
-__all__ = ["document_bytes", "draw", "saved_frame", "settings_frame", "zip_bytes"]
+from planner.workspace.database import SavedSnapshot
+from planner.workspace.samples import samples
 
 _DOCUMENT_TOPICS = 50_000
 

@@ -4,26 +4,24 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.figures.hash_space import topic_positions
-from planner.model.arrays import FloatArray, Int64Array
-from planner.model.decisions import ReasonBlock
-from planner.model.errors import PlannerError, SettingError
-from planner.model.ranges import FULL_HIGH, format_range
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot
-from planner.plan.commands import split_command
-from planner.plan.shell import quoted
-from planner.splitting import automatic_extensible, automatic_modular
-from planner.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
-from planner.splitting.protocol import SplitAlgorithm
-from planner.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.pulsar.splitting import automatic_extensible, automatic_modular
+from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
+from planner.pulsar.splitting.protocol import SplitAlgorithm
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.share.commands import split_command
+from planner.share.shell import quoted
 from planner.web import state
 from planner.web.documentation import SPLIT_DIFFERENCES, SPLIT_EXAMPLES
 from planner.web.setting_form import setting_form
 from planner.web.text import count
 from planner.web.widgets import chart, show_error, show_notes, table
-
-__all__ = ["children_frame", "draw", "example_lines", "read_positions"]
 
 _MOST_POSITIONS = 200
 _BUNDLES_LISTED = 5_000

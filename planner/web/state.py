@@ -10,32 +10,15 @@ from typing import Any
 
 import streamlit as st
 
-from planner.model.decisions import SplitDecision
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.snapshot import Snapshot
-from planner.simulate.cycle import CycleDecision
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.cycle import CycleDecision
+from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
-from planner.simulate.splits import next_splits
-from planner.store.samples import Sample, load_sample, sample_by_digest, samples
-from planner.store.workspace import SavedSnapshot, Workspace, open_workspace
-
-__all__ = [
-    "PAGES",
-    "SNAPSHOTS_PAGE",
-    "Current",
-    "add_sample",
-    "current",
-    "cycle",
-    "forget",
-    "param",
-    "select",
-    "set_params",
-    "snapshot_of",
-    "splits",
-    "step",
-    "workspace",
-]
+from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
+from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 """Where the scripts of the pages are."""

@@ -1,8 +1,6 @@
 """Which strategies a page asks, and with which settings."""
 
-from planner.model.settings import Settings
-
-__all__ = ["as_if_running"]
+from planner.cluster.settings import Settings
 
 _SWITCHES = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
 

@@ -3,8 +3,6 @@
 import math
 from datetime import UTC, datetime
 
-__all__ = ["bytes_per_s", "count", "moment", "msg_per_s", "number", "percent", "period", "short_digest"]
-
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 

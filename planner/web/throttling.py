@@ -7,39 +7,27 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.arrays import FloatArray
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
-from planner.model.arrays import FloatArray
-from planner.model.errors import PlannerError
-from planner.model.settings import Settings
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-from planner.model.snapshot import DispatchRate, Policies, Snapshot
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, Source, all_chains, has_limit
+from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
+from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
+from planner.simulate.dispatch.edits import LimitEdit, commands, edited, setting_commands
+from planner.simulate.dispatch.load import SubscriptionType
+from planner.simulate.dispatch.prefill import topic_traffic
+from planner.simulate.dispatch.simulate import simulate
+from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.scenario import Scenario, SetDispatchRate, Step
-from planner.throttling.caps import broker_dispatch, dispatch_caps, throttles_consumers
-from planner.throttling.documented import DIFFERENCES, DOCUMENTED, play
-from planner.throttling.edits import LimitEdit, commands, edited, setting_commands
-from planner.throttling.load import SubscriptionType
-from planner.throttling.precedence import RATE_SETTINGS, Level, LimitChain, Source, all_chains, has_limit
-from planner.throttling.prefill import topic_traffic
-from planner.throttling.simulate import simulate
-from planner.throttling.trace import DispatchTrace
 from planner.web import state
 from planner.web.scenarios import change, history
 from planner.web.setting_form import setting_form
 from planner.web.text import bytes_per_s, count, msg_per_s
 from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
 from planner.web.widgets import chart, show_error, show_notes, table
-
-__all__ = [
-    "broker_frame",
-    "chain_frame",
-    "chain_sentence",
-    "compared",
-    "draw",
-    "duration",
-    "rate_text",
-    "scenario_with",
-    "verdict",
-]
 
 _SCENARIO_LEVELS = {Level.TOPIC: "topic", Level.SUBSCRIPTION: "subscription"}
 _LOSER = "color: #7a8594"

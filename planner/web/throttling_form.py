@@ -9,18 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import streamlit as st
 
-from planner.model.errors import PlannerError, SettingError
-from planner.model.settings import Settings
-from planner.model.snapshot import DispatchRate, Policies, Snapshot
-from planner.throttling.caps import dispatch_caps
-from planner.throttling.edits import PLACES, LimitEdit
-from planner.throttling.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
-from planner.throttling.precedence import Level, Source, has_limit, limit_chain
-from planner.throttling.prefill import TopicTraffic, with_limits
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
+from planner.pulsar.throttling.precedence import Level, Source, has_limit, limit_chain
+from planner.simulate.dispatch.caps import dispatch_caps
+from planner.simulate.dispatch.edits import PLACES, LimitEdit
+from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
+from planner.simulate.dispatch.prefill import TopicTraffic, with_limits
 from planner.web import state
 from planner.web.widgets import show_error
-
-__all__ = ["SWITCHES", "TrafficForm", "choose_topic", "edit_form", "read_edit", "traffic_form", "written_edit"]
 
 SWITCHES = (
     "dispatchThrottlingRateInMsg",

@@ -8,6 +8,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.errors import PlannerError
+from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
 from planner.figures.hash_space import make_raster
 from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
 from planner.figures.simulation import (
@@ -18,21 +23,14 @@ from planner.figures.simulation import (
     heat_map_text,
     timeline_text,
 )
-from planner.model.arrays import BoolArray, FloatArray, Int64Array
-from planner.model.errors import PlannerError
-from planner.model.ranges import parse_bundle
-from planner.model.snapshot import Snapshot
 from planner.simulate.measures import MEASURES, Quantity, Summary
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle
 from planner.web import scenarios, state
 from planner.web.findings import finding_cards
-from planner.web.outcome import Outcome
 from planner.web.scenario_controls import draw_controls, draw_toolbar
 from planner.web.text import bytes_per_s, count
 from planner.web.widgets import chart, show_error, show_notes, table
-
-__all__ = ["EVENT_WIDTHS", "draw", "summary_frame"]
 
 _CARDS = {
     "shed": ("Bundles shed", ""),

@@ -6,22 +6,20 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from planner.model.decisions import ReasonBlock
-from planner.model.errors import PlannerError
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-from planner.model.snapshot import Snapshot
-from planner.plan.whatif_answers import Answer, Target, WhatIf
-from planner.shedding.protocol import Shedder
-from planner.shedding.registry import SHEDDERS
-from planner.simulate.cycle import CycleDecision
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.errors import PlannerError
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
+from planner.explain.what_if import Answer, Target, WhatIf
+from planner.pulsar.manager.cycle import CycleDecision
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.trace import Trace
 from planner.web import scenarios, state
-from planner.web.outcome import Outcome
 from planner.web.setting_form import written
 from planner.web.text import count
 from planner.web.widgets import show_error, show_notes, table
-
-__all__ = ["draw", "rules_about"]
 
 _WIDTHS = {
     "acts": st.column_config.CheckboxColumn("sheds", width=55, help="Whether this rule lets something be shed."),

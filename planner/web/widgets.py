@@ -7,25 +7,13 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from planner.model.decisions import ReasonBlock
-from planner.model.errors import PlannerError, SnapshotError
-from planner.model.snapshot import Snapshot
-from planner.store.samples import samples
-from planner.store.workspace import SavedSnapshot
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.errors import PlannerError, SnapshotError
+from planner.cluster.snapshot import Snapshot
 from planner.web import state
 from planner.web.text import count, moment, short_digest
-
-__all__ = [
-    "chart",
-    "empty_state",
-    "open_page",
-    "plain",
-    "reason_rows",
-    "show_arrival",
-    "show_error",
-    "show_notes",
-    "table",
-]
+from planner.workspace.database import SavedSnapshot
+from planner.workspace.samples import samples
 
 _SHOWN_VIOLATIONS = 20
 

@@ -10,8 +10,6 @@ from urllib.parse import quote
 
 import httpx
 
-__all__ = ["Admin", "AdminError", "Answer"]
-
 Json: TypeAlias = Any
 
 

@@ -20,10 +20,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from planner.replay.java import find_java
+from planner.spark.java import find_java
 from tests.cluster.admin import Admin, AdminError
-
-__all__ = ["CLUSTER", "Broker", "Cluster", "classpath", "free_port", "start_cluster", "wait_for"]
 
 HERE = Path(__file__).parent
 CLUSTER = "planner"

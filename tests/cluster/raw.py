@@ -5,11 +5,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from planner.cluster.snapshot import Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
-from planner.model.snapshot import Snapshot
 from tests.cluster.launch import Cluster
-
-__all__ = ["raw_capture", "rewound", "snapshot_now"]
 
 _METADATA = ("/loadbalance", "/namespace", "/admin/local-policies", "/admin/policies", "/admin/configuration")
 

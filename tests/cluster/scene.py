@@ -6,28 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.model.hashing import topic_hash
-from planner.model.snapshot import Snapshot
+from planner.cluster.hashing import topic_hash
+from planner.cluster.snapshot import Snapshot
 from tests.cluster.admin import Admin
 from tests.cluster.launch import Cluster, start_cluster, wait_for
 from tests.cluster.raw import raw_capture, snapshot_now
 from tests.cluster.secure import SUPERUSER, Keys, make_keys
 from tests.cluster.system_topics import Heard, listening
 from tests.cluster.traffic import Flow, traffic
-
-__all__ = [
-    "CALM",
-    "GROW",
-    "LONELY",
-    "ONLY_DIRECT_MEMORY",
-    "ORDERS",
-    "SHED",
-    "Scene",
-    "SecureScene",
-    "modular_scene",
-    "secure_scene",
-    "shedding_scene",
-]
 
 NO_CONTENT = 204
 _STEADY = 0.6

@@ -12,8 +12,6 @@ from pathlib import Path
 import trustme
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-__all__ = ["SUPERUSER", "Keys", "make_keys"]
-
 SUPERUSER = "operator"
 _PROVIDERS = ("AuthenticationProviderToken", "AuthenticationProviderTls")
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Heard", "listening"]
-
 _LOADS = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
 _TOP_BUNDLES = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 _OWNERSHIP = "persistent://pulsar/system/loadbalancer-service-unit-state"

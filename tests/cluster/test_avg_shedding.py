@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.simulate.cycle import next_cycle
+from planner.pulsar.manager.cycle import next_cycle
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
 from tests.cluster.watch import robust, settled_snapshot, shed_by_leader
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from planner.model.ranges import parse_bundle
-from planner.model.snapshot import Snapshot
-from planner.splitting.manual import SplitCommand, Verdict, answer
+from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import NO_CONTENT, SHED, Scene
 

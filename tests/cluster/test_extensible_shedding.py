@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from planner.model.snapshot import LoadManager
-from planner.simulate.cycle import next_cycle
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.manager.cycle import next_cycle
 from tests.cluster.launch import wait_for
 from tests.cluster.raw import rewound
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene

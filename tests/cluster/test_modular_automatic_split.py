@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from planner.model.decisions import SplitDecision
-from planner.model.ranges import bundle_name
-from planner.model.snapshot import Snapshot
-from planner.simulate.splits import next_splits
-from planner.splitting.request import namespace_boundaries
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.ranges import bundle_name
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.splits import next_splits
+from planner.pulsar.splitting.request import namespace_boundaries
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import GROW, Scene
 

@@ -10,9 +10,9 @@ import pytest
 
 from planner.capture.options import CaptureOptions
 from planner.capture.run import capture_cluster
+from planner.cluster.ranges import bundle_name
+from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.formats.reading import read_snapshot
-from planner.model.ranges import bundle_name
-from planner.model.snapshot import LoadManager, Snapshot
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import Scene
 

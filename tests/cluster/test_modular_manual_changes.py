@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from planner.model.hashing import topic_hash
-from planner.model.ranges import parse_bundle
-from planner.model.snapshot import Snapshot
-from planner.splitting.manual import SplitCommand, Verdict, answer
-from planner.splitting.registry import split_algorithm
-from planner.splitting.request import namespace_boundaries, split_request
+from planner.cluster.hashing import topic_hash
+from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
+from planner.pulsar.splitting.registry import split_algorithm
+from planner.pulsar.splitting.request import namespace_boundaries, split_request
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import CALM, LONELY, NO_CONTENT, ORDERS, Scene
 

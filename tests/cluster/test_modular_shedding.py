@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.placement.modular import fresh_memory, select_broker
-from planner.simulate.cycle import next_cycle
+from planner.pulsar.manager.cycle import next_cycle
+from planner.pulsar.placement.modular import fresh_memory, select_broker
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
 from tests.cluster.watch import robust, settled_snapshot, shed_by_leader
 

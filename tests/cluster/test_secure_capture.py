@@ -7,7 +7,7 @@ import pytest
 
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.run import capture_cluster
-from planner.model.errors import CaptureError
+from planner.cluster.errors import CaptureError
 from tests.cluster.scene import SecureScene
 from tests.cluster.secure import SUPERUSER
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from planner.capture.options import CaptureOptions
-from planner.capture.shadow_record import Cause, ShadowRecord, read_next
-from planner.capture.shadow_watch import ShadowWatch
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
-from planner.model.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.shadow.record import Cause, ShadowRecord, read_next
+from planner.shadow.watched import ShadowWatch
 from tests.cluster.conftest import Stage
 from tests.cluster.launch import start_cluster, wait_for
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SCARCE_FIRST_MIB, Scene, one_in_each_bundle

@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Flow", "traffic"]
-
 _TICK_S = 0.05
 
 

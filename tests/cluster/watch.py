@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.model.ranges import FULL_HIGH, format_range
-from planner.model.snapshot import Snapshot
-from planner.simulate.cycle import next_cycle
+from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.cycle import next_cycle
 from tests.cluster.launch import Broker, wait_for
 from tests.cluster.scene import SHED, Scene
-
-__all__ = ["Unload", "robust", "settled_snapshot", "shed_by_leader"]
 
 _UNLOADING = re.compile(
     r"^(?P<at>\d+) .*\[(?P<shedder>\w+)\] Unloading bundle: (?P<bundle>\S+) from broker (?P<source>\S+)"

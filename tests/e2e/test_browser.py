@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
-from planner.model.snapshot import Snapshot
-from planner.store.samples import samples
+from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
 pytestmark = pytest.mark.e2e

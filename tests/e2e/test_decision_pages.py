@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from planner.store.samples import samples
+from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
 pytestmark = pytest.mark.e2e

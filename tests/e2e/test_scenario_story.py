@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
-from planner.model.digest import snapshot_digest
-from planner.model.snapshot import Snapshot
-from planner.plan.link import encode_link
+from planner.share.link import encode_link
 from planner.simulate.run import simulate
 from planner.simulate.scenario import ScaleTraffic, Scenario, Step
-from planner.store.samples import load_sample, samples
+from planner.workspace.samples import load_sample, samples
 from tests.e2e.conftest import Server, Visitor
 
 pytestmark = pytest.mark.e2e

@@ -6,22 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from planner.model.hashing import java_string_hash
-
-__all__ = [
-    "PLACEMENTS",
-    "SHEDDERS",
-    "Case",
-    "broker_load_data_case",
-    "broker_time_average_case",
-    "dispatch_throttle_case",
-    "modular_case",
-    "placement_case",
-    "resource_usage_case",
-    "seeded",
-    "share_a_bucket",
-    "topic_to_bundle_case",
-]
+from planner.cluster.hashing import java_string_hash
 
 SEED = int(os.environ.get("PLANNER_ORACLE_SEED", "1"))
 

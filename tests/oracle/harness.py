@@ -16,8 +16,6 @@ from planner.conform.compare import differences
 from planner.conform.kinds import KINDS
 from planner.conform.load_data import Json
 
-__all__ = ["Oracle", "available", "check", "compare"]
-
 HERE = Path(__file__).parent
 QUIET = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
 

@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.errors import PulsarError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform.compare import differences
 from planner.conform.load_data import Json, snapshot_of_load_data
-from planner.model.errors import PulsarError
-from planner.model.settings import Settings
-from planner.model.snapshot import IsolationPolicy, Policies, Snapshot
-from planner.placement import modular
-from planner.placement.avg import Bindings
-from planner.placement.least_resource_usage import UsageAverages
-from planner.placement.modular_filters import ModularFilters
-from planner.placement.selection import Selection
+from planner.pulsar.placement import modular
+from planner.pulsar.placement.avg import Bindings
+from planner.pulsar.placement.least_resource_usage import UsageAverages
+from planner.pulsar.placement.modular_filters import ModularFilters
+from planner.pulsar.placement.selection import Selection
 from tests.oracle.cases import WEIGHTS, Case, bucket, bundle_sizes, case, resources, settings, traffic
-
-__all__ = ["manager_case", "mismatches"]
 
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 MANAGER = f"{IMPL}ModularLoadManagerImpl"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
 from planner.conform.load_data import Json
-from planner.model.settings import Settings
-from planner.model.snapshot import DispatchRate, DispatchRatePolicy, Policies
-from planner.throttling.entries import LedgerSize, estimate_entries
-from planner.throttling.precedence import RATE_SETTINGS, Level, has_limit, limit_chain
+from planner.pulsar.throttling.entries import LedgerSize, estimate_entries
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, has_limit, limit_chain
 from tests.oracle.cases import Case, seeded
 from tests.oracle.harness import Oracle, check
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from planner.cluster.errors import PulsarError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
 from planner.conform.extensible import ANSWERS, placement_answer
 from planner.conform.load_data import Json
-from planner.model.errors import PulsarError
-from planner.model.settings import Settings
-from planner.model.snapshot import IsolationPolicy, Policies, Snapshot
-from planner.shedding.transfer import TransferShedder
+from planner.pulsar.shedding.transfer import TransferShedder
 from tests.oracle.cases import seeded, share_a_bucket
 from tests.oracle.harness import Oracle, check
 

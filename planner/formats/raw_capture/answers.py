@@ -9,10 +9,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
+from planner.cluster.errors import FormatError
 from planner.formats.encoding import parse_json
-from planner.model.errors import FormatError
-
-__all__ = ["INDEX", "Answers", "Entry", "host_and_port", "number", "read_answers", "whole"]
 
 INDEX = "index.json"
 """Name of the file that lists the others."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers, number, whole
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
@@ -10,10 +12,6 @@ from planner.formats.raw_capture.metrics import read_metrics
 from planner.formats.raw_capture.reports import TRAFFIC, Report
 from planner.formats.raw_capture.system_topics import SystemTopics
 from planner.formats.raw_capture.topics import TopicStats
-from planner.model.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.model.snapshot import LoadManager
-
-__all__ = ["Stats", "broker_sums", "bundle_columns", "current_stats", "top_ranks"]
 
 Stats = Mapping[str, float]
 """Current values of a bundle by their name in `NamespaceBundleStats`; counts are whole."""

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers, host_and_port
 from planner.formats.raw_capture.metadata_store import MetadataStore
-from planner.model.errors import FormatError
-from planner.model.snapshot import LoadManager
-
-__all__ = ["REPORTS", "Cast", "cluster_of", "find_brokers", "load_manager_of"]
 
 REPORTS = "/loadbalance/brokers"
 """Folder of the metadata store with one node for each active broker."""

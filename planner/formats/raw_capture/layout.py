@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from planner.cluster.errors import FormatError
+from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
 from planner.formats.raw_capture.answers import Answers, host_and_port
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.metadata_store import MetadataStore
 from planner.formats.raw_capture.reports import Report
 from planner.formats.raw_capture.system_topics import SystemTopics
 from planner.formats.raw_capture.topics import TopicStats
-from planner.model.errors import FormatError
-from planner.model.ranges import FULL_HIGH, bundle_name, parse_bundle
-
-__all__ = ["claimed_bundles", "read_boundaries", "read_owners"]
 
 _BOUNDARY = re.compile("0x([0-9a-f]{8})")
 _NAMESPACE_PATH = r"/admin/v2/namespaces/([^/]+/[^/]+)"

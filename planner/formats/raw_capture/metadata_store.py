@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.cluster.errors import FormatError
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import Answers
-from planner.model.errors import FormatError
-
-__all__ = ["DUMP", "MetadataStore", "read_metadata_store"]
 
 DUMP = "zookeeper"
 """Name of the dump, without ending."""

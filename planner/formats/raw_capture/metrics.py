@@ -6,8 +6,6 @@ from typing import Any
 
 from planner.formats.raw_capture.answers import Answers
 
-__all__ = ["Metric", "read_metrics"]
-
 Metric = tuple[str, Mapping[str, str], float]
 """Name as Prometheus shows it (`pulsar_…`), labels, value."""
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
-from planner.model.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
-
-__all__ = ["read_capture_policies"]
 
 _Kind = Literal["dispatch", "subscription", "replicator"]
 

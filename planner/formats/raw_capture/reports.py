@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers, host_and_port, number, whole
 from planner.formats.raw_capture.identity import REPORTS, Cast
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
 from planner.formats.raw_capture.metrics import Metric, read_metrics
 from planner.formats.raw_capture.system_topics import SystemTopics
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager
-
-__all__ = ["TRAFFIC", "Report", "broker_columns", "read_reports"]
 
 Report = Mapping[str, Any]
 """One broker's report; `source` names where it is from. Without `cpu` the load of the broker is unknown."""

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from planner.cluster.errors import SettingError
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.metadata_store import MetadataStore
-from planner.model.errors import SettingError
-from planner.model.settings import Settings
-from planner.model.settings_catalog import SETTINGS_BY_NAME
-
-__all__ = ["read_capture_settings"]
 
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl"
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {

@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from planner.cluster.errors import FormatError
+from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
 from planner.formats.raw_capture.identity import Cast, cluster_of, find_brokers, load_manager_of
@@ -16,13 +20,7 @@ from planner.formats.raw_capture.settings import read_capture_settings
 from planner.formats.raw_capture.system_topics import read_system_topics
 from planner.formats.raw_capture.topics import make_topic_table, read_topic_stats
 from planner.formats.validate import TABLES, validate
-from planner.model.errors import FormatError
-from planner.model.ranges import bundle_name
-from planner.model.settings import Settings
-from planner.model.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
-from planner.model.top_bundles import with_top_ranks
-
-__all__ = ["snapshot_of_capture"]
+from planner.pulsar.load.top_bundles import with_top_ranks
 
 _MS_PER_MINUTE = 60_000
 _VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")

@@ -6,8 +6,6 @@ from typing import Any
 
 from planner.formats.raw_capture.answers import Answers
 
-__all__ = ["SystemTopics", "read_system_topics"]
-
 _STEM = "system-topics"
 _ENDINGS = {
     "loads": "loadbalancer-broker-load-data",

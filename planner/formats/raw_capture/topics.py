@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from planner.cluster.hashing import partition_index, topic_hashes
+from planner.cluster.snapshot import BundleTable, TopicTable, make_topics
 from planner.formats.raw_capture.answers import Answers, number, whole
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.reports import TRAFFIC
 from planner.formats.tables import bundle_of_topics
-from planner.model.hashing import partition_index, topic_hashes
-from planner.model.snapshot import BundleTable, TopicTable, make_topics
-
-__all__ = ["TopicStats", "make_topic_table", "read_topic_stats"]
 
 _LISTING = r"/admin/v2/(?:non-)?persistent/([^/]+/[^/]+)"
 

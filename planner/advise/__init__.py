@@ -1,0 +1,1 @@
+"""Settings chosen from replays: objectives, the front, the advisor, the search."""

@@ -1,0 +1,243 @@
+"""What the advisor found, in words: what the page and the command line both say, and the same as JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from planner.advise.advisor import (
+    Advice,
+    Candidate,
+    Configured,
+    Evidence,
+    Holdout,
+    MeasureChange,
+    apply_commands,
+    changes_of,
+)
+from planner.advise.objectives import Side
+from planner.replay.aggregate import AGGREGATION
+from planner.share.commands import command_script, conf_value
+from planner.simulate.scenario import Scenario, scenario_to_json
+
+SIDES: Final[tuple[Side, ...]] = ("balance", "disruption")
+"""Both sides, in the order in which they are told."""
+
+_LONG: Final = 120
+_ALIKE: Final = 0.05
+_WORSE: Final = {True: "better", False: "worse"}
+_VERDICT: Final = {True: "better", False: "worse", None: ""}
+
+
+def shown(name: str) -> str:
+    """Return the name of a scenario, cut where it is very long."""
+    return name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
+
+
+def _better(one: Candidate, other: Candidate) -> str:
+    gaps = {"balance": other.balance - one.balance, "disruption": other.disruption - one.disruption}
+    return ", ".join(
+        f"{side} {'alike' if abs(gap) < _ALIKE else f'{abs(gap):.1f} % {_WORSE[gap > 0]}'}"
+        for side, gap in gaps.items()
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def compared_text(advice: Advice) -> str:
+    """Return how much was compared, and how to read indices."""
+    return (
+        f"{_count(len(advice.candidates), 'scenario')} over {_count(len(advice.days), 'day')} of"
+        f" {_count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
+    )
+
+
+def front_text(advice: Advice) -> str:
+    """Return what the front and the recommendation are, in words."""
+    front, number = len(advice.front), len(advice.candidates)
+    text = f"{front} of {number} settings are beaten by no other."
+    if not advice.current:
+        return f"{text} Recommended: {shown(advice.chosen)}."
+    if advice.current == advice.chosen:
+        return f"{text} The current settings are among them and recommended: keep them."
+    here = "are on the front" if advice.candidate(advice.current).on_front else "are beaten by others"
+    change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
+    return (
+        f"{text} The current settings {here}. Recommended: {shown(advice.chosen)} — {change} than now"
+        " (in percent of the average of all)."
+    )
+
+
+def holdout_text(found: Holdout) -> str:
+    """Return what the holdout says, in words."""
+    first, rest = len(found.first_days), len(found.rest_days)
+    days = f"Chosen on {first} day{'' if first == 1 else 's'}, judged on the {rest} after: {shown(found.chosen)}"
+    verdict = "holds" if found.holds else "does NOT hold"
+    return f"{days} {verdict}. {' '.join(found.reasons)}"
+
+
+def evidence_text(evidence: Evidence, side: Side) -> str:
+    """Return on how many days the recommended settings are better on a side, and how likely that is by chance."""
+    better, worse, alike = evidence.wins(side)
+    chance = evidence.chance(side)
+    likely = f" (so uneven a count comes by chance in {chance:.0%} of cases)" if better + worse else ""
+    return f"better on {_count(better, 'day')} of a cluster, worse on {worse}, alike on {alike}{likely}."
+
+
+def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
+    """Return a row for each measure that has a good end: measure, current, recommended, verdict.
+
+    When a whole history settles means little, so that is not among them.
+    """
+    return [
+        {
+            "measure": f"{one.measure.label}{f' ({one.measure.unit})' if one.measure.unit else ''}",
+            "current": _number(one.current),
+            "recommended": _number(one.chosen),
+            "verdict": _VERDICT[one.better],
+        }
+        for one in evidence.measures
+        if _telling(one)
+    ]
+
+
+def _telling(one: MeasureChange) -> bool:
+    return bool(one.measure.better) and AGGREGATION[one.measure.name] != "worst"
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:,.4g}"
+
+
+def settings_changed(scenario: Scenario, now: Configured) -> list[dict[str, str]]:
+    """Return a row for each setting that a scenario changes: setting, now, recommended."""
+    return [
+        {"setting": name, "now": conf_value(old) or "not set", "recommended": conf_value(new) or "not set"}
+        for name, (old, new) in changes_of(scenario, now).items()
+    ]
+
+
+def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
+    """Return the commands that give a cluster the recommended settings, as a script; empty when there is none."""
+    chosen = advice.candidate(advice.chosen).scenario
+    commands = apply_commands(chosen, now)
+    if not commands:
+        return ""
+    return command_script(commands, f"Settings of {cluster} as the advisor recommends: {chosen.name}")
+
+
+# All of it
+
+
+def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
+    """Return everything that the advisor says, as lines of text.
+
+    Args:
+        advice: What it found.
+        configured: How each cluster is set now.
+    """
+    lines = [compared_text(advice), front_text(advice), "", *_front_lines(advice)]
+    if advice.current != advice.chosen:
+        for cluster, now in configured.items():
+            rows = settings_changed(advice.candidate(advice.chosen).scenario, now)
+            lines += ["", f"Settings of {cluster}:"]
+            lines += [f"  {row['setting']}: {row['now']} -> {row['recommended']}" for row in rows]
+        lines += _evidence_lines(advice)
+    if advice.sensitivity:
+        lines += ["", "How far each setting can move:", *(f"  {found.sentence}" for found in advice.sensitivity)]
+    lines += ["", "Would it have held?"]
+    if advice.holdout is None:
+        lines.append("  One day cannot be both chosen and judged on. Replay several days.")
+    else:
+        lines.append(f"  {holdout_text(advice.holdout)}")
+    if advice.current != advice.chosen:
+        for cluster, now in configured.items():
+            script = apply_script(advice, cluster, now)
+            lines += ["", f"Commands for {cluster}:", *(f"  {line}".rstrip() for line in script.splitlines())]
+    return lines
+
+
+def _front_lines(advice: Advice) -> list[str]:
+    """Return the front, the best balance first, and the current settings where they are beaten."""
+    marked = {advice.current: ["current"]} if advice.current else {}
+    marked.setdefault(advice.knee, []).append("knee")
+    marked.setdefault(advice.chosen, []).append("recommended")
+    named = [one for one in advice.candidates if one.name == advice.current and not one.on_front]
+    lines = [f"  {'balance':>8} {'disruption':>11}  scenario"]
+    for one in (*advice.front, *named):
+        marks = [*marked.get(one.name, []), *([] if one.on_front else ["beaten by others"])]
+        told = f"  [{', '.join(marks)}]" if marks else ""
+        lines.append(f"  {one.balance:8.1f} {one.disruption:11.1f}  {shown(one.name)}{told}")
+    return lines
+
+
+def _evidence_lines(advice: Advice) -> list[str]:
+    if advice.evidence is None:
+        return []
+    rows = measure_rows(advice.evidence)
+    lines = ["", "Evidence:"]
+    lines += [f"  {side.capitalize()}: {evidence_text(advice.evidence, side)}" for side in SIDES]
+    lines += [
+        f"  {row['measure']}: {row['current']} now, {row['recommended']} recommended"
+        f"{', ' if row['verdict'] else ''}{row['verdict']}"
+        for row in rows
+    ]
+    return lines
+
+
+def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict[str, Any]:
+    """Return everything that the advisor found, as JSON content.
+
+    Args:
+        advice: What it found.
+        configured: How each cluster is set now.
+    """
+    chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
+    evidence = advice.evidence
+    return {
+        "question": asdict(advice.question),
+        "clusters": list(advice.clusters),
+        "days": list(advice.days),
+        "candidates": [_candidate(one) for one in advice.candidates],
+        "front": [one.name for one in advice.front],
+        "current": advice.current or None,
+        "knee": advice.knee,
+        "recommended": advice.chosen,
+        "keep_current": keep,
+        "settings_changed": {cluster: settings_changed(chosen.scenario, now) for cluster, now in configured.items()},
+        "evidence": None if evidence is None else _evidence(evidence),
+        "sensitivity": [{**asdict(found), "sentence": found.sentence} for found in advice.sensitivity],
+        "holdout": None if advice.holdout is None else asdict(advice.holdout),
+        "commands": {}
+        if keep
+        else {cluster: apply_script(advice, cluster, now) for cluster, now in configured.items()},
+        "notes": list(advice.notes),
+    }
+
+
+def _candidate(one: Candidate) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "scenario": scenario_to_json(one.scenario),
+        "balance": one.balance,
+        "disruption": one.disruption,
+        "on_front": one.on_front,
+        "measures": dict(one.totals),
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "measures": [
+            {"name": one.measure.name, "current": one.current, "recommended": one.chosen, "better": one.better}
+            for one in evidence.measures
+        ],
+        "days": [asdict(day) for day in evidence.days],
+        "sides": {side: _side(evidence, side) for side in SIDES},
+    }
+
+
+def _side(evidence: Evidence, side: Side) -> dict[str, float]:
+    better, worse, alike = evidence.wins(side)
+    return {"better": better, "worse": worse, "alike": alike, "chance": evidence.chance(side)}

@@ -1,0 +1,787 @@
+"""Chooses settings by evidence: a replay tried many, and this says which are worth having, and how sure that is.
+
+Every scenario of the replay has a balance index and a disruption index (`planner.advise.objectives`). Those that no
+other one beats are the Pareto front. One of them is recommended, by the knee of the front or by a weight; against the
+current settings it shows what changes, day by day; along each setting, how far it can move; and chosen on the first
+part of the days only, whether it would have held on the rest.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from planner.advise.objectives import Objective, Side, index_of, objective_by_name, references, value_of
+from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
+from planner.cluster.arrays import FloatArray
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import LoadManager
+from planner.replay.aggregate import DayRow, aggregate, totals_of
+from planner.share.commands import Command, CommandOptions, conf_value, setting_changes, settings_commands
+from planner.simulate.measures import MEASURES, Measure
+from planner.simulate.scenario import Scenario
+
+_ALIKE: Final = 1e-9
+_STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
+
+Cells: TypeAlias = Mapping[str, Mapping[tuple[str, str], DayRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """How a cluster is set now.
+
+    Attributes:
+        settings: Settings in force.
+        load_manager: The load manager that runs.
+    """
+
+    settings: Settings
+    load_manager: LoadManager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What counts, and how much.
+
+    Attributes:
+        balance: Names of objectives of balance.
+        disruption: Names of objectives of disruption.
+        weight: Share of balance against disruption, 0 … 1; None for the knee of the front.
+        loss_percent: How much worse a setting may make a side, in percent of its average over all candidates; and on
+            other days, how much worse than now a side that was to become better may be, likewise, and how far from the
+            front a choice may be, in percent of itself.
+        first_share: Share of the days that the holdout chooses on.
+    """
+
+    balance: tuple[str, ...] = ("deviation", "overload")
+    disruption: tuple[str, ...] = ("unloads", "topics", "clients", "thrashing")
+    weight: float | None = None
+    loss_percent: float = 10.0
+    first_share: float = 0.6
+
+    def objectives(self, side: Side) -> tuple[Objective, ...]:
+        """Return the objectives of a side.
+
+        Raises:
+            SettingError: There is none, one is unknown or of the other side.
+        """
+        names = self.balance if side == "balance" else self.disruption
+        found = tuple(objective_by_name(name) for name in names)
+        if not found or any(objective.side != side for objective in found):
+            raise SettingError(f"No objective of {side} is chosen, or one of the other side.", remedy="Choose one.")
+        return found
+
+    def check(self) -> None:
+        """Refuse what cannot be answered.
+
+        Raises:
+            SettingError: A number is out of bounds, or a side has no objective.
+        """
+        self.objectives("balance")
+        self.objectives("disruption")
+        for name, value, high in (
+            ("weight", 0.5 if self.weight is None else self.weight, 1.0),
+            ("loss_percent", self.loss_percent, 1000.0),
+            ("first_share", self.first_share, 1.0),
+        ):
+            if not 0 <= value <= high:
+                raise SettingError(
+                    f"{value} is out of bounds.", where=name, remedy=f"Give a number from 0 to {high:g}."
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A scenario with what it came to over all days and clusters.
+
+    Attributes:
+        scenario: What was replayed.
+        totals: Every measure.
+        balance: Index of balance; 100 is the average of the candidates, small is good.
+        disruption: Index of disruption, likewise.
+        on_front: Whether no other candidate beats it.
+    """
+
+    scenario: Scenario
+    totals: Mapping[str, float | None]
+    balance: float
+    disruption: float
+    on_front: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the scenario."""
+        return self.scenario.name
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureChange:
+    """One measure of the recommended settings against the current ones.
+
+    Attributes:
+        measure: Which.
+        current: Its value with the current settings; None where there is none.
+        chosen: Its value with the recommended ones.
+        better: True when the recommended one is better, False when it is worse, None when neither.
+    """
+
+    measure: Measure
+    current: float | None
+    chosen: float | None
+    better: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayPair:
+    """One day of one cluster: indices with the current settings and with the recommended ones; small is good.
+
+    Attributes:
+        cluster: Name.
+        day: `yyyy-mm-dd`, UTC.
+        balance: With the current and with the recommended settings.
+        disruption: Likewise.
+    """
+
+    cluster: str
+    day: str
+    balance: tuple[float, float]
+    disruption: tuple[float, float]
+
+    def of(self, side: Side) -> tuple[float, float]:
+        """Return the pair of a side."""
+        return self.balance if side == "balance" else self.disruption
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The recommended settings against the current ones.
+
+    Attributes:
+        measures: One for each of `MEASURES`.
+        days: One for each day and cluster.
+    """
+
+    measures: tuple[MeasureChange, ...]
+    days: tuple[DayPair, ...]
+
+    def wins(self, side: Side) -> tuple[int, int, int]:
+        """Return on how many days the recommended settings are better, worse, and alike."""
+        apart = [
+            (old, new)
+            for old, new in (day.of(side) for day in self.days)
+            if not math.isclose(old, new, rel_tol=_ALIKE, abs_tol=_ALIKE)
+        ]
+        better = sum(1 for old, new in apart if new < old)
+        return better, len(apart) - better, len(self.days) - len(apart)
+
+    def chance(self, side: Side) -> float:
+        """Return how likely so uneven a count of wins and losses is if both settings were alike (sign test)."""
+        better, worse, _ = self.wins(side)
+        number = better + worse
+        tail = sum(math.comb(number, k) for k in range(min(better, worse) + 1)) / 2.0**number
+        return min(2 * tail, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A candidate that differs from the recommended one in one setting.
+
+    Attributes:
+        value: The value of that setting.
+        name: Name of the candidate.
+        balance: Index of balance.
+        disruption: Index of disruption.
+        on_front: Whether no other candidate beats it.
+        loss_percent: How much worse the side is that gets worse, in percent of its average over all candidates.
+        holds: On the front, and it loses no more than asked.
+    """
+
+    value: SettingValue
+    name: str
+    balance: float
+    disruption: float
+    on_front: bool
+    loss_percent: float
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRange:
+    """How far one setting can move while all others stay.
+
+    Attributes:
+        setting: Its name.
+        chosen: Its recommended value.
+        steps: The values that were replayed with all else alike, in order; the recommended one is among them.
+        low: Lowest value up to which, from the recommended one, every step holds; of names, the recommended one.
+        high: Highest such value.
+    """
+
+    setting: str
+    chosen: SettingValue
+    steps: tuple[Step, ...]
+    low: SettingValue
+    high: SettingValue
+
+    @property
+    def tried(self) -> bool:
+        """Whether another value was replayed with all else alike."""
+        return len(self.steps) > 1
+
+    @property
+    def sentence(self) -> str:
+        """What this means, one sentence."""
+        unit = SETTINGS_BY_NAME[self.setting].unit.removesuffix("class")
+        text = f"{self.setting} = {conf_value(self.chosen) or 'not set'}{f' {unit}' if unit else ''}"
+        if not self.tried:
+            return f"{text}: no other value was replayed with all else alike, so nobody can say how far it can move."
+        broken = [step for step in self.steps if not step.holds and step.value != self.chosen]
+        if not broken:
+            return f"{text}: every value replayed would do, {_list([step.value for step in self.steps])}."
+        if not isinstance(self.chosen, int | float) or isinstance(self.chosen, bool):
+            return f"{text}: it matters; {_list([step.value for step in broken])} would not do."
+        if self.low == self.high:
+            return f"{text}: a narrow choice; the next values replayed would not do."
+        return f"{text}: anything replayed from {conf_value(self.low)} to {conf_value(self.high)} would do."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdout:
+    """The choice made on the first days, judged on the rest.
+
+    Attributes:
+        first_days: Days on which the choice was made.
+        rest_days: Days on which it is judged.
+        chosen: Name of the candidate chosen on the first days.
+        best: Name of the candidate that the same rule chooses on the rest.
+        distance: How much better, in both indices at once and as a share, another candidate is on the rest.
+        promised: Change of balance and of disruption against the current settings on the first days, in percent of
+            the average of the candidates; negative is better. None without current settings.
+        kept: The same on the rest.
+        holds: Whether the choice holds.
+        reasons: Why it does not, one sentence each; or why it does.
+        days: Every day of every cluster, with the current settings and with the choice; none without current settings.
+    """
+
+    first_days: tuple[str, ...]
+    rest_days: tuple[str, ...]
+    chosen: str
+    best: str
+    distance: float
+    promised: tuple[float, float] | None
+    kept: tuple[float, float] | None
+    holds: bool
+    reasons: tuple[str, ...]
+    days: tuple[DayPair, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a replay says about settings.
+
+    Attributes:
+        question: What was asked.
+        candidates: Every scenario that can be compared, in the order given.
+        current: Name of the candidate with the settings in force; empty when they were not replayed.
+        knee: Name of the candidate at the knee of the front.
+        chosen: Name of the recommended candidate.
+        evidence: Against the current settings; None when they were not replayed.
+        sensitivity: One for each setting that differs among the candidates.
+        holdout: None when there is only one day.
+        clusters: Names.
+        days: In order.
+        notes: What the user should know.
+    """
+
+    question: Question
+    candidates: tuple[Candidate, ...]
+    current: str
+    knee: str
+    chosen: str
+    evidence: Evidence | None
+    sensitivity: tuple[SettingRange, ...]
+    holdout: Holdout | None
+    clusters: tuple[str, ...]
+    days: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def candidate(self, name: str) -> Candidate:
+        """Return a candidate by its name."""
+        return next(one for one in self.candidates if one.name == name)
+
+    @property
+    def front(self) -> tuple[Candidate, ...]:
+        """The candidates on the front, the best balance first."""
+        return tuple(sorted((c for c in self.candidates if c.on_front), key=lambda c: (c.balance, c.disruption)))
+
+
+def _list(values: Sequence[SettingValue]) -> str:
+    return ", ".join(conf_value(value) or "not set" for value in values)
+
+
+# Candidates
+
+
+def _cells(
+    rows: Sequence[DayRow], scenarios: Sequence[Scenario]
+) -> tuple[dict[str, dict[tuple[str, str], DayRow]], list[str]]:
+    """Return the days of each scenario that has all of them, and notes on those that have not.
+
+    Raises:
+        PlannerError: A day of a scenario is there twice.
+    """
+    known = {scenario.name for scenario in scenarios}
+    found: defaultdict[str, dict[tuple[str, str], DayRow]] = defaultdict(dict)
+    for row in rows:
+        if row.scenario not in known:
+            continue
+        if (row.cluster, row.day) in found[row.scenario]:
+            raise PlannerError(
+                f"{row.cluster} on {row.day} is there twice.", where=row.scenario, remedy="Replay the job again."
+            )
+        found[row.scenario][row.cluster, row.day] = row
+    every = {cell for cells in found.values() for cell in cells}
+    notes = []
+    for scenario in scenarios:
+        missing = len(every) - len(found[scenario.name])
+        if missing:
+            notes.append(
+                f"{scenario.name} is left out: {missing} of {len(every)} days of a cluster are missing, so that it"
+                " cannot be compared. See the job's log."
+            )
+            del found[scenario.name]
+    return dict(found), notes
+
+
+def _indices(
+    cells: Cells, question: Question, keep: Sequence[str] | None = None
+) -> tuple[dict[str, dict[str, float | None]], FloatArray, list[str]]:
+    """Return the measures of each candidate over some days, and both indices of each.
+
+    Args:
+        cells: Days of each candidate.
+        question: What counts.
+        keep: The days that count; None for all.
+
+    Returns:
+        Measures by candidate; shape (candidates, 2); names of the candidates that have no index.
+    """
+    wanted = None if keep is None else set(keep)
+    totals = {
+        name: totals_of([row for (_, day), row in sorted(mine.items()) if wanted is None or day in wanted])
+        for name, mine in cells.items()
+    }
+    sides = (question.objectives("balance"), question.objectives("disruption"))
+    reference = references(list(totals.values()), (*sides[0], *sides[1]))
+    table = np.full((len(totals), 2), np.nan)
+    for at, one in enumerate(totals.values()):
+        for side, objectives in enumerate(sides):
+            index = index_of(one, objectives, reference)
+            table[at, side] = math.nan if index is None else index
+    unknown = [name for name, row in zip(totals, table, strict=True) if not np.isfinite(row).all()]
+    return totals, table, unknown
+
+
+def comparable(
+    question: Question, scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
+) -> tuple[Question, list[str]]:
+    """Leave out objectives that scenarios measure with different yardsticks, such as other resource weights.
+
+    Args:
+        question: What counts.
+        scenarios: What is compared.
+        configured: How each cluster is set now.
+
+    Returns:
+        The question with the objectives that are left, and a note on each other one.
+
+    Raises:
+        SettingError: A side has none left.
+    """
+    notes, left = [], {}
+    sides: tuple[Side, ...] = ("balance", "disruption")
+    for side in sides:
+        kept = []
+        for objective in question.objectives(side):
+            values = {name: {_measured(one, name, configured) for one in scenarios} for name in objective.yardstick}
+            differing = [name for name in objective.yardstick if len(values[name]) > 1]
+            if differing:
+                notes.append(
+                    f"{objective.label} does not count: it is measured with {differing[0]}, and scenarios differ in it."
+                )
+            else:
+                kept.append(objective.name)
+        left[side] = tuple(kept)
+        if not kept:
+            raise SettingError(
+                f"The scenarios cannot be compared by these objectives of {side}. {' '.join(notes)}",
+                remedy="Choose an objective that does not depend on it, such as the deviation of throughput.",
+            )
+    return replace(question, balance=left["balance"], disruption=left["disruption"]), notes
+
+
+def _measured(scenario: Scenario, name: str, configured: Mapping[str, Configured]) -> SettingValue:
+    """Return the value of a setting as far as it counts in measuring; heap memory does in one load manager only."""
+    if name == "loadBalancerMemoryResourceWeight":
+        managers = {str(one.load_manager) for one in configured.values()} or {str(LoadManager.MODULAR)}
+        if str(LoadManager.EXTENSIBLE) not in ({scenario.load_manager} if scenario.load_manager else managers):
+            return 0.0
+    return _value(scenario, name, configured)
+
+
+def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]) -> tuple[str, list[str]]:
+    """Return the name of the scenario with the settings in force, and notes.
+
+    What all scenarios suppose alike, edits or settings, is passed over: they can still be compared with one another.
+    A scenario without edits comes before others.
+    """
+    shared = {
+        name: value
+        for name, value in (scenarios[0].settings.items() if scenarios else ())
+        if all(name in one.settings and one.settings[name] == value for one in scenarios)
+    }
+    same = [one for one in scenarios if _unchanged(one, shared, configured)]
+    same.sort(key=lambda scenario: len(scenario.edits))
+    if not same:
+        return "", ["The current settings were not replayed, so that nothing can be compared with them. Add them."]
+    supposed = {
+        name: value
+        for name, value in shared.items()
+        if any(one.settings[name] != SETTINGS_BY_NAME[name].parse(value) for one in configured.values())
+    }
+    notes = [
+        f"All scenarios suppose {name} = {value}, also the current settings that others are compared with."
+        for name, value in supposed.items()
+    ]
+    return same[0].name, notes
+
+
+def _unchanged(scenario: Scenario, shared: Mapping[str, object], configured: Mapping[str, Configured]) -> bool:
+    """Tell whether a scenario runs every cluster as it is set now, apart from what all scenarios share."""
+    own = {name: value for name, value in scenario.settings.items() if name not in shared}
+    if not configured:
+        return not own and not scenario.load_manager
+    return all(
+        one.settings.changed(**own) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
+        for one in configured.values()
+    )
+
+
+def _choose(names: Sequence[str], table: FloatArray, weight: float | None, order: Mapping[str, tuple[int, int]]) -> str:
+    """Return the member of the front that a rule chooses.
+
+    Of members that the rule finds alike, the current settings come first, then the fewest changes, then the least
+    disruption, then the first in the order given.
+    """
+    members = np.flatnonzero(pareto_front(table))
+    front = table[members]
+    scores = knee_scores(front) if weight is None else weighted_scores(front, weight)
+    alike = [int(m) for m, score in zip(members, scores, strict=True) if score <= float(scores.min()) + _ALIKE]
+    return names[min(alike, key=lambda at: (*order[names[at]], float(table[at, 1]), at))]
+
+
+def _order(scenarios: Sequence[Scenario], current: str) -> dict[str, tuple[int, int]]:
+    return {one.name: (int(one.name != current), len(one.settings) + len(one.edits)) for one in scenarios}
+
+
+def advise(
+    rows: Sequence[DayRow],
+    scenarios: Sequence[Scenario],
+    question: Question | None = None,
+    configured: Mapping[str, Configured] | None = None,
+) -> Advice:
+    """Return what a replay says about settings.
+
+    Args:
+        rows: What each scenario came to on each day of each cluster.
+        scenarios: What was replayed; names are unique.
+        question: What counts.
+        configured: How each cluster is set now; without it the scenario that changes no setting is the current one.
+
+    Raises:
+        PlannerError: Nothing can be compared, or the question cannot be answered.
+    """
+    asked, known = question or Question(), dict(configured or {})
+    asked.check()
+    asked, notes = comparable(asked, scenarios, known)
+    cells, missing = _cells(rows, scenarios)
+    notes += missing
+    totals, table, unknown = _indices(cells, asked) if cells else ({}, np.zeros((0, 2)), [])
+    if unknown:
+        notes += [f"{name} is left out: it has no number for an objective." for name in unknown]
+        cells = {name: mine for name, mine in cells.items() if name not in unknown}
+        totals, table, _ = _indices(cells, asked)
+    if not cells:
+        raise PlannerError(
+            "The replay has no scenario that can be compared.",
+            remedy="See the job's log; replay again without what failed.",
+        )
+    names = list(cells)
+    compared = sorted((one for one in scenarios if one.name in cells), key=lambda one: names.index(one.name))
+    current, about = _current(compared, known)
+    notes += about
+    order = _order(compared, current)
+    on_front = pareto_front(table)
+    candidates = tuple(
+        Candidate(
+            scenario=one,
+            totals=totals[one.name],
+            balance=float(table[at, 0]),
+            disruption=float(table[at, 1]),
+            on_front=bool(on_front[at]),
+        )
+        for at, one in enumerate(compared)
+    )
+    chosen = _choose(names, table, asked.weight, order)
+    return Advice(
+        question=asked,
+        candidates=candidates,
+        current=current,
+        knee=_choose(names, table, None, order),
+        chosen=chosen,
+        evidence=_evidence(cells, asked, current, chosen) if current else None,
+        sensitivity=_sensitivity(candidates, chosen, asked, known),
+        holdout=_holdout(cells, asked, current, order),
+        clusters=tuple(sorted({cluster for mine in cells.values() for cluster, _ in mine})),
+        days=_days(cells),
+        notes=(*notes, *_said_nothing(candidates, asked)),
+    )
+
+
+def _days(cells: Cells) -> tuple[str, ...]:
+    return tuple(sorted({day for mine in cells.values() for _, day in mine}))
+
+
+def _said_nothing(candidates: Sequence[Candidate], question: Question) -> list[str]:
+    objectives = (*question.objectives("balance"), *question.objectives("disruption"))
+    empty = [o.label for o in objectives if not any(value_of(one.totals, o) for one in candidates)]
+    return [f"{label} is 0 with all settings, so that it does not count." for label in empty]
+
+
+# Evidence
+
+
+def _evidence(cells: Cells, question: Question, current: str, chosen: str) -> Evidence:
+    old, new = (totals_of(list(cells[name].values())) for name in (current, chosen))
+    changes = [MeasureChange(m, old[m.name], new[m.name], _better(m, old[m.name], new[m.name])) for m in MEASURES]
+    return Evidence(tuple(changes), _day_pairs(cells, question, current, chosen))
+
+
+def _day_pairs(cells: Cells, question: Question, current: str, chosen: str) -> tuple[DayPair, ...]:
+    """Return the indices of two candidates on every day of every cluster; 100 is the average over days and candidates.
+
+    Days on which an objective is not known are left out.
+    """
+    sides = (question.objectives("balance"), question.objectives("disruption"))
+    needed = {measure for objectives in sides for one in objectives for measure in one.measures}
+    daily = {
+        name: {cell: {measure: aggregate([row], measure) for measure in needed} for cell, row in mine.items()}
+        for name, mine in cells.items()
+    }
+    reference = references([one for mine in daily.values() for one in mine.values()], (*sides[0], *sides[1]))
+    days = []
+    for cluster, day in sorted(cells[chosen], key=lambda cell: (cell[1], cell[0])):
+        (b_old, b_new), (d_old, d_new) = (
+            [index_of(daily[name][cluster, day], objectives, reference) for name in (current, chosen)]
+            for objectives in sides
+        )
+        if b_old is not None and b_new is not None and d_old is not None and d_new is not None:
+            days.append(DayPair(cluster=cluster, day=day, balance=(b_old, b_new), disruption=(d_old, d_new)))
+    return tuple(days)
+
+
+def _better(measure: Measure, old: float | None, new: float | None) -> bool | None:
+    if not measure.better or old is None or new is None or math.isclose(old, new, rel_tol=_ALIKE, abs_tol=_ALIKE):
+        return None
+    return (new < old) is (measure.better == "lower")
+
+
+# Sensitivity
+
+
+def _value(scenario: Scenario, name: str, configured: Mapping[str, Configured]) -> SettingValue:
+    """Return the value of a setting in a scenario; None when clusters differ where the scenario says nothing."""
+    value: SettingValue
+    if name in scenario.settings:
+        value = SETTINGS_BY_NAME[name].parse(scenario.settings[name])
+    else:
+        values = {one.settings[name] for one in configured.values()} or {SETTINGS_BY_NAME[name].default}
+        value = values.pop() if len(values) == 1 else None
+    return value.rpartition(".")[2] if name in _STRATEGIES and isinstance(value, str) else value
+
+
+def _sensitivity(
+    candidates: Sequence[Candidate], chosen: str, question: Question, configured: Mapping[str, Configured]
+) -> tuple[SettingRange, ...]:
+    names = sorted({name for one in candidates for name in one.scenario.settings})
+    values = {one.name: {name: _value(one.scenario, name, configured) for name in names} for one in candidates}
+    varied = [name for name in names if len({repr(values[one.name][name]) for one in candidates}) > 1]
+    mine = next(one for one in candidates if one.name == chosen)
+    rest = _but_settings(mine.scenario)
+    alike = [one for one in candidates if _but_settings(one.scenario) == rest]
+    found = []
+    for name in varied:
+        line = [
+            one
+            for one in alike
+            if all(values[one.name][other] == values[chosen][other] for other in varied if other != name)
+            and (one.name == chosen or values[one.name][name] != values[chosen][name])
+        ]
+        steps = [_step(one, mine, values[one.name][name], question) for one in line]
+        found.append(_range(name, values[chosen][name], steps))
+    return tuple(found)
+
+
+def _but_settings(scenario: Scenario) -> Scenario:
+    return replace(scenario, name="", settings={})
+
+
+def _step(one: Candidate, chosen: Candidate, value: SettingValue, question: Question) -> Step:
+    loss = max(one.balance - chosen.balance, one.disruption - chosen.disruption, 0.0)
+    return Step(
+        value=value,
+        name=one.name,
+        balance=one.balance,
+        disruption=one.disruption,
+        on_front=one.on_front,
+        loss_percent=loss,
+        holds=one.on_front and loss <= question.loss_percent + _ALIKE,
+    )
+
+
+def _range(name: str, chosen: SettingValue, steps: Sequence[Step]) -> SettingRange:
+    numbers = isinstance(chosen, int | float) and not isinstance(chosen, bool)
+    ordered = sorted(steps, key=lambda s: (s.value is None, s.value if numbers else str(s.value)))
+    low = high = next(place for place, step in enumerate(ordered) if step.value == chosen)
+    if numbers:
+        while low > 0 and ordered[low - 1].holds:
+            low -= 1
+        while high + 1 < len(ordered) and ordered[high + 1].holds:
+            high += 1
+    return SettingRange(
+        setting=name, chosen=chosen, steps=tuple(ordered), low=ordered[low].value, high=ordered[high].value
+    )
+
+
+# Holdout
+
+
+def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str, tuple[int, int]]) -> Holdout | None:
+    """Choose on the first days, and judge on the rest what was chosen; None when there are not two days."""
+    days, names = _days(cells), list(cells)
+    if len(days) < 2:  # noqa: PLR2004 - one to choose on, one to judge on
+        return None
+    cut = min(max(round(question.first_share * len(days)), 1), len(days) - 1)
+    _, first, unknown = _indices(cells, question, days[:cut])
+    _, rest, unknown_rest = _indices(cells, question, days[cut:])
+    if unknown or unknown_rest:
+        return None
+    chosen, best = (_choose(names, table, question.weight, order) for table in (first, rest))
+    place = names.index(chosen)
+    promised = kept = None
+    if current and current != chosen:
+        now = names.index(current)
+        promised, kept = (
+            (float(table[place, 0] - table[now, 0]), float(table[place, 1] - table[now, 1])) for table in (first, rest)
+        )
+    distance = distance_to_front(rest[place], rest)
+    against = _broken(promised, kept, distance, question)
+    return Holdout(
+        first_days=days[:cut],
+        rest_days=days[cut:],
+        chosen=chosen,
+        best=best,
+        distance=distance,
+        promised=promised,
+        kept=kept,
+        holds=not against,
+        reasons=tuple(against or _kept((chosen, best), promised, kept)),
+        days=_day_pairs(cells, question, current, chosen) if current else (),
+    )
+
+
+def _broken(
+    promised: tuple[float, float] | None, kept: tuple[float, float] | None, distance: float, question: Question
+) -> list[str]:
+    """Return why a choice does not hold: a side that was to become better became worse, or others are far better."""
+    reasons = [
+        f"{label} was {-before:.1f} % better than with the current settings on the first days, and is {after:.1f} %"
+        " worse on the rest."
+        for label, before, after in _pairs(promised, kept)
+        if before < -_ALIKE and after > question.loss_percent + _ALIKE
+    ]
+    if distance * 100 > question.loss_percent:
+        reasons.append(
+            f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
+        )
+    return reasons
+
+
+def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[tuple[str, float, float]]:
+    """Return what was promised and kept of each side; nothing without current settings to compare with."""
+    if promised is None or kept is None:
+        return []
+    return [("Balance", promised[0], kept[0]), ("Disruption", promised[1], kept[1])]
+
+
+def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[str]:
+    """Return what can be said for a choice that holds.
+
+    Args:
+        names: What was chosen on the first days, and what would be on the rest.
+        promised: Change of both sides against the current settings on the first days.
+        kept: The same on the rest.
+    """
+    reasons = ["Nothing else is clearly better in both balance and disruption on the rest of the days."]
+    for label, before, after in _pairs(promised, kept):
+        if before < -_ALIKE:
+            lasts = f"still {-after:.1f} %" if after < -_ALIKE else f"no longer ({after:.1f} % worse)"
+            reasons.append(
+                f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
+            )
+    if names[0] != names[1]:
+        reasons.append(f"Chosen on the rest alone it would have been {names[1]}.")
+    return reasons
+
+
+# Commands
+
+
+def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[SettingValue, SettingValue]]:
+    """Return the settings that a scenario changes on a cluster, each with its value now and then.
+
+    Raises:
+        SettingError: A setting is unknown or out of bounds.
+    """
+    after = configured.settings.changed(**scenario.settings)
+    manager = LoadManager(scenario.load_manager) if scenario.load_manager else configured.load_manager
+    return setting_changes(configured.settings, after, (configured.load_manager, manager))
+
+
+def apply_commands(
+    scenario: Scenario, configured: Configured, options: CommandOptions | None = None
+) -> tuple[Command, ...]:
+    """Return the commands that give a cluster the settings of a scenario.
+
+    Args:
+        scenario: What was chosen; its edits are not settings, and a note says so.
+        configured: How the cluster is set now.
+        options: How commands are written.
+
+    Raises:
+        SettingError: A setting is unknown or out of bounds.
+    """
+    changes = changes_of(scenario, configured)
+    supposed: tuple[Command, ...] = ()
+    if scenario.edits:
+        number = f"{len(scenario.edits)} edit{'' if len(scenario.edits) == 1 else 's'}"
+        text = f"The replay also supposes {number} of the cluster; these commands change settings only."
+        supposed = (Command(section="notes", note=text),)
+    return (*supposed, *settings_commands(changes, options))

@@ -1,0 +1,182 @@
+"""What the advisor is given: the days of finished replays, their scenarios, and how the clusters are set now."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from planner.advise.advisor import Configured
+from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.snapshot import Snapshot
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
+from planner.replay.aggregate import AGGREGATION, DayRow
+from planner.replay.jobs import StoredJob, results_folder
+from planner.replay.kernel import ReplayTask, TaskResult
+from planner.replay.results import result_files
+from planner.replay.spec import Job
+from planner.simulate.scenario import Scenario
+
+_MEASURES = (*(name for name in AGGREGATION if name != "cycles"), "shed_bytes_per_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the advisor is given.
+
+    Attributes:
+        rows: What each scenario came to on each day.
+        scenarios: What was replayed; names are unique.
+        notes: What the user should know.
+    """
+
+    rows: tuple[DayRow, ...]
+    scenarios: tuple[Scenario, ...]
+    notes: tuple[str, ...] = ()
+
+
+def rows_of(tasks: Sequence[ReplayTask], results: Iterable[TaskResult]) -> list[DayRow]:
+    """Return the days of results as the advisor takes them; tasks that failed have none.
+
+    Args:
+        tasks: What was run.
+        results: As a runner of `planner.replay.runners` yields them.
+    """
+    known = {task.task: task for task in tasks}
+    return [
+        DayRow(
+            cluster=known[result.task].cluster,
+            scenario=known[result.task].scenario.name,
+            day=day.day,
+            cycles=day.cycles,
+            measures={name: day.measures.get(name) for name in _MEASURES} | {"cycles": float(day.cycles)},
+        )
+        for result in results
+        if not result.error
+        for day in result.days
+    ]
+
+
+def read_rows(folder: Path) -> list[DayRow]:
+    """Return the days of a replay from its results.
+
+    Args:
+        folder: A folder with `days.parquet`, or with its parts while a job runs.
+
+    Raises:
+        ReplayError: There are none, or they cannot be read.
+    """
+    files = [file for file in result_files(folder)["days"] if file.is_file()]
+    if not files and (folder / "days.parquet").is_file():
+        files = [folder / "days.parquet"]
+    if not files:
+        raise ReplayError("This replay has no results yet.", where=folder.name, remedy="Wait until it has finished.")
+    wanted = ["cluster", "scenario", "day", "cycles", *_MEASURES]
+    try:
+        table = pa.concat_tables([pq.read_table(file, columns=wanted) for file in files])
+    except (OSError, pa.ArrowException) as error:
+        raise ReplayError(
+            "The results of this replay cannot be read.", where=folder.name, remedy="Retry the job, or delete it."
+        ) from error
+    return [
+        DayRow(
+            cluster=row["cluster"],
+            scenario=row["scenario"],
+            day=row["day"],
+            cycles=row["cycles"],
+            measures={name: row.get(name) for name in _MEASURES} | {"cycles": float(row["cycles"])},
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def usable(stored: StoredJob) -> bool:
+    """Tell whether a job has ended with something to compare."""
+    return stored.job is not None and stored.status.ended and stored.status.done > stored.status.failed
+
+
+def fits(one: Job, other: Job) -> bool:
+    """Tell whether results of two jobs can be compared: the same history, clusters, days and length of a task."""
+    return (one.history, sorted(one.clusters), one.first_day, one.last_day, one.days_per_task) == (
+        other.history,
+        sorted(other.clusters),
+        other.first_day,
+        other.last_day,
+        other.days_per_task,
+    )
+
+
+def material_of(stored: Sequence[StoredJob]) -> Material:
+    """Return what several jobs about the same time found, together.
+
+    Of scenarios of the same name the first counts; where the later one is another, a note says that it is left out.
+
+    Args:
+        stored: At least one; each can be compared with the first, see `fits`.
+
+    Raises:
+        ReplayError: One has no results, or cannot be compared.
+    """
+    rows: list[DayRow] = []
+    scenarios: dict[str, Scenario] = {}
+    notes: list[str] = []
+    for job in stored:
+        if job.job is None or stored[0].job is None or not fits(stored[0].job, job.job):
+            raise ReplayError(
+                "This job cannot be compared with the others.",
+                where=job.name,
+                remedy="Choose jobs over the same history, clusters and days.",
+            )
+        fresh: set[str] = set()
+        for scenario in job.job.scenarios:
+            if scenario.name not in scenarios:
+                scenarios[scenario.name] = scenario
+                fresh.add(scenario.name)
+            elif scenarios[scenario.name] != scenario:
+                notes.append(f"{scenario.name} of job {job.name} is left out: another job has one of this name.")
+        rows += [row for row in read_rows(results_folder(job.folder)) if row.scenario in fresh]
+        if job.status.failed:
+            notes.append(f"{job.status.failed} tasks of job {job.name} failed; see its log.")
+    return Material(tuple(rows), tuple(scenarios.values()), tuple(notes))
+
+
+def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = True) -> Snapshot:
+    """Return the first or the last snapshot of a cluster within the days of a job.
+
+    Args:
+        job: Which history and days.
+        cluster: Which cluster.
+        last: The last one instead of the first.
+        topics: Whether it has its topics; reading is faster without.
+
+    Raises:
+        PlannerError: The history is gone, damaged, or has none.
+    """
+    days = [
+        day for day in complete_days(Path(job.history), cluster) if job.first_day <= day.manifest.day <= job.last_day
+    ]
+    if not days:
+        raise FormatError(
+            f"The history has no days of {cluster} any more.", where=Path(job.history).name, remedy="Restore it."
+        )
+    if not last:
+        return next(read_day(days[0].path, topics=topics))
+    *_, found = read_day(days[-1].path, start_ms=days[-1].manifest.last_ms, topics=topics)
+    return found
+
+
+def configured_of(job: Job) -> dict[str, Configured]:
+    """Return how the clusters of a job are set; those whose history cannot be read are left out.
+
+    The settings are those of the last snapshot: they are what is to be changed now.
+    """
+    found = {}
+    for cluster in job.clusters:
+        try:
+            snapshot = snapshot_of(job, cluster, last=True, topics=False)
+        except (PlannerError, OSError):
+            continue
+        found[cluster] = Configured(snapshot.settings, snapshot.info.load_manager)
+    return found

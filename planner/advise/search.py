@@ -1,0 +1,493 @@
+"""Searches settings beside a grid: proposes scenarios in rounds, from what earlier rounds came to.
+
+Optuna proposes. `bayesian` is its tree-structured Parzen estimator over two objectives (balance and disruption): it
+models which values the front has and which the rest, and draws where the former are likely. `random` draws anywhere.
+Both are seeded: the same space, results and seed give the same proposals on every machine and with every runner.
+
+Which settings are searched follows from the strategies (`Shedder.settings`), and how far from the settings catalogue.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import TrialState, create_trial
+
+from planner.advise.advisor import Advice, Configured, Question, advise
+from planner.advise.material import rows_of
+from planner.advise.objectives import OBJECTIVES
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.replay.aggregate import DayRow
+from planner.replay.kernel import ReplayTask, TaskResult
+from planner.replay.spec import Job, tasks_of
+from planner.simulate.scenario import Scenario
+
+Method: TypeAlias = Literal["bayesian", "random"]
+"""How scenarios are proposed."""
+
+Evaluate: TypeAlias = Callable[[Sequence[ReplayTask]], Iterable[TaskResult]]
+"""Runs tasks: any runner of `planner.replay.runners` with its other arguments given."""
+
+_STRATEGY: Final = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
+_AVG: Final = "AvgShedder"
+_SPAN: Final = 5.0
+_HUNDRED: Final = 100
+_STARTUP: Final = 10
+_TRIES: Final = 20
+_MOST: Final = 1_000
+_MOST_NAME: Final = 120
+_PERCENT_UNITS: Final = ("percentage points", "score points")
+
+_YARDSTICKS: Final = frozenset(
+    name for objective in OBJECTIVES for name in objective.yardstick if name.endswith("ResourceWeight")
+)
+# What no strategy is tuned with: who may be shed at all, how long data counts, how much is logged.
+_NOT_TUNED: Final = frozenset(
+    {
+        "loadBalancerSheddingExcludedNamespaces",
+        "loadBalancerSheddingBundlesWithPoliciesEnabled",
+        "loadBalancerBrokerMaxTopics",
+        "preferLaterVersions",
+        "failureDomainsEnabled",
+        "loadBalancerDebugModeEnabled",
+        "loadBalancerBrokerLoadDataTTLInSeconds",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting that is searched.
+
+    Attributes:
+        name: Its `broker.conf` name.
+        low: Least value tried; None for a switch, which is tried on and off.
+        high: Greatest value tried.
+    """
+
+    name: str
+    low: float | None
+    high: float | None
+
+    @property
+    def distribution(self) -> BaseDistribution:
+        """What Optuna draws from; over several sizes, small values as often as large ones."""
+        if self.low is None or self.high is None:
+            return CategoricalDistribution([False, True])
+        wide = self.low > 0 and self.high / self.low > _SPAN
+        if SETTINGS_BY_NAME[self.name].kind in {"int", "long"}:
+            return IntDistribution(int(self.low), int(self.high), log=wide and self.low >= 1)
+        return FloatDistribution(float(self.low), float(self.high), log=wide)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace:
+    """Where to search.
+
+    Attributes:
+        base: What all scenarios have in common.
+        config: Settings in force where a scenario says nothing.
+        load_manager: The load manager that runs.
+        shedders: Shedding strategies to choose among, by simple class name; at least one.
+        knobs: What is searched; a setting that a strategy does not read is not searched with that one.
+    """
+
+    base: Scenario
+    config: Settings
+    load_manager: LoadManager
+    shedders: tuple[str, ...]
+    knobs: tuple[Knob, ...]
+
+    def knobs_of(self, shedder: str) -> tuple[Knob, ...]:
+        """Return what is searched with a strategy: settings that it reads, and those that no strategy reads alone."""
+        owned = {name for one in SHEDDERS for name in one.settings}
+        mine = set(shedder_by_name(shedder).settings)
+        return tuple(one for one in self.knobs if one.name in mine or one.name not in owned)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of a scenario.
+
+    Attributes:
+        scenario: What was replayed.
+        costs: Its indices of balance and of disruption; None when it failed.
+    """
+
+    scenario: Scenario
+    costs: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        scenarios: Everything that was replayed, in the order of its rounds.
+        rows: What it came to.
+        rounds: Names of the scenarios of each round; the first is what was given.
+        errors: Why tasks failed, by task.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    rows: tuple[DayRow, ...]
+    rounds: tuple[tuple[str, ...], ...]
+    errors: Mapping[str, str]
+
+
+def knob(name: str, low: float | None = None, high: float | None = None) -> Knob:
+    """Return a setting to search, between bounds that the catalogue suggests where none are given.
+
+    Suggested is a fifth of the default of Pulsar 4.2.4 to five times it, within what the setting accepts; percentages
+    of a whole end at 100, fractions start at 0 and end at 1. A switch has no bounds.
+
+    Raises:
+        SettingError: There is no such setting, it is neither number nor switch, has no default to start from, or the
+            bounds are not its own.
+    """
+    if name not in SETTINGS_BY_NAME:
+        Settings({name: ""})
+    setting = SETTINGS_BY_NAME[name]
+    if setting.kind == "boolean":
+        return Knob(name, None, None)
+    if setting.kind not in {"int", "long", "double"} or not isinstance(setting.default, int | float):
+        raise SettingError("Only numbers and switches can be searched.", where=name, remedy="Compare names in a grid.")
+    least, most = _suggested(name, float(setting.default))
+    least, most = (least if low is None else low), (most if high is None else high)
+    if math.isnan(least) or math.isnan(most):
+        raise SettingError(
+            "The default of this setting gives no range.", where=name, remedy="Give a lowest and a highest value."
+        )
+    if setting.kind != "double":
+        least, most = math.ceil(least), math.floor(most)
+    for value in (least, most):
+        setting.parse(value)
+    if least >= most:
+        raise SettingError("The lowest value is not below the highest.", where=name, remedy="Give a wider range.")
+    return Knob(name, least, most)
+
+
+def _suggested(name: str, default: float) -> tuple[float, float]:
+    setting = SETTINGS_BY_NAME[name]
+    if setting.unit == "fraction":
+        return 0.0, 1.0
+    if default <= 0:
+        return math.nan, math.nan
+    least, most = default / _SPAN, default * _SPAN
+    whole = setting.unit in _PERCENT_UNITS or (setting.unit == "percent" and name.endswith("Percentage"))
+    if whole and default <= _HUNDRED:
+        most = min(most, _HUNDRED)
+    low = -math.inf if setting.minimum is None else setting.minimum
+    high = math.inf if setting.maximum is None else setting.maximum
+    return max(least, low, 1.0 if setting.kind != "double" else least), min(most, high)
+
+
+def _tunable(name: str) -> bool:
+    setting = SETTINGS_BY_NAME[name]
+    if name in _YARDSTICKS or name in _NOT_TUNED:
+        return False
+    if setting.kind == "boolean":
+        return True
+    return isinstance(setting.default, int | float) and (setting.unit == "fraction" or setting.default > 0)
+
+
+def space_of(
+    base: Scenario,
+    configured: Configured,
+    shedders: Sequence[str] = (),
+    knobs: Sequence[Knob] = (),
+) -> SearchSpace:
+    """Return a space to search.
+
+    Args:
+        base: What all scenarios have in common.
+        configured: How the cluster is set now.
+        shedders: Strategies to choose among; the one that the scenario runs when empty.
+        knobs: What to search; what these strategies are tuned with when empty: the numbers and switches that they read,
+            but not the weights that usage itself is measured with.
+
+    Raises:
+        SettingError: A strategy is unknown, or not one of the load manager.
+    """
+    manager = LoadManager(base.load_manager) if base.load_manager else configured.load_manager
+    config = configured.settings.changed(**base.settings)
+    names = tuple(dict.fromkeys(shedder_by_name(name).name for name in shedders or (config.text(_STRATEGY),)))
+    for name in names:
+        if shedder_by_name(name).load_manager is not manager:
+            raise SettingError(
+                f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose others to search."
+            )
+    chosen = tuple(knobs) or tuple(
+        knob(name)
+        for name in dict.fromkeys(name for shedder in names for name in shedder_by_name(shedder).settings)
+        if _tunable(name)
+    )
+    return SearchSpace(base=base, config=config, load_manager=manager, shedders=names, knobs=chosen)
+
+
+def widened(space: SearchSpace, scenarios: Sequence[Scenario]) -> SearchSpace:
+    """Return a space whose bounds also hold the values that were tried before, so that they can be learned from."""
+    made = []
+    for one in space.knobs:
+        low, high = one.low, one.high
+        for value in [space.config.changed(**tried.settings)[one.name] for tried in scenarios]:
+            if low is not None and high is not None and isinstance(value, int | float):
+                low, high = min(low, value), max(high, value)
+        made.append(Knob(one.name, low, high))
+    return replace(space, knobs=tuple(made))
+
+
+# Proposals
+
+
+def _parameters(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any], dict[str, BaseDistribution]] | None:
+    """Return where in the space a scenario lies; None when it lies outside."""
+    config = space.config.changed(**scenario.settings)
+    shedder = shedder_by_name(config.text(_STRATEGY)).name
+    same = replace(scenario, name="", settings={}) == replace(space.base, name="", settings={})
+    if not same or shedder not in space.shedders:
+        return None
+    given: dict[str, Any] = {}
+    ranges: dict[str, BaseDistribution] = {}
+    if len(space.shedders) > 1:
+        given[_STRATEGY], ranges[_STRATEGY] = shedder, CategoricalDistribution(list(space.shedders))
+    for one in space.knobs_of(shedder):
+        value = config[one.name]
+        inside = one.low is None or (isinstance(value, int | float) and one.low <= value <= (one.high or 0))
+        if not inside:
+            return None
+        given[one.name], ranges[one.name] = value, one.distribution
+    return given, ranges
+
+
+def _sampler(method: Method, seed: int, told: Sequence[Told]) -> optuna.samplers.BaseSampler:
+    """Return what draws; its seed follows from the given one and from what is known, so that rounds differ."""
+    known = json.dumps([seed, [one.scenario.name for one in told]])
+    mixed = int.from_bytes(hashlib.sha256(known.encode()).digest()[:4], "big")
+    if method == "random":
+        return optuna.samplers.RandomSampler(seed=mixed)
+    return optuna.samplers.TPESampler(seed=mixed, n_startup_trials=_STARTUP)
+
+
+def propose(
+    space: SearchSpace, told: Sequence[Told], count: int, *, method: Method = "bayesian", seed: int = 0
+) -> tuple[Scenario, ...]:
+    """Return scenarios to replay next, none of which is known.
+
+    Args:
+        space: Where to search.
+        told: What is known; scenarios outside the space are passed over.
+        count: How many to return.
+        method: How to search.
+        seed: Decides the draws.
+
+    Returns:
+        Fewer when the space has not so many more.
+
+    Raises:
+        SettingError: The number makes no sense.
+    """
+    if not 1 <= count <= _MOST:
+        raise SettingError(f"{count} scenarios cannot be proposed.", remedy=f"Ask for 1 to {_MOST:,}.")
+    study = _study(space, told, _sampler(method, seed, told))
+    taken = {one.scenario.name for one in told}
+    known = {_values(space, one.scenario) for one in told}
+    found: list[Scenario] = []
+    for _ in range(count * _TRIES):
+        scenario = _draw(space, study.ask())
+        if _values(space, scenario) in known:
+            continue
+        known.add(_values(space, scenario))
+        number = len(told) + len(found) + 1
+        while f"try {number:03}" in taken:
+            number += 1
+        taken.add(f"try {number:03}")
+        found.append(replace(scenario, name=f"try {number:03}"))
+        if len(found) == count:
+            break
+    return tuple(found)
+
+
+def _study(space: SearchSpace, told: Sequence[Told], sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+    """Return a study that knows what is known."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    for one in told:
+        place = _parameters(space, one.scenario)
+        if place is None:
+            continue
+        if one.costs is None:
+            study.add_trial(create_trial(state=TrialState.FAIL, params=place[0], distributions=place[1]))
+        else:
+            study.add_trial(create_trial(values=list(one.costs), params=place[0], distributions=place[1]))
+    return study
+
+
+def _values(space: SearchSpace, scenario: Scenario) -> Settings:
+    return space.config.changed(**scenario.settings)
+
+
+def _draw(space: SearchSpace, trial: optuna.Trial) -> Scenario:
+    settings: dict[str, str | int | float | bool] = dict(space.base.settings)
+    shedder = space.shedders[0]
+    if len(space.shedders) > 1:
+        shedder = trial.suggest_categorical(_STRATEGY, list(space.shedders))
+        settings |= _with_placement(space, shedder)
+    for one in space.knobs_of(shedder):
+        settings[one.name] = _suggest(one, trial)
+    return replace(space.base, settings=settings)
+
+
+def _with_placement(space: SearchSpace, shedder: str) -> dict[str, str | int | float | bool]:
+    """Return the strategy with the placement that it needs: AvgShedder brings its own, others do not take it."""
+    settings: dict[str, str | int | float | bool] = {_STRATEGY: shedder}
+    if space.load_manager is LoadManager.MODULAR:
+        placed = space.config.text(_PLACEMENT)
+        default = str(SETTINGS_BY_NAME[_PLACEMENT].default)
+        if shedder == _AVG:
+            settings[_PLACEMENT] = _AVG
+        elif placed.endswith(_AVG):
+            settings[_PLACEMENT] = default.rpartition(".")[2]
+    return settings
+
+
+def _suggest(one: Knob, trial: optuna.Trial) -> int | float | bool:
+    match one.distribution:
+        case IntDistribution(low=low, high=high, log=log):
+            return trial.suggest_int(one.name, low, high, log=log)
+        case FloatDistribution(low=low, high=high, log=log):
+            drawn = trial.suggest_float(one.name, low, high, log=log)
+            return min(max(float(f"{drawn:.3g}"), low), high)
+        case _:
+            return bool(trial.suggest_categorical(one.name, [False, True]))
+
+
+def neighbours(
+    space: SearchSpace, scenario: Scenario, steps: int = 2, known: Sequence[Scenario] = ()
+) -> tuple[Scenario, ...]:
+    """Return scenarios that differ from one in one setting each, to see how far it can move.
+
+    Args:
+        space: What is moved, and within which bounds.
+        scenario: What is moved from.
+        steps: How many values to each side; each step goes a quarter of the way that is left to the bound.
+        known: Scenarios that need no replay; their names are not used again.
+
+    Raises:
+        SettingError: The number makes no sense.
+    """
+    if not 1 <= steps <= _STARTUP:
+        raise SettingError(f"{steps} steps cannot be made.", where="steps", remedy=f"Ask for 1 to {_STARTUP}.")
+    config = _values(space, scenario)
+    shedder = shedder_by_name(config.text(_STRATEGY)).name
+    seen = {config, *(_values(space, one) for one in known)}
+    names = {one.name for one in known}
+    found: list[Scenario] = []
+    for one in space.knobs_of(shedder):
+        for value in _beside(one, config[one.name], steps):
+            moved = replace(scenario, settings={**scenario.settings, one.name: value})
+            # What differs comes first, as names are cut.
+            name = f"{one.name.removeprefix('loadBalancer')}={value} beside {scenario.name}"[:_MOST_NAME]
+            if _values(space, moved) not in seen and name not in names:
+                seen.add(_values(space, moved))
+                names.add(name)
+                found.append(replace(moved, name=name))
+    return tuple(found)
+
+
+def _beside(one: Knob, now: object, steps: int) -> list[int | float | bool]:
+    if one.low is None or one.high is None or isinstance(now, bool) or not isinstance(now, int | float):
+        return [not now]
+    whole = SETTINGS_BY_NAME[one.name].kind != "double"
+    values: list[int | float | bool] = []
+    for bound in (one.low, one.high):
+        at = float(now)
+        for _ in range(steps):
+            at += (bound - at) / 4
+            values.append(round(at) if whole else float(f"{at:.3g}"))
+    return values
+
+
+# The loop
+
+
+def told_of(advice: Advice, scenarios: Sequence[Scenario]) -> tuple[Told, ...]:
+    """Return what an advice tells a search: the costs of what could be compared, and that the rest failed."""
+    costs = {one.name: (one.balance, one.disruption) for one in advice.candidates}
+    return tuple(Told(scenario, costs.get(scenario.name)) for scenario in scenarios)
+
+
+def _known(
+    rows: Sequence[DayRow], scenarios: Sequence[Scenario], question: Question, configured: Mapping[str, Configured]
+) -> tuple[Told, ...]:
+    try:
+        advice = advise(rows, scenarios, question, configured)
+    except PlannerError:
+        return tuple(Told(scenario, None) for scenario in scenarios)
+    return told_of(advice, scenarios)
+
+
+def search(
+    job: Job,
+    space: SearchSpace,
+    evaluate: Evaluate,
+    *,
+    rounds: int = 3,
+    size: int = 8,
+    method: Method = "bayesian",
+    seed: int = 0,
+    question: Question | None = None,
+    configured: Mapping[str, Configured] | None = None,
+) -> SearchResult:
+    """Replay what is given, then round after round what is proposed from that.
+
+    Args:
+        job: History, clusters, days, and the scenarios to begin with; the current settings should be among them.
+        space: Where to search.
+        evaluate: Runs the tasks of a round.
+        rounds: Rounds after what is given.
+        size: Scenarios in each.
+        method: How to search.
+        seed: Decides the draws.
+        question: What counts.
+        configured: How each cluster is set now.
+
+    Raises:
+        PlannerError: The question cannot be answered, or the job cannot be run.
+    """
+    asked = question or Question()
+    asked.check()
+    scenarios: list[Scenario] = []
+    rows: list[DayRow] = []
+    errors: dict[str, str] = {}
+    names: list[tuple[str, ...]] = []
+    fresh: tuple[Scenario, ...] = job.scenarios
+    for _ in range(rounds + 1):
+        if not fresh:
+            break
+        tasks = tasks_of(replace(job, scenarios=fresh))
+        results = list(evaluate(tasks))
+        errors |= {result.task: result.error for result in results if result.error}
+        rows += rows_of(tasks, results)
+        scenarios += fresh
+        names.append(tuple(one.name for one in fresh))
+        if len(results) < len(tasks):
+            break  # it was cancelled
+        told = _known(rows, scenarios, asked, configured or {})
+        fresh = propose(space, told, size, method=method, seed=seed) if len(names) <= rounds else ()
+    return SearchResult(scenarios=tuple(scenarios), rows=tuple(rows), rounds=tuple(names), errors=errors)

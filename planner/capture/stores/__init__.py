@@ -1,0 +1,1 @@
+"""Metadata stores: what only they know of a cluster."""

@@ -1,0 +1,224 @@
+"""The metadata store: nodes of ZooKeeper, read and never written."""
+
+import json
+import logging
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
+from planner.capture.credentials import read_store_login
+from planner.capture.keep import NamespaceFilter, only_settings
+from planner.capture.options import CaptureOptions
+from planner.cluster.errors import CaptureError, FormatError
+
+_HOSTS = re.compile(r"zk:(?:/{0,2})([-\w.\[\]:,]+)((?:/[-\w.]+)*)/?")
+_NODE_BYTES = 1 << 20
+_DEPTH = 6
+_SESSION_S = 10.0
+
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
+
+
+def parse_store_url(url: str) -> str:
+    """Return the hosts, and the folder that is the root, of `zk:host:port,host:port/chroot`.
+
+    Raises:
+        CaptureError: It is something else.
+    """
+    match = _HOSTS.fullmatch(url)
+    if match is None:
+        raise CaptureError(
+            "This is no address of ZooKeeper.", where="--metadata-store", remedy="Write zk:host:2181,host:2181/chroot."
+        )
+    return match[1] + match[2]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDump:
+    """What was read.
+
+    Attributes:
+        nodes: `path` and `data` of each node, in the order of `STORE_FOLDERS`.
+        notes: What could not be read, one sentence each.
+    """
+
+    nodes: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> bytes:
+        """Return the dump as the raw capture reader expects it."""
+        return json.dumps(list(self.nodes), ensure_ascii=False).encode()
+
+
+class ZooKeeperStore:
+    """Reads ZooKeeper; every call has an end.
+
+    Args:
+        options: Address, login and bounds.
+
+    Raises:
+        CaptureError: The address is none, or nobody answers there.
+    """
+
+    def __init__(self, options: CaptureOptions) -> None:
+        self._options = options
+        self._limits = options.limits
+        self._deadline = time.monotonic() + options.limits.total_s
+        self._next_s = 0.0
+        login = options.credentials.store_auth_file
+        self._client = KazooClient(
+            hosts=parse_store_url(options.metadata_store),
+            timeout=_SESSION_S,
+            read_only=True,
+            auth_data=[("digest", read_store_login(login))] if login is not None else None,
+            connection_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
+            command_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
+        )
+        # Not start(), which on a silent server waits for the whole session before it gives up.
+        self._client.start_async().wait(self._limits.connect_s * self._limits.attempts)
+        if not self._client.connected:
+            self.close()
+            raise CaptureError(
+                "ZooKeeper does not answer.",
+                where=options.metadata_store,
+                remedy="Check address and network, or capture without --metadata-store.",
+            )
+
+    def close(self) -> None:
+        """End the session, within seconds whatever the other side does."""
+
+        def end() -> None:
+            with suppress(Exception):  # the session is over either way
+                self._client.stop()
+                self._client.close()
+
+        ending = threading.Thread(target=end, daemon=True)
+        ending.start()
+        ending.join(self._limits.connect_s)
+
+    def dump(
+        self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS
+    ) -> StoreDump:
+        """Read the nodes of the load balancer and of the policies.
+
+        Args:
+            cluster: Name of the cluster.
+            wanted: Namespaces to read about.
+            folders: What to read.
+
+        Raises:
+            CaptureError: There are more nodes than allowed, or it takes too long.
+        """
+        notes: dict[str, None] = {}
+        found: list[Mapping[str, Any]] = []
+        for folder in folders:
+            path = folder.path.format(cluster=cluster)
+            wants = _below(path, wanted) if folder.by_namespace and wanted else _everything
+            for node in self._read(path, folder, wants, notes):
+                found.append(node)
+                if len(found) > self._limits.store_nodes:
+                    raise self._too_many(path)
+        return StoreDump(tuple(found), tuple(notes))
+
+    def _read(
+        self, root: str, folder: StoreFolder, wants: Callable[[str], bool], notes: dict[str, None]
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the nodes of a folder; so many requests are under way at once."""
+        waiting: deque[tuple[bool, str]] = deque([(False, root)])
+        asked: deque[tuple[bool, str, Any]] = deque()
+        while waiting or asked:
+            while waiting and len(asked) < self._limits.in_flight:
+                asked.append(self._ask(*waiting.popleft()))
+            for_children, path, answer = asked.popleft()
+            value = self._wait(answer, path, notes)
+            if value is None:
+                continue
+            if for_children:
+                waiting.extend((False, child) for name in sorted(value) if wants(child := f"{path}/{name}"))
+                if len(waiting) > self._limits.store_nodes:
+                    raise self._too_many(path)
+                continue
+            if folder.below and path.count("/") - root.count("/") < _DEPTH and value[1].numChildren:
+                waiting.append((True, path))
+            if node := _node(path, value, folder, notes):
+                yield node
+
+    def _ask(self, for_children: bool, path: str) -> tuple[bool, str, Any]:  # noqa: FBT001 - one of two calls
+        now_s = time.monotonic()
+        if self._next_s > now_s:
+            time.sleep(self._next_s - now_s)
+        self._next_s = max(now_s, self._next_s) + 1.0 / self._limits.store_per_second
+        answer = self._client.get_children_async(path) if for_children else self._client.get_async(path)
+        return for_children, path, answer
+
+    def _too_many(self, where: str) -> CaptureError:
+        return CaptureError(
+            f"There are more than {self._limits.store_nodes:,} nodes.",
+            where=f"{self._options.metadata_store}, {where}",
+            remedy="Capture fewer namespaces.",
+        )
+
+    def _wait(self, answer: Any, path: str, notes: dict[str, None]) -> Any:
+        left_s = min(self._limits.request_s, self._deadline - time.monotonic())
+        try:
+            return answer.get(timeout=max(left_s, 0.001))
+        except NoNodeError:
+            return None
+        except NoAuthError:
+            notes[f"{path}: the metadata store refuses to show it; give a login that may read it."] = None
+            return None
+        except (KazooTimeoutError, KazooException, OSError) as error:
+            raise CaptureError(
+                f"ZooKeeper gave no answer ({type(error).__name__}).",
+                where=f"{self._options.metadata_store}, {path}",
+                remedy="Capture again, or without --metadata-store.",
+            ) from error
+
+
+def _everything(_path: str) -> bool:
+    return True
+
+
+def _below(root: str, wanted: NamespaceFilter) -> Callable[[str], bool]:
+    tenants = wanted.tenants
+
+    def wants(path: str) -> bool:
+        parts = path[len(root) + 1 :].split("/")
+        if len(parts) == 1:
+            return tenants is None or parts[0] in tenants
+        return wanted.wants("/".join(parts[:2]))
+
+    return wants
+
+
+def _node(path: str, value: Any, folder: StoreFolder, notes: dict[str, None]) -> Mapping[str, Any] | None:
+    data, stat = value
+    if not data:
+        return None
+    if len(data) > _NODE_BYTES:
+        notes[f"{path}: the node is longer than {_NODE_BYTES >> 20} MiB. It was left out."] = None
+        return None
+    try:
+        text = (only_settings(data, path) if folder.only_settings else data).decode()
+    except (UnicodeDecodeError, FormatError):
+        notes[f"{path}: the node is no text that Pulsar writes. It was left out."] = None
+        return None
+    return {
+        "path": path,
+        "version": stat.version,
+        "ctime": stat.ctime,
+        "mtime": stat.mtime,
+        "ephemeral": bool(stat.ephemeralOwner),
+        "data": text,
+    }

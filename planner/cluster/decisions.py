@@ -1,0 +1,277 @@
+"""Decisions and their reasons, as data.
+
+A decision names what moves or splits *and* why everything that was examined moved or stayed. Reasons are columnar: one
+block for each kind of reason, so that a decision about 100,000 bundles costs no 100,000 objects; pages turn the rows
+they show into text.
+"""
+
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, IntArray
+
+
+@cache
+def _fields_of(template: str) -> tuple[str, ...]:
+    names = (name for _, name, _, _ in string.Formatter().parse(template) if name)
+    return tuple(dict.fromkeys(n for n in names if n not in {"other", "broker", "bundle"}))
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCode:
+    """One kind of reason.
+
+    Attributes:
+        code: Stable name, `algorithm.what`, such as `threshold.below`.
+        template: English text with the fields in braces, such as `usage {usage_percent:.1f} % < {limit_percent:.1f} %`.
+            `{other}` stands for a second broker, `{broker}` and `{bundle}` for the subject. Hashes may be written as
+            `0x{boundary:08x}` although the numbers compared are floats.
+        acts: True when this reason moves, splits or chooses; False when it holds back.
+    """
+
+    code: str
+    template: str
+    acts: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the numbers compared, in the order of their columns."""
+        return _fields_of(self.template)
+
+
+class _Sentence(string.Formatter):
+    """Writes hashes in hexadecimal even when they travelled as floats, which hold 32 bits exactly."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, float) and format_spec.endswith("x"):
+            value = int(value)
+        return str(super().format_field(value, format_spec))
+
+
+_SENTENCE = _Sentence()
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason about one subject.
+
+    Attributes:
+        code: Its kind.
+        broker: Broker id (`host:port`) it is about, or None when it is about the whole cluster.
+        bundle: Bundle it is about, or None when it is about the broker.
+        values: The numbers compared, by name.
+        other: A second broker that took part, such as the destination or the other one of a pair.
+    """
+
+    code: ReasonCode
+    broker: str | None
+    bundle: str | None
+    values: Mapping[str, float]
+    other: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The reason as one English sentence part."""
+        return _SENTENCE.format(
+            self.code.template,
+            **self.values,
+            other=self.other or "?",
+            broker=self.broker or "?",
+            bundle=self.bundle or "?",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReasonBlock:
+    """Reasons of one kind about many subjects.
+
+    Attributes:
+        code: Their kind.
+        brokers: Broker positions in the snapshot, -1 for the whole cluster. Shape (n,).
+        bundles: Bundle positions in the snapshot, -1 when the reason is about the broker. Shape (n,).
+        values: The numbers compared, one column for each of `code.fields`. Shape (n, fields).
+        others: Broker positions of the second broker, -1 for none. Shape (n,).
+    """
+
+    code: ReasonCode
+    brokers: IntArray
+    bundles: IntArray
+    values: FloatArray
+    others: IntArray
+
+    def __len__(self) -> int:
+        return len(self.brokers)
+
+    def rows(self, broker_names: Sequence[str], bundle_names: Sequence[str]) -> Iterator[Reason]:
+        """Yield each reason with its subjects named."""
+        fields = self.code.fields
+        rows = zip(
+            self.brokers.tolist(), self.bundles.tolist(), self.others.tolist(), self.values.tolist(), strict=True
+        )
+        for broker, bundle, other, values in rows:
+            yield Reason(
+                self.code,
+                broker_names[broker] if broker >= 0 else None,
+                bundle_names[bundle] if bundle >= 0 else None,
+                dict(zip(fields, values, strict=True)),
+                broker_names[other] if other >= 0 else None,
+            )
+
+
+def block(
+    code: ReasonCode,
+    brokers: Sequence[int] | IntArray | int = -1,
+    bundles: Sequence[int] | IntArray | int = -1,
+    values: Sequence[Sequence[float] | FloatArray | float] = (),
+    others: Sequence[int] | IntArray | int = -1,
+) -> ReasonBlock:
+    """Build a block of reasons; single numbers are repeated for every row.
+
+    Args:
+        code: The kind.
+        brokers: Broker positions, or one for all.
+        bundles: Bundle positions, or one for all.
+        values: One sequence (or one number) for each of `code.fields`, in that order.
+        others: Positions of the second broker, or one for all.
+
+    Raises:
+        ValueError: The number of value columns is not that of the fields.
+    """
+    if len(values) != len(code.fields):
+        raise ValueError(f"{code.code} compares {code.fields}, got {len(values)} columns")
+    columns: list[FloatArray] = [np.asarray(v, dtype=np.float64) for v in values]
+    ids: list[IntArray] = [np.asarray(i, dtype=np.int32) for i in (brokers, bundles, others)]
+    sizes = [c.size for c in columns if c.ndim] + [i.size for i in ids if i.ndim]
+    rows = (0 if 0 in sizes else max(sizes)) if sizes else 1
+    spread = [i if i.ndim and i.size == rows else np.full(rows, i, dtype=np.int32) for i in ids]
+    table = np.empty((rows, len(columns)))
+    for at, column in enumerate(columns):
+        table[:, at] = column
+    return ReasonBlock(code, spread[0], spread[1], table, spread[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One bundle to unload.
+
+    Attributes:
+        bundle: Full bundle name.
+        source: Broker that owns it.
+        destination: Broker it goes to; None when the next lookup decides.
+        msg_rate_per_s: Message rate in + out that the strategy saw.
+        throughput_bytes_per_s: Throughput in + out that the strategy saw.
+        reason: Why it moves.
+    """
+
+    bundle: str
+    source: str
+    destination: str | None
+    msg_rate_per_s: float
+    throughput_bytes_per_s: float
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A number that the brokers' scores are compared with, for the charts.
+
+    Attributes:
+        label: What it is, such as `average` or `average + threshold`.
+        value: In the unit of the scores.
+    """
+
+    label: str
+    value: float
+
+
+_NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class SheddingDecision:
+    """What a shedding strategy chose at one moment.
+
+    Attributes:
+        moves: Bundles to unload, in the strategy's order.
+        reasons: Why everything examined moved or stayed; every broker of the snapshot is the subject of at least one.
+        scores: The score that the strategy compares, for each broker of the snapshot, in `score_unit`; NaN where none.
+        lines: What the scores are compared with.
+        measures: Further numbers by name, such as `average`, `std`, `required_bytes_per_s`.
+        counters: Pulsar's own unload counters that move, by `Result/Reason` (extensible load manager).
+        notes: What else the user should know: arbitrary ties, settings without effect.
+        score_unit: `fraction` (1.0 = 100 %) or `msg/s`.
+    """
+
+    moves: tuple[Move, ...]
+    reasons: tuple[ReasonBlock, ...]
+    scores: FloatArray
+    lines: tuple[Line, ...] = ()
+    measures: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    counters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notes: tuple[str, ...] = ()
+    score_unit: str = "fraction"
+
+    def unload(self) -> dict[str, list[str]]:
+        """Return the moves as Pulsar's own answer: broker to bundles in the order chosen."""
+        answer: dict[str, list[str]] = {}
+        for move in self.moves:
+            answer.setdefault(move.source, []).append(move.bundle)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementDecision:
+    """Which broker gets a bundle.
+
+    Attributes:
+        bundle: Full bundle name; empty when a strategy does not look at it.
+        acceptable: Brokers that Pulsar draws one from, in candidate order; one when the choice is determined, none when
+            Pulsar finds no broker.
+        selected: The one drawn with the scenario's seed; None when there is none.
+        reasons: Why each candidate was kept or dropped.
+    """
+
+    bundle: str
+    acceptable: tuple[str, ...]
+    selected: str | None
+    reasons: tuple[ReasonBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOrder:
+    """One bundle to split.
+
+    Attributes:
+        bundle: Full bundle name.
+        broker: Its owner.
+        boundaries: New boundaries strictly inside the bundle; None when the owner computes them at execution.
+        children: Full names of the children; empty when not yet known.
+        reason: Which limit was exceeded.
+    """
+
+    bundle: str
+    broker: str
+    boundaries: tuple[int, ...] | None
+    children: tuple[str, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, eq=False)
+class SplitDecision:
+    """What an automatic splitter chose at one moment.
+
+    Attributes:
+        splits: Bundles to split, in Pulsar's order.
+        reasons: Why every bundle examined is split or not.
+        counters: Pulsar's own split counters that move, by `Result/Reason`.
+    """
+
+    splits: tuple[SplitOrder, ...]
+    reasons: tuple[ReasonBlock, ...]
+    counters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,169 @@
+"""Topic hashes, Java string hashes, and the iteration order of Java's hash maps.
+
+Topic hash: `ConsistentHashingTopicBundleAssigner` of Pulsar 4.2.4 (CRC-32 of the full topic name in UTF-8). Map order:
+`java.util.HashMap` and `java.util.concurrent.ConcurrentHashMap` of OpenJDK 17, whose order decides ties in Pulsar.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from planner.cluster.arrays import Int64Array, IntArray, UInt32Array
+from planner.cluster.errors import FormatError
+
+_FULL_TOPIC = re.compile(r"(?a:(?:persistent|non-persistent)://([-=:.\w]+/[-=:.\w]+))/([^/]*[^/\s][^/]*)")
+_PARTITION = "-partition-"
+_INT = 2**31 - 1
+_INT_DIGITS = 10
+
+
+def topic_hash(full_name: str) -> int:
+    """Return the unsigned 32-bit hash of a full topic name, such as `persistent://public/default/my-topic`."""
+    return zlib.crc32(full_name.encode())
+
+
+def topic_hashes(full_names: Iterable[bytes], count: int = -1) -> UInt32Array:
+    """Return the hash of every full topic name, given as UTF-8.
+
+    Args:
+        full_names: The names.
+        count: How many there are, when known; saves a copy.
+    """
+    return np.fromiter(map(zlib.crc32, full_names), dtype=np.uint32, count=count)
+
+
+def full_topic_name(name: str, namespace: str | None = None) -> str:
+    """Complete a short topic name as `TopicName.get` does.
+
+    `x` becomes `persistent://public/default/x` (or `persistent://<namespace>/x` when a namespace is given), and
+    `tenant/namespace/x` becomes `persistent://tenant/namespace/x`. A full name is returned as it is.
+
+    Raises:
+        FormatError: The name is blank, has a number of slashes that Pulsar refuses (four-part ones are), or its tenant
+            or namespace has other characters than letters, digits and `-=:._`.
+    """
+    if "://" in name:
+        if not _FULL_TOPIC.fullmatch(name):
+            raise FormatError(f"'{name}' is not a topic name.", remedy="Write persistent://tenant/namespace/topic.")
+        return name
+    parts = name.split("/")
+    full = f"persistent://{namespace or 'public/default'}/{name}" if len(parts) == 1 else f"persistent://{name}"
+    if _FULL_TOPIC.fullmatch(full):
+        return full
+    raise FormatError(
+        f"'{name}' is not a topic name.",
+        remedy="Write topic, tenant/namespace/topic, or the full name with its domain.",
+    )
+
+
+def namespace_of_topic(full_name: str) -> str:
+    """Return `tenant/namespace` of a full topic name.
+
+    Raises:
+        FormatError: The name is not a full topic name.
+    """
+    found = _FULL_TOPIC.fullmatch(full_name)
+    if not found:
+        raise FormatError(
+            f"'{full_name}' is not a full topic name.", remedy="Write persistent://tenant/namespace/topic."
+        )
+    return found[1]
+
+
+def partition_index(full_name: str) -> int:
+    """Return N of a name ending in `-partition-N`, -1 for a topic that is no partition.
+
+    Leading zeros and numbers above 2^31 - 1 make no partition.
+    """
+    _, suffix, number = full_name.rpartition(_PARTITION)
+    if not suffix or not number.isdecimal() or len(number) > _INT_DIGITS:
+        return -1
+    index = int(number)
+    return index if index <= _INT and len(str(index)) == len(number) else -1
+
+
+def java_string_hash(text: str) -> int:
+    """Return `String.hashCode` as a signed 32-bit integer, over UTF-16 code units as Java counts them."""
+    value = 0
+    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
+    for unit in units.tolist():
+        value = (value * 31 + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def java_string_hashes(texts: Sequence[str]) -> IntArray:
+    """Return `String.hashCode` of every text; the same rule as `java_string_hash`, by array where all are ASCII."""
+    if not texts:
+        return np.zeros(0, dtype=np.int32)
+    try:
+        matrix = np.array(texts, dtype=np.bytes_)
+    except UnicodeEncodeError:
+        return np.fromiter(map(java_string_hash, texts), dtype=np.int32, count=len(texts))
+    if any(t.endswith("\0") for t in texts):  # numpy drops trailing NULs
+        return np.fromiter(map(java_string_hash, texts), dtype=np.int32, count=len(texts))
+    width = matrix.dtype.itemsize
+    columns = matrix.view(np.uint8).reshape(len(texts), width)
+    lengths = np.char.str_len(matrix)
+    value = np.zeros(len(texts), dtype=np.uint32)
+    for at in range(width):
+        value = np.where(at < lengths, value * np.uint32(31) + columns[:, at], value)
+    return value.astype(np.uint32).view(np.int32)
+
+
+def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurrent: bool = False) -> Int64Array:
+    """Return the order in which a Java hash map visits keys that were put in as listed.
+
+    Buckets ascend; inside a bucket keys come as they were put in. This is exact for `HashMap` filled one by one, and
+    for `ConcurrentHashMap` but for buckets with several keys, whose order a resize may turn round in part.
+
+    Args:
+        hashes: `String.hashCode` of the distinct keys.
+        table_size: Size of the table when known; otherwise what the number of keys makes it grow to, from 16, doubled
+            when more than three quarters are filled.
+        concurrent: The map is a `ConcurrentHashMap`, which grows as soon as three quarters are filled: at 12 keys, not
+            at 13.
+
+    Returns:
+        Positions into `hashes`, in the order of visit.
+    """
+    size = table_size
+    if size is None:
+        size = hash_map_size(len(hashes), concurrent=concurrent)
+    return np.argsort(_spread(hashes) & np.uint32(size - 1), kind="stable")
+
+
+def grouped_map_order(
+    hashes: IntArray, groups: IntArray, counts: Int64Array | None = None, *, concurrent: bool = False
+) -> Int64Array:
+    """Return the order in which many Java hash maps are visited one after the other; see `hash_map_order`.
+
+    Args:
+        hashes: `String.hashCode` of the keys; those of one map are distinct.
+        groups: Which map each key is in, not negative.
+        counts: How many keys each map holds, when more than those given. Shape (maps,).
+        concurrent: The maps are `ConcurrentHashMap`s.
+
+    Returns:
+        Positions into `hashes`: by map, then in the order of visit.
+    """
+    sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
+    return np.lexsort((_spread(hashes) & (sizes - 1).astype(np.uint32)[groups], groups))
+
+
+def hash_map_size(keys: int, *, concurrent: bool = False) -> int:
+    """Return the size of the table that a map of that many keys has grown to; see `hash_map_order`."""
+    return int(_table_sizes(np.array([keys]), concurrent=concurrent)[0])
+
+
+def _table_sizes(counts: Int64Array, *, concurrent: bool) -> Int64Array:
+    sizes = np.full(len(counts), 16, dtype=np.int64)
+    while (small := counts + concurrent > sizes * 3 // 4).any():
+        sizes[small] *= 2
+    return sizes
+
+
+def _spread(hashes: IntArray) -> UInt32Array:
+    unsigned = np.ascontiguousarray(hashes).view(np.uint32)
+    return unsigned ^ (unsigned >> np.uint32(16))

@@ -1,0 +1,138 @@
+"""What a setting is: its real name, type, default, unit, bounds and history."""
+
+import math
+import re
+import reprlib
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from planner.cluster.errors import SettingError
+
+SettingKind: TypeAlias = Literal["boolean", "int", "long", "double", "optional double", "string", "names"]
+"""Type of a setting; `names` is a list of strings, of which Pulsar ignores the order or not as the setting says."""
+
+SettingValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+"""Value of a setting; None only for an `optional double` that is not set."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_PRINTABLE_BITS = 1024
+_TRUE = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a setting looked from one release on.
+
+    Attributes:
+        release: First release, among those compared, that shows it.
+        default: Its default there; None when absent or unset.
+        dynamic: Whether it could be changed while brokers run; None when absent.
+        absent: True when the release did not know the setting.
+    """
+
+    release: str
+    default: SettingValue
+    dynamic: bool | None
+    absent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of Pulsar 4.2.4.
+
+    Attributes:
+        name: Its name in `broker.conf`, misspelt where Pulsar's is.
+        kind: Type of its value.
+        default: Value in force when it is not set.
+        dynamic: True when `update-dynamic-config` accepts it.
+        unit: Unit of the value, empty for switches and names.
+        group: `load balancer` or `dispatch throttling`.
+        read_by: Which load manager or algorithm reads it.
+        meaning: One line.
+        note: What surprises; empty when nothing does.
+        minimum: Least value accepted, None when the type has no order.
+        maximum: Greatest value accepted.
+        choices: Values accepted; empty when any is.
+        in_broker_conf: False when `broker.conf` does not list it and the default applies silently.
+        standalone_default: Value in `standalone.conf` where it differs.
+        history: How it changed, oldest first; empty when it never did among the releases compared.
+    """
+
+    name: str
+    kind: SettingKind
+    default: SettingValue
+    dynamic: bool
+    unit: str
+    group: str
+    read_by: str
+    meaning: str
+    note: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    in_broker_conf: bool = True
+    standalone_default: SettingValue = None
+    history: tuple[Change, ...] = ()
+
+    def parse(self, value: object) -> SettingValue:
+        """Return a value of this setting's type.
+
+        Text is read as `broker.conf` and the admin API write it: `true`, `10`, `0.25`, `a,b`, `[a, b]`,
+        `Optional[1.0]`.
+
+        Raises:
+            SettingError: The value has another type, or lies outside the bounds.
+        """
+        parsed = self._typed(value.strip() if isinstance(value, str) else value)
+        if isinstance(parsed, float | int) and not isinstance(parsed, bool):
+            low = -math.inf if self.minimum is None else self.minimum
+            high = math.inf if self.maximum is None else self.maximum
+            if not low <= parsed <= high:
+                raise self._refuse(
+                    value, f"Give a number from {low:g} to {high:g}{' ' + self.unit if self.unit else ''}."
+                )
+        named = parsed if isinstance(parsed, tuple) else (parsed,)
+        if self.choices and any(isinstance(n, str) and n not in self.choices for n in named):
+            raise self._refuse(value, f"Choose from {', '.join(self.choices)}.")
+        return parsed
+
+    def _typed(self, value: object) -> SettingValue:  # noqa: C901, PLR0911 - one case for each type
+        match self.kind, value:
+            case "boolean", bool():
+                return value
+            case "boolean", str() if value.lower() in _TRUE:
+                return _TRUE[value.lower()]
+            case (("int" | "long"), int()) if not isinstance(value, bool):
+                return value
+            case (("int" | "long"), float()) if value.is_integer():
+                return int(value)
+            case (("int" | "long"), str()) if _INTEGER.fullmatch(value):
+                return int(value)
+            case (("double" | "optional double"), int() | float()) if not isinstance(value, bool):
+                return self._number(value, value)
+            case "optional double", None | "" | "Optional.empty" | "null":
+                return None
+            case (("double" | "optional double"), str()):
+                return self._number(value.removeprefix("Optional[").removesuffix("]"), value)
+            case "string", str():
+                return value
+            case "names", str():
+                inner = value.removeprefix("[").removesuffix("]")
+                return tuple(part.strip() for part in inner.split(",") if part.strip())
+            case "names", list() | tuple() | set() | frozenset() if all(isinstance(v, str) for v in value):
+                return tuple(value)
+        raise self._refuse(value, f"Give a value of type {self.kind}.")
+
+    def _number(self, given: str | float, value: object) -> float:
+        try:
+            number = float(given)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise self._refuse(value, "Give a finite number.")
+        return number
+
+    def _refuse(self, value: object, remedy: str) -> SettingError:
+        huge = isinstance(value, int) and value.bit_length() > _PRINTABLE_BITS
+        shown = "This number" if huge else reprlib.repr(value)
+        return SettingError(f"{shown} is not a value of this setting.", where=self.name, remedy=remedy)

@@ -1,0 +1,111 @@
+"""The settings in force, by their real `broker.conf` names."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from planner.cluster.errors import SettingError
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+
+_SEPARATORS = str.maketrans("", "", "_-. ")
+
+
+class Settings(Mapping[str, SettingValue]):
+    """The settings in force: overrides over the defaults of 4.2.4. Frozen; equal when the same values are in force."""
+
+    __slots__ = ("_hash", "_overrides")
+
+    def __init__(self, overrides: Mapping[str, object] | None = None) -> None:
+        """Check and take overrides.
+
+        Args:
+            overrides: Values by `broker.conf` name; text is read as `broker.conf` writes it.
+
+        Raises:
+            SettingError: A name is unknown (the nearest one is named) or a value is out of bounds.
+        """
+        kept: dict[str, SettingValue] = {}
+        for name in sorted(overrides or {}):
+            setting = SETTINGS_BY_NAME.get(name)
+            if setting is None:
+                raise SettingError("Pulsar 4.2.4 has no such load-balancer setting.", where=name, remedy=_nearest(name))
+            value = setting.parse((overrides or {})[name])
+            if value != setting.default or type(value) is not type(setting.default):
+                kept[name] = value
+        self._overrides: Mapping[str, SettingValue] = MappingProxyType(kept)
+        self._hash = hash(tuple(kept.items()))
+
+    @property
+    def overrides(self) -> Mapping[str, SettingValue]:
+        """The values that differ from their default, sorted by name."""
+        return self._overrides
+
+    def changed(self, **values: object) -> "Settings":
+        """Return these settings with some values replaced.
+
+        Raises:
+            SettingError: As the constructor does.
+        """
+        return Settings({**self._overrides, **values})
+
+    def __getitem__(self, name: str) -> SettingValue:
+        if name in self._overrides:
+            return self._overrides[name]
+        return SETTINGS_BY_NAME[name].default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SETTINGS_BY_NAME)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and dict(self._overrides) == dict(other._overrides)
+
+    def __repr__(self) -> str:
+        return f"Settings({dict(self._overrides)})"
+
+    def flag(self, name: str) -> bool:
+        """Return a switch."""
+        return bool(self._of(name, bool))
+
+    def integer(self, name: str) -> int:
+        """Return an int or long."""
+        value = self._of(name, int)
+        assert isinstance(value, int)  # noqa: S101 - narrows the type that _of has checked
+        return value
+
+    def number(self, name: str) -> float:
+        """Return a double, an int or a long as float."""
+        value = self[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is no number")
+        return float(value)
+
+    def text(self, name: str) -> str:
+        """Return a name."""
+        value = self._of(name, str)
+        assert isinstance(value, str)  # noqa: S101
+        return value
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return a list of names."""
+        value = self._of(name, tuple)
+        assert isinstance(value, tuple)  # noqa: S101
+        return value
+
+    def _of(self, name: str, kind: type) -> SettingValue:
+        value = self[name]
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is no {kind.__name__}")
+        return value
+
+
+def _nearest(name: str) -> str:
+    plain = {n.lower().translate(_SEPARATORS): n for n in SETTINGS_BY_NAME}
+    near = difflib.get_close_matches(name.lower().translate(_SEPARATORS), plain, n=1, cutoff=0.6)
+    return f"Did you mean {plain[near[0]]}?" if near else "See the Settings page for the names there are."

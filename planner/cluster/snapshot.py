@@ -1,0 +1,500 @@
+"""A snapshot: what a cluster's brokers, bundles and topics look like at one moment.
+
+Frozen and columnar. Every table is a dataclass of equally long columns; `column_info` tells each column's unit, meaning
+and whether it may be unknown, and the store, the file formats and the validator are driven by it, so that a column
+exists in one place only. Brokers and bundles are referred to by their position.
+
+Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageData`, `TimeAverageBrokerData`,
+`NamespaceBundleStats` (modular load manager); `BrokerLoadData`, `TopBundlesLoadData` (extensible load manager).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from enum import StrEnum
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
+from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
+
+ColumnKind: TypeAlias = Literal["text", "float", "int", "bool", "id", "hash"]
+"""Type of a column: UTF-8 text, float64, int64, bool, int32 position in another table, unsigned 32-bit hash."""
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "float": np.float64,
+    "int": np.int64,
+    "bool": np.bool_,
+    "id": np.int32,
+    "hash": np.uint32,
+}
+
+
+class LoadManager(StrEnum):
+    """Which load manager the cluster runs."""
+
+    MODULAR = "modular"
+    EXTENSIBLE = "extensible"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """What a column holds.
+
+    Attributes:
+        name: Name in the dataclass, in Parquet, in DuckDB and in the JSON document.
+        kind: Type.
+        unit: Unit, empty for counts, names and switches.
+        meaning: One line.
+        default: Value when a source does not give it; NaN marks an unknown number.
+        required: True when every source must give it.
+    """
+
+    name: str
+    kind: ColumnKind
+    unit: str
+    meaning: str
+    default: float | bool | str
+    required: bool
+
+    @property
+    def may_be_unknown(self) -> bool:
+        """True when NaN stands for 'nobody said'."""
+        return isinstance(self.default, float) and bool(np.isnan(self.default))
+
+
+def _column(kind: ColumnKind, unit: str, meaning: str, default: object = None) -> Any:
+    meta = {"kind": kind, "unit": unit, "meaning": meaning, "default": default, "required": default is None}
+    return field(metadata=meta)
+
+
+def column_info(table: type) -> tuple[ColumnInfo, ...]:
+    """Return what the columns of a table class hold, in their order."""
+    return _column_info(table)
+
+
+@cache
+def _column_info(table: type) -> tuple[ColumnInfo, ...]:
+    def info(f: "Field[Any]") -> ColumnInfo:
+        default = f.metadata["default"]
+        if default is None:
+            default = {"text": "", "float": 0.0, "int": 0, "bool": False, "id": -1, "hash": 0}[f.metadata["kind"]]
+        meta = f.metadata
+        return ColumnInfo(f.name, meta["kind"], meta["unit"], meta["meaning"], default, meta["required"])
+
+    return tuple(info(f) for f in fields(table) if "kind" in f.metadata)
+
+
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BrokerTable:
+    """One row for each broker, in the order of the source. Shape of every column: (brokers,)."""
+
+    name: tuple[str, ...] = _column("text", "", "Broker id, host:port")
+    cpu_usage_percent: FloatArray = _column("float", "% of one core", "CPU in use", 0.0)
+    cpu_limit_percent: FloatArray = _column(
+        "float", "% of one core", "CPU there is: 100 for each core; <= 0 unknown", 0.0
+    )
+    memory_usage_mib: FloatArray = _column("float", "MiB", "JVM heap in use", 0.0)
+    memory_limit_mib: FloatArray = _column("float", "MiB", "JVM heap there is; <= 0 unknown", 0.0)
+    direct_memory_usage_mib: FloatArray = _column("float", "MiB", "Direct memory in use", 0.0)
+    direct_memory_limit_mib: FloatArray = _column("float", "MiB", "Direct memory there is; <= 0 unknown", 0.0)
+    bandwidth_in_usage_kbit_per_s: FloatArray = _column("float", "kbit/s", "Inbound bandwidth in use", 0.0)
+    bandwidth_in_limit_kbit_per_s: FloatArray = _column("float", "kbit/s", "Inbound NIC speed; <= 0 unknown", 0.0)
+    bandwidth_out_usage_kbit_per_s: FloatArray = _column("float", "kbit/s", "Outbound bandwidth in use", 0.0)
+    bandwidth_out_limit_kbit_per_s: FloatArray = _column("float", "kbit/s", "Outbound NIC speed; <= 0 unknown", 0.0)
+    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Messages published to the broker", 0.0)
+    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Messages dispatched by the broker", 0.0)
+    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Bytes published to the broker", 0.0)
+    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Bytes dispatched by the broker", 0.0)
+    topics: Int64Array = _column("int", "topics", "Topics loaded, as the broker reports them", 0)
+    producers: Int64Array = _column("int", "producers", "Producers connected", 0)
+    consumers: Int64Array = _column("int", "consumers", "Consumers connected", 0)
+    reported_bundles: Int64Array = _column("int", "bundles", "Bundles, as the broker counts them; -1 unknown", -1)
+    updated_at_ms: Int64Array = _column("int", "ms since 1970", "When the report was made; 0 unknown", 0)
+    started_at_ms: Int64Array = _column("int", "ms since 1970", "When the broker started; 0 unknown", 0)
+    version: tuple[str, ...] = _column("text", "", "Pulsar version; empty unknown", "")
+    load_manager_class: tuple[str, ...] = _column("text", "", "loadManagerClassName; empty unknown", "")
+    persistent_topics_enabled: BoolArray = _column("bool", "", "Serves persistent topics", True)
+    non_persistent_topics_enabled: BoolArray = _column("bool", "", "Serves non-persistent topics", True)
+    registered: BoolArray = _column("bool", "", "Is an active broker of the cluster", True)
+    has_load_data: BoolArray = _column("bool", "", "Its load report is known", True)
+    weighted_max_ema: FloatArray = _column("float", "1.0 = 100 %", "Extensible: weightedMaxEMA; NaN unknown", _NAN)
+    msg_throughput_ema_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "Extensible: msgThroughputEMA; NaN unknown", _NAN
+    )
+    short_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
+    short_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
+    short_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
+    )
+    short_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
+    )
+    long_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
+    long_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
+    long_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
+    )
+    long_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
+    )
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Position of each broker by its id."""
+        return MappingProxyType({name: i for i, name in enumerate(self.name)})
+
+    @cached_property
+    def name_hashes(self) -> IntArray:
+        """`String.hashCode` of each broker's id."""
+        return frozen(java_string_hashes(self.name))
+
+    @cached_property
+    def map_order(self) -> Int64Array:
+        """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`).
+
+        It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
+        """
+        return frozen(hash_map_order(self.name_hashes, concurrent=True))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BundleTable:
+    """One row for each bundle. Shape of every column: (bundles,).
+
+    Current values are the owner's last report (`lastStats`); short-term and long-term values are the leader's
+    `BundleData` (means over at most 10 and 1000 samples).
+    """
+
+    namespace: IntArray = _column("id", "", "Namespace, position in `Snapshot.namespaces`")
+    low: Int64Array = _column("int", "hash", "Lower boundary, inclusive")
+    high: Int64Array = _column("int", "hash", "Upper boundary, exclusive; inclusive when 0xffffffff")
+    owner: IntArray = _column("id", "", "Broker that owns it, position in `Snapshot.brokers`; -1 not loaded", -1)
+    has_stats: BoolArray = _column("bool", "", "Its owner reported current values", True)
+    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Current publish rate", 0.0)
+    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Current dispatch rate", 0.0)
+    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Current publish throughput", 0.0)
+    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Current dispatch throughput", 0.0)
+    topics: Int64Array = _column("int", "topics", "Topics loaded", 0)
+    producers: Int64Array = _column("int", "producers", "Producers connected", 0)
+    consumers: Int64Array = _column("int", "consumers", "Consumers connected", 0)
+    cache_size_bytes: Int64Array = _column("int", "bytes", "cacheSize of the report", 0)
+    has_data: BoolArray = _column("bool", "", "The leader keeps averages (BundleData) of it", True)
+    averages_estimated: BoolArray = _column("bool", "", "The averages were estimated, not read", False)
+    data_topics: Int64Array = _column("int", "topics", "Topics in BundleData", 0)
+    short_term_samples: Int64Array = _column("int", "samples", "numSamples of the short-term average", 0)
+    short_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Short-term publish rate", 0.0)
+    short_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Short-term dispatch rate", 0.0)
+    short_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "Short-term publish throughput", 0.0
+    )
+    short_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "Short-term dispatch throughput", 0.0
+    )
+    long_term_samples: Int64Array = _column("int", "samples", "numSamples of the long-term average", 0)
+    long_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Long-term publish rate", 0.0)
+    long_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Long-term dispatch rate", 0.0)
+    long_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "Long-term publish throughput", 0.0
+    )
+    long_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
+        "float", "bytes/s", "Long-term dispatch throughput", 0.0
+    )
+    top_rank: IntArray = _column(
+        "id", "", "Extensible: place in the owner's top-bundles report, 0 first; -1 absent", -1
+    )
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TopicTable:
+    """One row for each topic (each partition of a partitioned one). Shape of every column: (topics,)."""
+
+    name: Any = _column("text", "", "Full topic name with its domain (a pyarrow string array)")
+    bundle: IntArray = _column("id", "", "Bundle that holds it, position in `Snapshot.bundles`; -1 unknown", -1)
+    hash: UInt32Array = _column("hash", "", "CRC-32 of the name, its place in the hash space", 0)
+    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Publish rate", 0.0)
+    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Dispatch rate", 0.0)
+    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Publish throughput", 0.0)
+    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Dispatch throughput", 0.0)
+    producers: IntArray = _column("id", "producers", "Producers connected", 0)
+    consumers: IntArray = _column("id", "consumers", "Consumers connected", 0)
+    has_stats: BoolArray = _column("bool", "", "A broker reported its values", True)
+
+    def __len__(self) -> int:
+        return len(self.hash)
+
+    @cached_property
+    def by_bundle(self) -> Int64Array:
+        """Positions of the topics sorted by bundle, in the order of the source inside each."""
+        return frozen(np.argsort(self.bundle, kind="stable"))
+
+    def of_bundle(self, bundle: int) -> Int64Array:
+        """Return positions of the topics of one bundle, in the order of the source."""
+        low, high = np.searchsorted(self.bundle, (bundle, bundle + 1), sorter=self.by_bundle)
+        return self.by_bundle[low:high]
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationPolicy:
+    """A namespace isolation policy of the cluster.
+
+    Attributes:
+        name: Its name.
+        namespaces: Regular expressions; one must match a whole `tenant/namespace`.
+        primary: Regular expressions of broker hosts, without port.
+        secondary: The same for the brokers used while fewer than `min_limit` primaries are there.
+        min_limit: Parameter of the `min_available` failover policy.
+        usage_threshold_percent: Its other parameter; Pulsar 4.2.4 does not read it for placement.
+    """
+
+    name: str
+    namespaces: tuple[str, ...]
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...] = ()
+    min_limit: int = 1
+    usage_threshold_percent: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRate:
+    """A dispatch limit as a policy states it; a rate <= 0 is no limit in that dimension."""
+
+    msg_per_period: int = -1
+    bytes_per_period: int = -1
+    period_s: int = 1
+    relative_to_publish_rate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRatePolicy:
+    """A dispatch limit and what it applies to.
+
+    Attributes:
+        kind: `dispatch` (all subscriptions of a topic), `subscription` (each subscription) or `replicator`.
+        target: Namespace `tenant/namespace`, or a full topic name without `-partition-N`.
+        rate: The limit.
+        subscription: The one subscription it names; empty for all.
+        is_global: A global topic policy rather than a local one.
+    """
+
+    kind: Literal["dispatch", "subscription", "replicator"]
+    target: str
+    rate: DispatchRate
+    subscription: str = ""
+    is_global: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """Everything that restricts where bundles may go and how fast they are dispatched.
+
+    Attributes:
+        isolation: Isolation policies in the order of the cluster's map; the first that matches a namespace counts.
+        anti_affinity_group: Group of a namespace, by `tenant/namespace`.
+        failure_domains: Brokers of each failure domain.
+        dispatch_rates: Dispatch limits of namespaces and topics.
+    """
+
+    isolation: tuple[IsolationPolicy, ...] = ()
+    anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
+    failure_domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dispatch_rates: tuple[DispatchRatePolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """Where a snapshot comes from.
+
+    Attributes:
+        cluster: Name of the cluster.
+        load_manager: Which load manager it runs.
+        captured_at_ms: The moment, in ms since 1970; the clock of every decision about this snapshot.
+        pulsar_version: Version of its brokers, such as `4.2.4`.
+        leader: Broker id of the leader (or channel owner); empty unknown.
+        source: What it was made from, one line for people.
+        description: What there is to see in it, for people; may be empty.
+        warnings: What is missing, estimated or odd, one sentence each; pages show them.
+    """
+
+    cluster: str
+    load_manager: LoadManager
+    captured_at_ms: int
+    pulsar_version: str = "4.2.4"
+    leader: str = ""
+    source: str = ""
+    description: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+_FOLLOWS_FROM_NAMES = (
+    "bundle_names",
+    "bundle_position",
+    "bundle_name_hashes",
+    "bundle_map_order",
+    "bundle_map_rank",
+    "shedding_rank",
+)
+"""What a snapshot has worked out and keeps when owners change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A cluster at one moment; see the module.
+
+    Attributes:
+        info: Where it comes from.
+        settings: Settings in force.
+        brokers: The brokers.
+        namespaces: Names `tenant/namespace`; bundles refer to them by position.
+        bundles: The bundles.
+        topics: The topics; an empty table when the source does not list them.
+        policies: Isolation, anti-affinity and dispatch policies.
+    """
+
+    info: SnapshotInfo
+    settings: Settings
+    brokers: BrokerTable
+    namespaces: tuple[str, ...]
+    bundles: BundleTable
+    topics: TopicTable
+    policies: Policies = field(default_factory=Policies)
+
+    @cached_property
+    def bundle_names(self) -> tuple[str, ...]:
+        """Full name of each bundle."""
+        table = self.bundles
+        rows = zip(table.namespace.tolist(), table.low.tolist(), table.high.tolist(), strict=True)
+        return tuple(bundle_name(self.namespaces[n], low, high) for n, low, high in rows)
+
+    @cached_property
+    def bundle_position(self) -> Mapping[str, int]:
+        """Position of each bundle by its full name."""
+        return MappingProxyType({name: i for i, name in enumerate(self.bundle_names)})
+
+    @cached_property
+    def bundle_name_hashes(self) -> IntArray:
+        """`String.hashCode` of each bundle's full name."""
+        return frozen(java_string_hashes(self.bundle_names))
+
+    @cached_property
+    def bundle_map_order(self) -> Int64Array:
+        """Bundle positions in the order in which a Java map of all of them visits them."""
+        return frozen(hash_map_order(self.bundle_name_hashes))
+
+    @cached_property
+    def bundle_map_rank(self) -> Int64Array:
+        """Place of each bundle in `bundle_map_order`."""
+        rank = np.empty(len(self.bundles), dtype=np.int64)
+        rank[self.bundle_map_order] = np.arange(len(rank))
+        return frozen(rank)
+
+    @cached_property
+    def shedding_rank(self) -> Int64Array:
+        """Place of each bundle in the map that modular shedders walk (`LoadData.getBundleDataForLoadShedding`).
+
+        The map holds the bundles that the leader keeps averages of, without those of heartbeat and SLA namespaces; -1
+        for a bundle that is not in it. Shape (bundles,).
+        """
+        internal = np.array([is_heartbeat_or_sla_namespace(n) for n in self.namespaces] or [False])
+        inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
+        hashes = java_string_hashes(self.bundle_names)
+        every = np.flatnonzero(self.bundles.has_data)
+        visited = every[hash_map_order(hashes[every], concurrent=True)]
+        kept = visited[np.isin(visited, inside, assume_unique=True)]
+        rank = np.full(len(self.bundles), -1, dtype=np.int64)
+        rank[kept[hash_map_order(hashes[kept])]] = np.arange(len(kept))
+        return frozen(rank)
+
+    @cached_property
+    def _owned(self) -> tuple[Int64Array, Int64Array]:
+        order = np.argsort(self.bundles.owner, kind="stable")
+        starts = np.searchsorted(self.bundles.owner, np.arange(len(self.brokers) + 1), sorter=order)
+        return frozen(order), frozen(starts)
+
+    def bundles_of(self, broker: int) -> Int64Array:
+        """Return positions of the bundles that a broker owns, in table order."""
+        order, starts = self._owned
+        return order[starts[broker] : starts[broker + 1]]
+
+    def bundle_counts(self) -> Int64Array:
+        """Return how many bundles each broker owns. Shape (brokers,)."""
+        return np.diff(self._owned[1])
+
+    def with_owner(self, owner: IntArray) -> "Snapshot":
+        """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
+        moved = replace(self, bundles=replace(self.bundles, owner=frozen(owner)))
+        return self._keeping(moved, _FOLLOWS_FROM_NAMES)
+
+    def with_load(self, brokers: BrokerTable, bundles: BundleTable) -> "Snapshot":
+        """Return the same cluster with other load: names, ranges, owners and `has_data` must be as they are."""
+        loaded = replace(self, brokers=brokers, bundles=bundles)
+        return self._keeping(loaded, (*_FOLLOWS_FROM_NAMES, "_owned"))
+
+    def _keeping(self, other: "Snapshot", worked_out: tuple[str, ...]) -> "Snapshot":
+        other.__dict__.update({name: self.__dict__[name] for name in worked_out if name in self.__dict__})
+        return other
+
+
+_T = TypeVar("_T", BrokerTable, BundleTable, TopicTable)
+
+
+def _make(table: type[_T], columns: Mapping[str, Any], size: int) -> _T:
+    known = {info.name for info in column_info(table)}
+    unknown = set(columns) - known
+    if unknown:
+        raise TypeError(f"{table.__name__} has no column {', '.join(sorted(unknown))}")
+    made: dict[str, Any] = {}
+    for info in column_info(table):
+        given = columns.get(info.name)
+        if given is None and info.required and size:
+            raise TypeError(f"{table.__name__} needs {info.name}")
+        if info.kind == "text":
+            if table is TopicTable:
+                made[info.name] = given if given is not None else pa.array([], type=pa.large_string())
+            else:
+                made[info.name] = tuple(given) if given is not None else (str(info.default),) * size
+        elif given is None:
+            made[info.name] = frozen(np.full(size, info.default, dtype=_DTYPES[info.kind]))
+        else:
+            array = np.array(given, dtype=_DTYPES[info.kind], copy=None)
+            made[info.name] = frozen(array if array.ndim else np.full(size, array))
+        if len(made[info.name]) != size:
+            raise ValueError(f"{table.__name__}.{info.name} has {len(made[info.name])} rows, not {size}")
+    return table(**made)
+
+
+def make_brokers(name: Sequence[str], **columns: Any) -> BrokerTable:
+    """Build a broker table; columns not given take their default, single values are repeated."""
+    return _make(BrokerTable, {"name": name, **columns}, len(name))
+
+
+def make_bundles(low: Sequence[int] | Int64Array, **columns: Any) -> BundleTable:
+    """Build a bundle table; columns not given take their default, single values are repeated."""
+    return _make(BundleTable, {"low": low, **columns}, len(low))
+
+
+def make_topics(hash: Sequence[int] | UInt32Array = (), **columns: Any) -> TopicTable:  # noqa: A002
+    """Build a topic table; `name` is a pyarrow string array. Without arguments: no topics."""
+    if not columns and not len(hash):
+        return _no_topics()
+    return _make(TopicTable, {"hash": hash, **columns}, len(hash))
+
+
+@cache
+def _no_topics() -> TopicTable:
+    return _make(TopicTable, {}, 0)

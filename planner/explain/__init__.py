@@ -1,0 +1,1 @@
+"""What a simulation means: diagnosis, what would have to change, failure review."""

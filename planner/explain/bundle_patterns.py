@@ -1,0 +1,361 @@
+"""Failure patterns of bundles, topics and splits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.ranges import equal_boundaries
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.explain.finding import Case, Finding, Severity, listed
+
+_MIB = 1024 * 1024
+_MS_PER_MIN = 60_000
+_RATE = "loadBalancerNamespaceBundleMaxMsgRate"
+_BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
+_CAP = "loadBalancerNamespaceMaximumBundles"
+_ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
+_FLOW = "flow_or_qps_equally_divide"
+_RANGE = "range_equally_divide"
+
+_HOT_SHARE = 0.5
+_ABOVE_AVERAGE = 0.1
+_MOST_COUNT_EXPONENT = 12
+_MANY_BUNDLES = 16
+_EMPTY_SHARE = 0.5
+_CASCADE_DEPTH = 3
+_SHARE_OF_FAIR = 0.5
+_HARDLY_MORE = 1.05
+_FEWEST = 4
+
+
+def _throughput(table: Any) -> FloatArray:
+    size: FloatArray = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+    return size
+
+
+def _rate(table: Any) -> FloatArray:
+    rate: FloatArray = table.msg_rate_in_per_s + table.msg_rate_out_per_s
+    return rate
+
+
+def _topic_names(snapshot: Snapshot, rows: Int64Array) -> list[str]:
+    names: list[str] = snapshot.topics.name.take(pa.array(rows)).to_pylist()
+    return names
+
+
+def _so_many(count: int, what: str) -> str:
+    return f"It is the only {what} like that" if count == 1 else f"{count} {what}s are like that"
+
+
+def hot_topic(case: Case) -> tuple[Finding, ...]:
+    """One topic is too much for a bundle, or most of what a full broker carries: no split can divide it."""
+    end, config = case.trace.end, case.trace.settings
+    topics = end.topics
+    if not len(topics):
+        return _hot_single_bundle(case)
+    rate, size = _rate(topics), _throughput(topics)
+    limit_rate, limit_size = config.integer(_RATE), config.integer(_BANDWIDTH) * _MIB
+    known = topics.bundle >= 0
+    owner = np.where(known, end.bundles.owner[topics.bundle], -1)
+    of_broker = np.bincount(owner[owner >= 0], size[owner >= 0], minlength=len(end.brokers))
+    share = np.divide(size, of_broker[owner], out=np.zeros(len(size)), where=(owner >= 0) & (of_broker[owner] > 0))
+    full = _far_above(case, end)
+    over_limit = (rate > limit_rate) | (size > limit_size)
+    hot = np.flatnonzero(over_limit | ((share > _HOT_SHARE) & (owner >= 0) & full[owner]))
+    if not len(hot):
+        return ()
+    hot = hot[np.lexsort((-rate[hot], -size[hot]))]
+    names = _topic_names(end, hot)
+    first = int(hot[0])
+    where = f" and {share[first] * 100:.0f} % of its broker's throughput" if share[first] > _HOT_SHARE else ""
+    evidence = (
+        f"{names[0]} carries {size[first] / _MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; a bundle is split"
+        f" above {limit_size / _MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
+    )
+    bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
+    brokers = [end.brokers.name[i] for i in owner[hot].tolist() if i >= 0]
+    return (_hot(evidence, f"Topics: {listed(names)}.", brokers, bundles),)
+
+
+def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> Finding:
+    return Finding(
+        code="hot_topic",
+        title="A single hot topic that no split can divide",
+        evidence=evidence,
+        remedy=f"Give the topic more partitions, or a broker of its own by an isolation policy. {which}",
+        severity="high",
+        brokers=tuple(dict.fromkeys(brokers)),
+        bundles=tuple(dict.fromkeys(bundles)),
+        settings=(_RATE, _BANDWIDTH),
+    )
+
+
+def _far_above(case: Case, end: Snapshot) -> Any:
+    """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,)."""
+    usage = case.series.usage[-1]
+    average = float(np.nanmean(usage))
+    place = {name: i for i, name in enumerate(case.series.brokers)}
+    mine = np.array([usage[place[n]] if n in place else np.nan for n in end.brokers.name])
+    with np.errstate(invalid="ignore"):
+        return mine > average + _ABOVE_AVERAGE
+
+
+def _hot_single_bundle(case: Case) -> tuple[Finding, ...]:
+    """Return the same where topics are not listed: a bundle with one topic above the limits."""
+    end, config = case.trace.end, case.trace.settings
+    bundles = end.bundles
+    rate, size = _rate(bundles), _throughput(bundles)
+    over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * _MIB)
+    hot = np.flatnonzero(over & (bundles.topics == 1))
+    if not len(hot):
+        return ()
+    hot = hot[np.argsort(-size[hot], kind="stable")]
+    names = [end.bundle_names[i] for i in hot.tolist()]
+    evidence = (
+        f"{names[0]} holds one topic, which carries {size[hot[0]] / _MIB:.1f} MiB/s and {rate[hot[0]]:,.0f} msg/s;"
+        f" {_so_many(len(hot), 'bundle')}."
+    )
+    brokers = [end.brokers.name[i] for i in bundles.owner[hot].tolist() if i >= 0]
+    return (_hot(evidence, f"Bundles: {listed(names)}.", brokers, names),)
+
+
+def fitting_bundle_count(hashes: Int64Array, weight: FloatArray, fair: float, most: int) -> tuple[int, float]:
+    """Return how many equal bundles a namespace needs for its real topic names.
+
+    Args:
+        hashes: Hash of each topic. Shape (topics,).
+        weight: Traffic of each topic. Shape (topics,).
+        fair: Traffic that each broker would have if all had the same.
+        most: Most bundles to think of (`loadBalancerNamespaceMaximumBundles`).
+
+    Returns:
+        The least power of two whose busiest bundle carries at most half of `fair`; where a single topic makes that
+        impossible, the least one whose busiest bundle is hardly more than that topic. And what the busiest carries.
+    """
+    goal = max(_SHARE_OF_FAIR * fair, float(weight.max(initial=0.0)) * _HARDLY_MORE)
+    return _least_count(hashes, weight, goal, most)
+
+
+def _least_count(hashes: Int64Array, weight: FloatArray, goal: float, most: int) -> tuple[int, float]:
+    """Return the least power of two up to `most` whose busiest bundle carries at most `goal`, and what that carries."""
+    count, busiest = 1, float(weight.sum())
+    for exponent in range(_MOST_COUNT_EXPONENT + 1):
+        if 2**exponent > max(most, 1):
+            break
+        count = 2**exponent
+        starts = np.array(equal_boundaries(count)[:-1], dtype=np.int64)
+        inside = np.searchsorted(starts, hashes.astype(np.int64), side="right") - 1
+        busiest = float(np.bincount(inside, weight, minlength=count).max(initial=0.0))
+        if busiest <= goal:
+            break
+    return count, busiest
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Namespace:
+    """One namespace at the end."""
+
+    name: str
+    bundles: Int64Array
+    topics: Int64Array
+    traffic: FloatArray
+    """Throughput of each of its bundles."""
+
+
+def _namespaces(end: Snapshot) -> list[_Namespace]:
+    """Return the namespaces that have bundles, the busiest first."""
+    size = _throughput(end.bundles)
+    of_bundle = end.bundles.namespace
+    by_space = np.argsort(of_bundle, kind="stable")
+    starts = np.searchsorted(of_bundle, np.arange(len(end.namespaces) + 1), sorter=by_space)
+    space = np.where(end.topics.bundle >= 0, of_bundle[end.topics.bundle], -1) if len(end.topics) else np.zeros(0, int)
+    topic_order = np.argsort(space, kind="stable")
+    topic_starts = np.searchsorted(space, np.arange(len(end.namespaces) + 1), sorter=topic_order)
+    found = []
+    for at, name in enumerate(end.namespaces):
+        mine = by_space[starts[at] : starts[at + 1]]
+        topics = topic_order[topic_starts[at] : topic_starts[at + 1]]
+        if len(mine):
+            found.append(_Namespace(name, mine, topics, size[mine]))
+    return sorted(found, key=lambda n: -float(n.traffic.sum()))
+
+
+def _fair(case: Case, end: Snapshot) -> float:
+    brokers = max(int(case.series.present[-1].sum()), 1)
+    return float(_throughput(end.bundles).sum()) / brokers
+
+
+def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tuple[int, float] | None:
+    if not len(space.topics):
+        return None
+    hashes = end.topics.hash[space.topics].astype(np.int64)
+    return fitting_bundle_count(hashes, _throughput(end.topics)[space.topics], fair, cap)
+
+
+def bundle_count_too_low(case: Case) -> tuple[Finding, ...]:
+    """A namespace has so few bundles that one is more than a broker's fair share, though it could be divided."""
+    end, cap = case.trace.end, case.trace.settings.integer(_CAP)
+    fair = _fair(case, end)
+    findings = []
+    for space in _namespaces(end):
+        busiest = int(space.traffic.argmax())
+        bundle = int(space.bundles[busiest])
+        load = float(space.traffic[busiest])
+        fit = _recommended(end, space, fair, cap)
+        if load <= fair or fair <= 0 or end.bundles.topics[bundle] < 2:  # noqa: PLR2004 - one topic cannot be divided
+            continue
+        if fit is not None and (fit[0] <= len(space.bundles) or fit[1] > load * 0.9):
+            continue
+        used = int((space.traffic > 0).sum())
+        wanted = fit[0] if fit is not None else min(2 ** int(np.ceil(np.log2(load / fair * 2 * used))), max(cap, 1))
+        names = "by its real topic names" if fit is not None else "at a guess, as its topics are not listed"
+        evidence = (
+            f"{space.name} has {len(space.bundles)} bundles, {used} of them with traffic; the busiest carries"
+            f" {load / _MIB:.1f} MiB/s, where each of {int(case.series.present[-1].sum())} brokers would have"
+            f" {fair / _MIB:.1f} MiB/s if all had the same."
+        )
+        owner = int(end.bundles.owner[bundle])
+        findings.append(
+            Finding(
+                code="bundle_count_too_low",
+                title=f"Too few bundles in {space.name}",
+                evidence=evidence,
+                remedy=(
+                    f"Split it to {wanted} bundles, which is what it needs {names}; split with"
+                    " topic_count_equally_divide or flow_or_qps_equally_divide where its topics lie unevenly."
+                ),
+                severity="medium",
+                brokers=(end.brokers.name[owner],) if owner >= 0 else (),
+                bundles=(end.bundle_names[bundle],),
+                settings=("defaultNumberOfNamespaceBundles", _ALGORITHM),
+            )
+        )
+    return tuple(findings)
+
+
+def bundle_count_too_high(case: Case) -> tuple[Finding, ...]:
+    """A namespace has many bundles and most of them hold no topic."""
+    end = case.trace.end
+    fair = _fair(case, end)
+    findings = []
+    for space in _namespaces(end):
+        empty = int((end.bundles.topics[space.bundles] == 0).sum())
+        count = len(space.bundles)
+        if count < _MANY_BUNDLES or empty <= _EMPTY_SHARE * count or empty == count:
+            continue
+        enough = "fewer bundles"
+        if len(space.topics):
+            hashes = end.topics.hash[space.topics].astype(np.int64)
+            goal = max(fair, float(space.traffic.max()) * _HARDLY_MORE)
+            fit, _ = _least_count(hashes, _throughput(end.topics)[space.topics], goal, count)
+            if fit >= count:
+                continue
+            enough = f"{max(fit, _FEWEST)} bundles"
+        findings.append(
+            Finding(
+                code="bundle_count_too_high",
+                title=f"Too many bundles in {space.name}",
+                evidence=(
+                    f"{empty} of {count} bundles hold no topic: its {int(end.bundles.topics[space.bundles].sum())}"
+                    f" topics fall into {count - empty}."
+                ),
+                remedy=(
+                    f"Pulsar cannot merge bundles. {enough[0].upper()}{enough[1:]} are enough: when it is created anew,"
+                    " give it that number."
+                ),
+                severity="low",
+                settings=("defaultNumberOfNamespaceBundles",),
+            )
+        )
+    return tuple(findings)
+
+
+def split_cascade(case: Case) -> tuple[Finding, ...]:
+    """Splits follow one another without getting below the limits, up to the most bundles a namespace may have."""
+    splits = [event for event in case.trace.events if event.kind == "split"]
+    cap = case.trace.settings.integer(_CAP)
+    depth: dict[str, int] = {}
+    by_space: dict[str, list[int]] = {}
+    for at, event in enumerate(splits):
+        depth.update(dict.fromkeys(event.children, depth.get(event.bundle, 0) + 1))
+        by_space.setdefault(event.bundle.rpartition("/")[0], []).append(at)
+    end = case.trace.end
+    counts = np.bincount(end.bundles.namespace, minlength=len(end.namespaces)).tolist()
+    have = dict(zip(end.namespaces, counts, strict=True))
+    findings = []
+    for space, places in by_space.items():
+        mine = [splits[at] for at in places]
+        deepest = max(depth[child] for event in mine for child in event.children)
+        now = have.get(space, 0)
+        if deepest < _CASCADE_DEPTH and now < cap:
+            continue
+        minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
+        before = now - sum(len(event.children) - 1 for event in mine)
+        full = f" That is the most it may have ({cap})." if now >= cap else f" The most it may have is {cap}."
+        severity: Severity = "high" if now >= cap else "medium"
+        findings.append(
+            Finding(
+                code="split_cascade",
+                title=f"Split cascade in {space}",
+                evidence=(
+                    f"{len(mine)} splits within {minutes:.0f} min, children split again up to {deepest} times: from"
+                    f" {before} bundles to {now}.{full} The last one: {mine[-1].why or 'asked for'}."
+                ),
+                remedy=(
+                    f"Find what makes its bundles hot: a single topic needs partitions. Raise {_RATE} or {_BANDWIDTH}"
+                    f" to what a broker can serve, and split by {_FLOW}, which cuts where the traffic is."
+                ),
+                severity=severity,
+                brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
+                bundles=tuple(event.bundle for event in mine),
+                settings=(_RATE, _BANDWIDTH, _CAP, _ALGORITHM),
+                changes={_ALGORITHM: _FLOW},
+            )
+        )
+    return tuple(findings)
+
+
+_REFUSED_REMEDY: Mapping[str, str] = {
+    "specified_positions_divide": "it needs positions, so every automatic split fails",
+    "topic_count_equally_divide": "it finds no place where topics have the same hash or there is only one",
+    _FLOW: "it finds no place while the traffic is within its limits, or that of one topic",
+    _RANGE: "it halves the range, which fails only where nothing is left to halve",
+}
+
+
+def split_refused(case: Case) -> tuple[Finding, ...]:
+    """Pulsar would split a bundle, and does not."""
+    refused = [event for event in case.trace.events if event.kind == "split_refused"]
+    if not refused:
+        return ()
+    bundles = tuple(dict.fromkeys(event.bundle for event in refused))
+    config = case.trace.settings
+    algorithm = config.text(_ALGORITHM)
+    remedy = f"{_ALGORITHM} is {algorithm}: {_REFUSED_REMEDY.get(algorithm, 'Pulsar does not know it')}."
+    if algorithm == _FLOW and case.load_manager is LoadManager.EXTENSIBLE:
+        remedy += " The extensible load manager splits into two only, and drops a split with more boundaries."
+    changes = {} if algorithm == _RANGE else {_ALGORITHM: _RANGE}
+    if changes:
+        remedy += " range_equally_divide always finds a boundary."
+    else:
+        remedy += " Split by topic_count_equally_divide, or give the topic more partitions."
+    return (
+        Finding(
+            code="split_refused",
+            title="Pulsar refuses to split",
+            evidence=(
+                f"{len(refused)} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}:"
+                f" {refused[0].why or 'no reason given'}."
+            ),
+            remedy=remedy,
+            severity="medium",
+            brokers=tuple(dict.fromkeys(event.source for event in refused if event.source)),
+            bundles=bundles,
+            settings=(_ALGORITHM,),
+            changes=changes,
+        ),
+    )

@@ -1,0 +1,59 @@
+"""Names the known failure patterns of Pulsar's load balancing that a simulation shows, with evidence and remedy."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from planner.explain.bundle_patterns import (
+    bundle_count_too_high,
+    bundle_count_too_low,
+    hot_topic,
+    split_cascade,
+    split_refused,
+)
+from planner.explain.finding import Case, Finding, Severity
+from planner.explain.shedding_patterns import (
+    avg_held_back,
+    ema_lag,
+    fighting_strategies,
+    idle_broker,
+    ping_pong,
+    strategy_replaced,
+    threshold_never_reached,
+    unload_storm,
+)
+from planner.simulate.trace import Trace
+
+Pattern: TypeAlias = Callable[[Case], tuple[Finding, ...]]
+"""Looks for one failure pattern."""
+
+PATTERNS: tuple[Pattern, ...] = (
+    unload_storm,
+    ping_pong,
+    idle_broker,
+    hot_topic,
+    bundle_count_too_low,
+    bundle_count_too_high,
+    threshold_never_reached,
+    ema_lag,
+    split_cascade,
+    split_refused,
+    avg_held_back,
+    fighting_strategies,
+    strategy_replaced,
+)
+"""Every pattern there is."""
+
+_ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
+
+
+def diagnose(source: Trace | Case) -> tuple[Finding, ...]:
+    """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
+
+    Args:
+        source: A simulation, or the case that was made of it.
+    """
+    case = source if isinstance(source, Case) else Case(source)
+    if not case.trace.cycles:
+        return ()
+    found = [finding for pattern in PATTERNS for finding in pattern(case)]
+    return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

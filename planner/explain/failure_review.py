@@ -1,0 +1,441 @@
+"""What a cluster can lose: every broker, and every two of them, taken away at once; and how far its traffic can grow.
+
+An estimate, vectorised over all losses; `FailureReview.method` says what it leaves out. A simulation with `KillBroker`
+is the exact answer for one loss.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.broker_load import averages
+from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
+from planner.pulsar.placement.filters import isolate
+from planner.pulsar.placement.modular import configured_placement, with_known_rates
+from planner.simulate.load_model import load_of
+from planner.simulate.scenario import Assumptions
+from planner.simulate.trace import Trace
+
+MOST_BROKERS_PAIRED: Final = 100
+"""Of more brokers, pairs are made of the most used ones only."""
+
+_RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
+_CELLS = 1_000_000
+"""Losses x brokers that are worked on at once."""
+
+_PER_BUNDLE = 1e13
+"""What a bundle of the same namespace counts where their number comes first: more than anything else."""
+
+_AVOIDED = 1e12
+"""What is added for a broker that a strategy avoids: more than any message rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How far all traffic can grow until the first broker saturates.
+
+    Attributes:
+        factor: Times the present traffic; infinite when nothing is used.
+        broker: The broker that saturates first; empty when none does.
+        resource: Its resource: `cpu`, `bandwidthIn` or `bandwidthOut`.
+    """
+
+    factor: float
+    broker: str
+    resource: str
+
+
+@dataclass(frozen=True, eq=False)
+class FailureReview:
+    """The cluster after each loss. Shape of every column but `lost`: (losses,).
+
+    Attributes:
+        brokers: Broker ids.
+        lost: Positions in `brokers` of those that are lost. Shape (losses, 1 or 2).
+        peak_usage: Weighted usage of the most used broker that is left (1.0 = 100 %; more is asked for than there is).
+        peak_broker: Its position.
+        over_threshold: Brokers left above `loadBalancerBrokerOverloadedThresholdPercentage`.
+        headroom_factor: Times all traffic could then grow until the first broker saturates; below 1 it already has.
+        unserved: Bundles that no broker left may take.
+        clients: Producers and consumers that have to reconnect.
+        before_peak_usage: `peak_usage` without any loss.
+        before_over_threshold: `over_threshold` without any loss.
+        before: Growth without any loss.
+        method: How the lost bundles are supposed to be placed, and what that leaves out.
+    """
+
+    brokers: tuple[str, ...]
+    lost: Int64Array
+    peak_usage: FloatArray
+    peak_broker: Int64Array
+    over_threshold: Int64Array
+    headroom_factor: FloatArray
+    unserved: Int64Array
+    clients: Int64Array
+    before_peak_usage: float
+    before_over_threshold: int
+    before: Growth
+    method: str
+
+    def worst_first(self) -> Int64Array:
+        """Return the losses by what they lead to: bundles without a broker, then the highest usage."""
+        return np.lexsort((-self.peak_usage, -self.unserved))
+
+    def names(self, loss: int) -> tuple[str, ...]:
+        """Return the ids of the brokers of a loss."""
+        return tuple(self.brokers[i] for i in self.lost[loss].tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class _Cluster:
+    """The cluster as columns."""
+
+    snapshot: Snapshot
+    config: Settings
+    own: FloatArray
+    """Usage of the machines whatever they serve. Shape (resources, brokers)."""
+    bundle: FloatArray
+    """What each bundle brings. Shape (resources, bundles)."""
+    limit: FloatArray
+    """Shape (resources, brokers); infinite where unknown."""
+    weight: FloatArray
+    """Weight of each resource. Shape (resources, 1)."""
+    fixed: FloatArray
+    """Usage by memory, which stays. Shape (brokers,)."""
+    alive: BoolArray
+    clients: Int64Array
+
+    @staticmethod
+    def of(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> "_Cluster":
+        machines, loads = load_of(snapshot, assumptions)
+        brokers, manager = snapshot.brokers, snapshot.info.load_manager
+        limits = np.array(
+            [brokers.cpu_limit_percent, brokers.bandwidth_in_limit_kbit_per_s, brokers.bandwidth_out_limit_kbit_per_s]
+        )
+        weights = ResourceWeights.of(config, manager)
+        heap = percent_usage(brokers.memory_usage_mib, brokers.memory_limit_mib) * weights.memory
+        direct = percent_usage(brokers.direct_memory_usage_mib, brokers.direct_memory_limit_mib)
+        fixed = direct * weights.direct_memory
+        if manager is LoadManager.EXTENSIBLE:
+            fixed = np.maximum(fixed, heap)
+        return _Cluster(
+            snapshot,
+            config,
+            np.array([machines.cpu_percent, machines.bandwidth_in_kbit_per_s, machines.bandwidth_out_kbit_per_s]),
+            np.array([loads.cpu_percent, loads.bandwidth_in_kbit_per_s, loads.bandwidth_out_kbit_per_s]),
+            np.where(limits > 0, limits, np.inf),
+            np.array([[weights.cpu], [weights.bandwidth_in], [weights.bandwidth_out]]),
+            np.nan_to_num(fixed.astype(np.float64)) / 100,
+            brokers.registered & brokers.has_load_data,
+            np.rint(loads.producers + loads.consumers).astype(np.int64),
+        )
+
+    def served(self) -> FloatArray:
+        """Return what the bundles of each broker bring. Shape (resources, brokers)."""
+        owner = self.snapshot.bundles.owner
+        mine, count = owner >= 0, len(self.snapshot.brokers)
+        return np.array([np.bincount(owner[mine], row[mine], minlength=count) for row in self.bundle])
+
+    def usage(self, served: FloatArray) -> FloatArray:
+        """Return weighted usage. Shape (..., brokers) for loads of shape (resources, ..., brokers)."""
+        shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
+        part = (self.own.reshape(shape) + served) / self.limit.reshape(shape)
+        usage: FloatArray = (part * self.weight.reshape(shape[0], *(1,) * (served.ndim - 1))).max(axis=0)
+        np.maximum(usage, self.fixed, out=usage)
+        return usage
+
+    def growth(self, served: FloatArray) -> FloatArray:
+        """Return the growth at which each resource saturates, weights aside. Shape as `served`."""
+        shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
+        own, limit = self.own.reshape(shape), self.limit.reshape(shape)
+        never = np.full(served.shape, np.inf)
+        with np.errstate(invalid="ignore"):
+            room = np.maximum(limit - own, 0.0)
+            np.divide(room, served, out=never, where=served > 0)
+        return never
+
+
+def _growth(cluster: _Cluster) -> Growth:
+    factors = np.where(cluster.alive, cluster.growth(cluster.served()), np.inf)
+    if not factors.size or not np.isfinite(factors).any():
+        return Growth(float("inf"), "", "")
+    resource, broker = np.unravel_index(int(factors.argmin()), factors.shape)
+    return Growth(float(factors.min()), cluster.snapshot.brokers.name[int(broker)], _RESOURCES[int(resource)])
+
+
+def growth_to_saturation(
+    snapshot: Snapshot, config: Settings | None = None, assumptions: Assumptions | None = None
+) -> Growth:
+    """Return how far all traffic can grow until a resource of the first broker is used up, nothing being moved.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force; those of the snapshot when None.
+        assumptions: How CPU follows traffic.
+    """
+    return _growth(_Cluster.of(snapshot, config or snapshot.settings, assumptions or Assumptions()))
+
+
+def at_the_end(trace: Trace) -> Snapshot:
+    """Return the cluster at the end of a simulation, its machines with all that is asked of them.
+
+    `Trace.end` has what they use, which is never more than they have; that would hide how far traffic is beyond it.
+    """
+    if trace.end_asked is None:
+        return trace.end
+    cpu, inbound, outbound = trace.end_asked
+    asked = replace(
+        trace.end.brokers,
+        cpu_usage_percent=frozen(cpu),
+        bandwidth_in_usage_kbit_per_s=frozen(inbound),
+        bandwidth_out_usage_kbit_per_s=frozen(outbound),
+    )
+    return replace(trace.end, brokers=asked)
+
+
+def review_losses(
+    snapshot: Snapshot,
+    config: Settings | None = None,
+    *,
+    lost: Literal[1, 2] = 1,
+    assumptions: Assumptions | None = None,
+) -> FailureReview:
+    """Take away every broker, or every two brokers, and place what they served on the others.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force; those of the snapshot when None.
+        lost: How many are lost at once.
+        assumptions: How CPU follows traffic.
+
+    Returns:
+        One row for each loss; none where nobody would be left.
+
+    Raises:
+        SettingError: The placement strategy is unknown.
+    """
+    cluster = _Cluster.of(snapshot, config or snapshot.settings, assumptions or Assumptions())
+    alive = np.flatnonzero(cluster.alive)
+    before = cluster.usage(cluster.served())
+    paired = alive
+    if lost > 1 and len(alive) > MOST_BROKERS_PAIRED:
+        paired = np.sort(alive[np.argsort(-before[alive], kind="stable")[:MOST_BROKERS_PAIRED]])
+    choices = [] if len(alive) <= lost else list(combinations(paired.tolist(), lost))
+    losses = np.array(choices, dtype=np.int64).reshape(-1, lost)
+    rule = _Rule.of(cluster)
+    step = max(_CELLS // max(len(snapshot.brokers), 1), 1)
+    parts = [_after(cluster, rule, losses[at : at + step]) for at in range(0, len(losses), step)]
+    columns = [np.concatenate(rows) for rows in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
+    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    skipped = "" if len(paired) == len(alive) else f" Pairs of the {len(paired)} most used brokers only."
+    return FailureReview(
+        brokers=snapshot.brokers.name,
+        lost=frozen(losses),
+        peak_usage=frozen(columns[0]),
+        peak_broker=frozen(columns[1].astype(np.int64)),
+        over_threshold=frozen(columns[2].astype(np.int64)),
+        headroom_factor=frozen(columns[3]),
+        unserved=frozen(columns[4].astype(np.int64)),
+        clients=frozen(columns[5].astype(np.int64)),
+        before_peak_usage=float(before[alive].max(initial=0.0)),
+        before_over_threshold=int((before[alive] > limit).sum()),
+        before=_growth(cluster),
+        method=rule.method + skipped,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """How lost bundles are placed.
+
+    Attributes:
+        group: Group of brokers that each namespace may use. Shape (namespaces,).
+        primary: Brokers of each group. Shape (groups, brokers).
+        secondary: Brokers that join while too few primary ones are left. Shape (groups, brokers).
+        least_primary: How many primary ones are enough. Shape (groups,).
+        evenly: Whether the broker with the fewest bundles of the namespace comes first.
+        by_rate: Whether the least message rate decides then; else the fewest bundles got.
+        rate: Message rate of each broker as placement sees it, far more where it is too busy. Shape (brokers,).
+        bundle_rate: The same of each bundle.
+        usage: What LeastResourceUsageWithWeight compares with the average; None where it does not decide.
+        difference: How far below the average it wants a broker.
+        method: In words.
+    """
+
+    group: Int64Array
+    primary: BoolArray
+    secondary: BoolArray
+    least_primary: Int64Array
+    evenly: bool
+    by_rate: bool
+    rate: FloatArray
+    bundle_rate: FloatArray
+    usage: FloatArray | None
+    difference: float
+    method: str
+
+    @staticmethod
+    def of(cluster: _Cluster) -> "_Rule":
+        snapshot, config = cluster.snapshot, cluster.config
+        modular = snapshot.info.load_manager is LoadManager.MODULAR
+        name = configured_placement(config).name if modular else "LeastResourceUsageWithWeight"
+        evenly = modular and config.flag("loadBalancerDistributeBundlesEvenlyEnabled")
+        usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
+        limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        known = with_known_rates(snapshot).brokers
+        rate = known.long_term_msg_rate_in_per_s + known.long_term_msg_rate_out_per_s
+        bundles = snapshot.bundles
+        own_rate = bundles.long_term_msg_rate_in_per_s + bundles.long_term_msg_rate_out_per_s
+        now_rate = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+        seen = usage if modular else averages(snapshot.brokers, config).weighted_max_ema
+        return _Rule(
+            *_groups(snapshot),
+            evenly=evenly,
+            by_rate=name == "LeastLongTermMessageRate",
+            rate=rate + np.where(usage > limit, _AVOIDED, 0.0),
+            bundle_rate=np.where(bundles.has_data, own_rate, now_rate),
+            usage=seen if name == "LeastResourceUsageWithWeight" else None,
+            difference=config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100,
+            method=_method(name, evenly=evenly),
+        )
+
+
+def _method(name: str, *, evenly: bool) -> str:
+    first = "the broker with the fewest bundles of the namespace first, then " if evenly else ""
+    draw = (
+        "" if name == "LeastLongTermMessageRate" else " Where Pulsar draws at random, the one that got fewest takes it."
+    )
+    return (
+        f"Each lost bundle is looked up once, namespace by namespace, and placed as {name} would: {first}what that"
+        f" strategy prefers by the load before the loss.{draw} Left out: anti-affinity, the limit of topics, versions,"
+        " the second choice after an overloaded one, and whatever is shed afterwards."
+    )
+
+
+def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64Array]:
+    """Return which brokers each namespace may use."""
+    brokers = snapshot.brokers
+    names = [brokers.name[i] for i in np.flatnonzero(brokers.registered).tolist()]
+    serving = dict(zip(brokers.name, (brokers.persistent_topics_enabled & brokers.has_load_data).tolist(), strict=True))
+    found: dict[tuple[tuple[str, ...], tuple[str, ...], int], int] = {}
+    group = np.zeros(len(snapshot.namespaces), dtype=np.int64)
+    shared: int | None = None
+    for at, namespace in enumerate(snapshot.namespaces):
+        if shared is not None and not snapshot.policies.isolation:
+            group[at] = shared
+            continue
+        rule = isolate(snapshot.policies, namespace, names, serving.__getitem__)
+        least = rule.policy.min_limit if rule.policy is not None else 0
+        group[at] = shared = found.setdefault((rule.primary, rule.secondary, least), len(found))
+    masks = np.zeros((2, max(len(found), 1), len(brokers)), dtype=np.bool_)
+    for (primary, secondary, _), at in found.items():
+        masks[0, at, [brokers.position[n] for n in primary]] = True
+        masks[1, at, [brokers.position[n] for n in secondary]] = True
+    return group, masks[0], masks[1], np.array([key[2] for key in found] or [0], dtype=np.int64)
+
+
+def _queues(cluster: _Cluster, losses: Int64Array) -> Int64Array:
+    """Return the bundles that each loss sets free, by namespace, -1 behind the last. Shape (losses, most)."""
+    snapshot = cluster.snapshot
+    of_broker = [snapshot.bundles_of(b) for b in range(len(snapshot.brokers))]
+    freed = [np.concatenate([of_broker[b] for b in row]) for row in losses.tolist()]
+    queues = np.full((len(losses), max((len(f) for f in freed), default=0)), -1, dtype=np.int64)
+    for at, mine in enumerate(freed):
+        queues[at, : len(mine)] = mine[np.argsort(snapshot.bundles.namespace[mine], kind="stable")]
+    return queues
+
+
+def _after(cluster: _Cluster, rule: _Rule, losses: Int64Array) -> tuple[npt.NDArray[np.generic], ...]:
+    """Place what some losses set free; return the columns of the review."""
+    snapshot = cluster.snapshot
+    rows, count = np.arange(len(losses)), len(snapshot.brokers)
+    alive = np.repeat(cluster.alive[np.newaxis], len(losses), axis=0)
+    alive[rows[:, np.newaxis], losses] = False
+    served = np.repeat(cluster.served()[:, np.newaxis], len(losses), axis=1)
+    served[:, ~alive] = 0.0
+    chooser = _Chooser(cluster, rule, alive)
+    unserved = np.zeros(len(losses), dtype=np.int64)
+    queues = _queues(cluster, losses)
+    for bundles in queues.T:
+        busy = rows[bundles >= 0]
+        mine = bundles[bundles >= 0]
+        to = chooser.choose(busy, mine)
+        took = to >= 0
+        unserved[busy[~took]] += 1
+        served[:, busy[took], to[took]] += cluster.bundle[:, mine[took]]
+    usage = np.where(alive, cluster.usage(served), -np.inf)
+    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    factors = np.where(alive, cluster.growth(served), np.inf).min(axis=(0, 2), initial=np.inf)
+    clients = np.where(queues >= 0, cluster.clients[queues], 0).sum(axis=1) if len(cluster.clients) else unserved
+    peak = usage.argmax(axis=1) if count else rows
+    return usage.max(axis=1), peak, (usage > limit).sum(axis=1), factors, unserved, clients
+
+
+class _Chooser:
+    """Chooses a broker for one bundle of each loss at a time: the one with the least key.
+
+    Attributes:
+        key: What is compared: bundles of the namespace (where those decide), then whether the strategy avoids the
+            broker, then what it has got; infinite for brokers that may not take a bundle. Shape (losses, brokers).
+        base: The part of `key` that does not depend on the namespace.
+        now: Namespace that each loss is at. Shape (losses,).
+    """
+
+    def __init__(self, cluster: _Cluster, rule: _Rule, alive: BoolArray) -> None:
+        self.rule, self.alive = rule, alive
+        bundles = cluster.snapshot.bundles
+        self.namespace = bundles.namespace.astype(np.int64)
+        self.counts = np.zeros((len(cluster.snapshot.namespaces), len(cluster.alive)))
+        if rule.evenly:
+            owned = bundles.owner >= 0
+            np.add.at(self.counts, (self.namespace[owned], bundles.owner[owned]), _PER_BUNDLE)
+        everyone = np.array([bool((mask | ~cluster.alive).all()) for mask in rule.primary], dtype=np.bool_)
+        self.open_to_all = everyone if rule.usage is None else np.zeros_like(everyone)
+        """Groups that leave every broker to a namespace, all alike. Shape (groups,)."""
+        self.base = np.where(alive, rule.rate if rule.by_rate else 0.0, np.inf)
+        self.key = self.base.copy()
+        self.now = np.full(len(alive), -1, dtype=np.int64)
+
+    def enter(self, rows: Int64Array, namespaces: Int64Array) -> None:
+        """Let some losses go on to their next namespace."""
+        self.now[rows] = namespaces
+        key = self.counts[namespaces] + self.base[rows]
+        group = self.rule.group[namespaces]
+        narrow = ~self.open_to_all[group]
+        if narrow.any():
+            key[narrow] += self._barred(rows[narrow], group[narrow])
+        self.key[rows] = key
+
+    def _barred(self, rows: Int64Array, group: Int64Array) -> FloatArray:
+        """Return what isolation and LeastResourceUsageWithWeight add to the key. Shape (rows, brokers)."""
+        rule = self.rule
+        primary, secondary = rule.primary[group] & self.alive[rows], rule.secondary[group] & self.alive[rows]
+        few = primary.sum(axis=1) < rule.least_primary[group]
+        allowed = np.where(few[:, np.newaxis], primary | secondary, primary)
+        added = np.where(allowed, 0.0, np.inf)
+        if rule.usage is not None:
+            number = np.maximum(allowed.sum(axis=1), 1)
+            average = np.where(allowed, rule.usage, 0.0).sum(axis=1) / number
+            added += np.where(rule.usage + rule.difference <= average[:, np.newaxis], 0.0, _AVOIDED)
+        return added
+
+    def choose(self, rows: Int64Array, bundles: Int64Array) -> Int64Array:
+        """Return a broker for one bundle of each of some losses, -1 where none may take it."""
+        spaces = self.namespace[bundles]
+        new = spaces != self.now[rows]
+        if new.any():
+            self.enter(rows[new], spaces[new])
+        keys = self.key if len(rows) == len(self.key) else self.key[rows]
+        to: Int64Array = keys.argmin(axis=1).astype(np.int64)
+        to[np.isinf(keys[np.arange(len(rows)), to])] = -1
+        took = to >= 0
+        got = self.rule.bundle_rate[bundles[took]] if self.rule.by_rate else 1.0
+        self.base[rows[took], to[took]] += got
+        self.key[rows[took], to[took]] += got + (_PER_BUNDLE if self.rule.evenly else 0.0)
+        return to

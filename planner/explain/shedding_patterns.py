@@ -1,0 +1,504 @@
+"""Failure patterns of shedding and placement."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, Int64Array
+from planner.cluster.setting import SettingValue
+from planner.cluster.snapshot import LoadManager
+from planner.explain.finding import Case, Finding, listed
+from planner.pulsar.manager.cycle import effective_shedder, next_cycle
+from planner.pulsar.placement.modular import configured_placement
+from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
+from planner.simulate.trace import cycle_seed
+
+_MIB = 1024 * 1024
+_MS_PER_MIN = 60_000
+_THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+_OVERLOAD = "loadBalancerBrokerOverloadedThresholdPercentage"
+_HISTORY = "loadBalancerHistoryResourcePercentage"
+_LOWER = "lowerBoundarySheddingEnabled"
+_SHEDDING = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT = "loadBalancerLoadPlacementStrategy"
+_EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
+
+_STORM_SHARE = 0.2
+_STORM_BUNDLES = 5
+_THRASHING_PERCENT = 25.0
+_IDLE_SHARE = 0.5
+_IDLE_CYCLES = 5
+_JOINED_WITHIN_MIN = 120
+_LAG = 0.1
+_LAG_CYCLES = 3
+_SPREAD = 0.15
+_WRONG_SHARE = 0.2
+_ASKED_AGAIN = 24
+"""Cycles without moves that are decided again to see why."""
+
+_THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+_AVG_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+
+
+def _calmer(case: Case) -> tuple[str, dict[str, SettingValue]]:
+    """Return what makes the strategy shed less at once, in words and as settings."""
+    config = case.trace.settings
+    if case.shedder == "ThresholdShedder":
+        return (
+            f"Raise {_THRESHOLD}, or shed in pairs with AvgShedder, which moves a share of the difference only.",
+            {_THRESHOLD: config.integer(_THRESHOLD) + 10},
+        )
+    if case.shedder == "OverloadShedder":
+        return (
+            (
+                "Use ThresholdShedder, which compares with the average: OverloadShedder sheds from every broker above"
+                " a fixed threshold, however full the others are, and has no limit for a cycle."
+            ),
+            {_SHEDDING: _THRESHOLD_SHEDDER},
+        )
+    if case.shedder == "UniformLoadShedder":
+        most = config.integer("maxUnloadBundleNumPerShedding")
+        return (
+            "Limit the bundles of a cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
+            {"maxUnloadBundleNumPerShedding": max(most // 2, 1) if most > 0 else 10},
+        )
+    if case.shedder == "AvgShedder":
+        return (
+            "Lower maxUnloadPercentage, or ask for more hits before it acts.",
+            {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
+        )
+    return (
+        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
+        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
+    )
+
+
+def unload_storm(case: Case) -> tuple[Finding, ...]:
+    """So much is shed at once that a good part of the clients reconnects together."""
+    total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
+    share = np.divide(case.counts.shed_throughput_bytes_per_s, total, out=np.zeros(len(total)), where=total > 0)
+    storms = np.flatnonzero((share >= _STORM_SHARE) & (case.counts.shed >= _STORM_BUNDLES))
+    if not len(storms):
+        return ()
+    worst = int(storms[share[storms].argmax()])
+    events = [e for e in case.trace.cycles[worst].events if e.kind == "shed"]
+    clients = int(case.counts.producers[worst] + case.counts.consumers[worst])
+    evidence = (
+        f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
+        f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
+    )
+    limit = case.trace.settings.integer(_OVERLOAD) / 100
+    mean = float(np.nanmean(case.series.usage[worst]))
+    if case.shedder == "OverloadShedder" and mean >= limit:
+        evidence += f" The average usage, {mean * 100:.0f} %, is above the threshold itself: nobody has room."
+    remedy, changes = _calmer(case)
+    heaviest = sorted(events, key=lambda e: -e.throughput_bytes_per_s)
+    return (
+        Finding(
+            code="unload_storm",
+            title="Unload storm",
+            evidence=evidence,
+            remedy=remedy,
+            severity="high",
+            brokers=tuple(dict.fromkeys(e.source for e in heaviest)),
+            bundles=tuple(e.bundle for e in heaviest),
+            settings=tuple(changes),
+            changes=changes,
+        ),
+    )
+
+
+def ping_pong(case: Case) -> tuple[Finding, ...]:
+    """Traffic is shed from a broker that shedding had just given it to."""
+    back = [entry for entry in case.ledger if entry.by_shedding]
+    thrashing = thrashing_percent(case.ways)
+    if not back and thrashing < _THRASHING_PERCENT:
+        return ()
+    evidence = (
+        f"{thrashing:.0f} % of the shed traffic left a broker that shedding had given as much within the"
+        f" {THRASHING_WINDOW_MIN:.0f} minutes before."
+    )
+    if back:
+        first = back[0]
+        evidence += (
+            f" {len(back)} times a bundle came back to a broker that had shed it: the first was away from"
+            f" {first.broker} for {first.away_min:.0f} min."
+        )
+    remedy, changes = _calmer(case)
+    sources: dict[str, float] = {}
+    for way in case.ways:
+        if way.cause == "shed":
+            sources[way.source] = sources.get(way.source, 0.0) + way.throughput_bytes_per_s
+    return (
+        Finding(
+            code="ping_pong",
+            title="Ping-pong: traffic goes to and fro",
+            evidence=evidence,
+            remedy=f"{remedy} Let placement judge by what shedding judges by.",
+            severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
+            brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
+            bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
+            settings=tuple(dict.fromkeys((*changes, _PLACEMENT))),
+            changes=changes,
+        ),
+    )
+
+
+def idle_broker(case: Case) -> tuple[Finding, ...]:
+    """A broker that joined or was restarted stays nearly empty."""
+    series = case.series
+    if len(series.at_ms) < _IDLE_CYCLES:
+        return ()
+    tail = series.usage[-_IDLE_CYCLES:]
+    average = np.nanmean(tail, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        idle = (tail < average * _IDLE_SHARE).all(axis=0)
+    idle &= series.present[-1]
+    names = [series.brokers[i] for i in np.flatnonzero(idle).tolist() if series.brokers[i] in _joined(case)]
+    if not names:
+        return ()
+    place = {name: i for i, name in enumerate(series.brokers)}
+    names.sort(key=lambda name: float(tail[-1, place[name]]))
+    worst, mean = float(tail[-1, place[names[0]]]), float(average[-1, 0])
+    moved = sum(1 for way in case.ways if way.destination in names)
+    evidence = (
+        f"{listed(names)} joined or came back, and at the end {names[0]} is used {worst * 100:.0f} % where the average"
+        f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
+    )
+    remedy = "Lower the threshold of the strategy, or unload bundles to them by hand."
+    changes: dict[str, SettingValue] = {}
+    if case.shedder == "ThresholdShedder" and not case.trace.settings.flag(_LOWER):
+        remedy = (
+            "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder looks for brokers far above"
+            " the average only, and a few idle ones hardly lower the average."
+        )
+        changes = {_LOWER: True}
+    elif case.shedder == "OverloadShedder":
+        remedy, changes = _calmer(case)
+    elif case.shedder == "AvgShedder":
+        remedy = "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand."
+        changes = {"loadBalancerAvgShedderLowThreshold": 5}
+    return (
+        Finding(
+            code="idle_broker",
+            title="Idle broker after a restart",
+            evidence=evidence,
+            remedy=remedy,
+            severity="medium",
+            brokers=tuple(names),
+            settings=tuple(changes),
+            changes=changes,
+        ),
+    )
+
+
+def _joined(case: Case) -> frozenset[str]:
+    """Return the brokers that joined, or started shortly before the beginning, or had nothing then."""
+    start = case.trace.start
+    joined = {event.source for event in case.trace.events if event.kind == "broker_added"}
+    counts, started = start.bundle_counts().tolist(), start.brokers.started_at_ms.tolist()
+    recent = start.info.captured_at_ms - _JOINED_WITHIN_MIN * _MS_PER_MIN
+    joined |= {name for name, n, at in zip(start.brokers.name, counts, started, strict=True) if not n or at >= recent}
+    return frozenset(joined)
+
+
+def threshold_never_reached(case: Case) -> tuple[Finding, ...]:
+    """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
+    if case.shedder not in {"ThresholdShedder", "OverloadShedder"} or any(c.unloads for c in case.trace.cycles):
+        return ()
+    usage = case.series.usage[-1]
+    apart = float(np.nanmax(usage) - np.nanmin(usage))
+    scores = case.scores
+    if apart < _SPREAD or np.isnan(scores).all():
+        return ()
+    config = case.trace.settings
+    average = np.nanmean(scores, axis=1)
+    if case.shedder == "OverloadShedder":
+        limits = np.full(len(scores), config.integer(_OVERLOAD) / 100)
+    else:
+        limits = average + config.integer(_THRESHOLD) / 100
+    with np.errstate(invalid="ignore"):
+        if (scores >= limits[:, np.newaxis]).any():
+            return ()
+    nearest = int(np.nanargmin(limits - np.nanmax(scores, axis=1)))
+    highest = float(np.nanmax(scores[nearest]))
+    order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
+    evidence = (
+        f"Usage goes from {np.nanmin(usage) * 100:.0f} to {np.nanmax(usage) * 100:.0f} % and nothing is shed in"
+        f" {len(scores)} cycles: the highest score was {highest * 100:.1f} %, the threshold"
+        f" {limits[nearest] * 100:.1f} %."
+    )
+    changes, remedy = _reachable(case, highest - float(average[nearest]), float(np.nanmin(scores[-1])))
+    return (
+        Finding(
+            code="threshold_never_reached",
+            title="The threshold is never reached",
+            evidence=evidence,
+            remedy=remedy,
+            severity="medium",
+            brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
+            settings=tuple(changes),
+            changes=changes,
+        ),
+    )
+
+
+def _reachable(case: Case, above: float, lowest: float) -> tuple[dict[str, SettingValue], str]:
+    """Return what makes a strategy act that never did."""
+    config = case.trace.settings
+    if case.shedder == "OverloadShedder":
+        return {_SHEDDING: _THRESHOLD_SHEDDER}, (
+            "Use ThresholdShedder, which compares with the average instead of a fixed threshold."
+        )
+    average = float(np.nanmean(case.scores[-1]))
+    if not config.flag(_LOWER) and lowest < average - config.integer(_THRESHOLD) / 100:
+        switched = config.changed(**{_LOWER: True})
+        last = case.trace.cycles[-1]
+        seed = cycle_seed(case.trace.scenario.seed, last.index)
+        sheds = bool(next_cycle(last.view, last.memory, switched, seed, explain=False)[1].moves)
+        at_once = " It sheds in the last cycle then." if sheds else ""
+        return {_LOWER: True}, (
+            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {lowest * 100:.0f} %, is"
+            f" more than the threshold below the average, {average * 100:.0f} %.{at_once}"
+        )
+    points = max(math.floor(above * 100), 0)
+    return {
+        _THRESHOLD: points
+    }, f"Lower {_THRESHOLD} to {points}: the highest broker is {above * 100:.1f} points above."
+
+
+def ema_lag(case: Case) -> tuple[Finding, ...]:
+    """The score that decides trails what the brokers use by far."""
+    if case.shedder not in {"ThresholdShedder", "TransferShedder"}:
+        return ()
+    gap = case.scores - case.reported_usage
+    with np.errstate(invalid="ignore"):
+        late = np.abs(gap) >= _LAG
+    runs = _longest_runs(late)
+    which = np.flatnonzero(runs >= _LAG_CYCLES)
+    if not len(which):
+        return ()
+    which = which[np.argsort(-runs[which], kind="stable")]
+    broker = int(which[0])
+    cycle = int(np.nanargmax(np.where(late[:, broker], np.abs(gap[:, broker]), -1.0)))
+    score, usage = float(case.scores[cycle, broker]), float(case.reported_usage[cycle, broker])
+    history = case.trace.settings.number(_HISTORY)
+    evidence = (
+        f"In cycle {cycle + 1} {case.series.brokers[broker]} uses {usage * 100:.0f} % and counts as"
+        f" {score * 100:.0f} %; it is off by {_LAG * 100:.0f} points or more for {int(runs[broker])} cycles in a row."
+    )
+    wrong = _wrong_verdicts(case)
+    if wrong:
+        evidence += f" {wrong} times a broker stands on the other side of the threshold than its usage does."
+    better = max(round(history - 0.4, 2), 0.0)
+    return (
+        Finding(
+            code="ema_lag",
+            title="Averages trail the load",
+            evidence=evidence,
+            remedy=(
+                f"Lower {_HISTORY} from {history:g}: each cycle counts only {(1 - history) * 100:.0f} % of the new"
+                f" usage, so a change is half seen after {_half_life(history)} cycles."
+            ),
+            severity="medium" if wrong else "low",
+            brokers=tuple(case.series.brokers[i] for i in which.tolist()),
+            settings=(_HISTORY,),
+            changes={_HISTORY: better},
+        ),
+    )
+
+
+def _half_life(history: float) -> str:
+    if history >= 1:
+        return "infinitely many"
+    return f"{max(math.ceil(math.log(0.5) / math.log(history)), 1) if history > 0 else 1}"
+
+
+def _longest_runs(flags: BoolArray) -> Int64Array:
+    """Return the longest run of true values in each column."""
+    longest = np.zeros(flags.shape[1], dtype=np.int64)
+    run = np.zeros(flags.shape[1], dtype=np.int64)
+    for row in flags:
+        run = np.where(row, run + 1, 0)
+        longest = np.maximum(longest, run)
+    return longest
+
+
+def _wrong_verdicts(case: Case) -> int:
+    if case.shedder != "ThresholdShedder":
+        return 0
+    threshold = case.trace.settings.integer(_THRESHOLD) / 100
+    by_score = case.scores >= np.nanmean(case.scores, axis=1, keepdims=True) + threshold
+    by_usage = case.reported_usage >= np.nanmean(case.reported_usage, axis=1, keepdims=True) + threshold
+    return int((by_score != by_usage).sum())
+
+
+def avg_held_back(case: Case) -> tuple[Finding, ...]:
+    """AvgShedder has found a pair apart often enough, and moves nothing because the share is below its minimum."""
+    if case.shedder != "AvgShedder":
+        return ()
+    quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
+    held: list[tuple[float, float, str, int]] = []
+    for index in quiet:
+        names = case.trace.cycles[index].view.brokers.name
+        for part in case.decision(index).shedding.reasons:
+            if part.code.code == "avg.below_minimum":
+                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
+                numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
+                held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
+    if not held:
+        return ()
+    config = case.trace.settings
+    rate, size, _, index = max(held)
+    least, share = config.integer("minUnloadMessage"), config.number("maxUnloadPercentage")
+    least_size = config.integer("minUnloadMessageThroughput")
+    evidence = (
+        f"{len({h[3] for h in held})} cycles found a pair apart often enough and moved nothing: in cycle {index + 1}"
+        f" {share * 100:g} % of the difference is {rate:.0f} msg/s, and minUnloadMessage is {least};"
+        f" {size:.2f} MiB/s, and minUnloadMessageThroughput is {least_size / _MIB:.2f} MiB/s."
+    )
+    changes: dict[str, SettingValue] = {}
+    if rate >= 1:
+        changes["minUnloadMessage"] = min(math.ceil(rate) - 1, least)
+        remedy = f"Lower minUnloadMessage to {changes['minUnloadMessage']}"
+    else:
+        changes["minUnloadMessageThroughput"] = max(math.ceil(size * _MIB) - 1, 0)
+        remedy = f"Lower minUnloadMessageThroughput to {changes['minUnloadMessageThroughput']}"
+    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
+        remedy += ", or raise maxUnloadPercentage to 0.5, which evens a pair out"
+    return (
+        Finding(
+            code="avg_held_back",
+            title="AvgShedder is held back by its minimum",
+            evidence=evidence,
+            remedy=f"{remedy}.",
+            severity="medium",
+            brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
+            settings=("minUnloadMessage", "minUnloadMessageThroughput", "maxUnloadPercentage"),
+            changes=changes,
+        ),
+    )
+
+
+def strategy_replaced(case: Case) -> tuple[Finding, ...]:
+    """The strategy configured is not the one that runs."""
+    shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
+    if not notes:
+        return ()
+    return (
+        Finding(
+            code="strategy_replaced",
+            title=f"{shedder.name} runs instead of the configured strategy",
+            evidence=notes[0],
+            remedy=f"Set {_SHEDDING} to {shedder.java_class}, or the load manager to the other one.",
+            severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
+            settings=(_SHEDDING, "loadManagerClassName"),
+            changes={_SHEDDING: shedder.java_class},
+        ),
+    )
+
+
+def fighting_strategies(case: Case) -> tuple[Finding, ...]:
+    """Shedding and placement judge by different measures: what one moves, the other puts in the wrong place."""
+    if case.load_manager is LoadManager.EXTENSIBLE:
+        return ()
+    one_side = _avg_on_one_side(case)
+    return one_side or _misplaced(case)
+
+
+def _avg_on_one_side(case: Case) -> tuple[Finding, ...]:
+    placement = configured_placement(case.trace.settings)
+    if (case.shedder == "AvgShedder") == (placement.name == "AvgShedder"):
+        return ()
+    sheds = case.shedder == "AvgShedder"
+    elsewhere = [
+        u
+        for c in case.trace.cycles
+        for u in c.unloads
+        if u.reason.other is not None and u.move.reason.other is not None
+    ]
+    missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
+    evidence = (
+        f"AvgShedder sheds and {placement.name} places: {missed} of {len(elsewhere)} bundles did not go to the other"
+        " broker of their pair."
+        if sheds
+        else f"AvgShedder places and {case.shedder} sheds: a broker with these settings does not start."
+    )
+    return (
+        Finding(
+            code="fighting_strategies",
+            title="AvgShedder is configured on one side only",
+            evidence=evidence,
+            remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {_AVG_SHEDDER}.",
+            severity="high",
+            settings=(_SHEDDING, _PLACEMENT),
+            changes={_SHEDDING: _AVG_SHEDDER, _PLACEMENT: _AVG_SHEDDER},
+        ),
+    )
+
+
+_PAIRS: Mapping[tuple[str, str], str] = {
+    (
+        "ThresholdShedder",
+        "LeastLongTermMessageRate",
+    ): "averaged resource usage, and placement by long-term message rate",
+    ("OverloadShedder", "LeastLongTermMessageRate"): "resource usage, and placement by long-term message rate",
+    (
+        "UniformLoadShedder",
+        "LeastResourceUsageWithWeight",
+    ): "message rate or throughput, and placement by resource usage",
+    ("ThresholdShedder", "LeastResourceUsageWithWeight"): (
+        "usage averaged over cycles, and placement by usage averaged over lookups: neither sees what just moved"
+    ),
+    ("OverloadShedder", "LeastResourceUsageWithWeight"): (
+        "present usage, and placement by usage averaged over lookups, which does not see what just moved"
+    ),
+    ("ThresholdShedder", "RoundRobinBrokerSelector"): "averaged resource usage, and placement by turns",
+    ("OverloadShedder", "RoundRobinBrokerSelector"): "resource usage, and placement by turns",
+    ("UniformLoadShedder", "RoundRobinBrokerSelector"): "message rate or throughput, and placement by turns",
+}
+
+
+def _misplaced(case: Case) -> tuple[Finding, ...]:
+    """Return whether bundles that were shed went to brokers above the average."""
+    judged = _PAIRS.get((case.shedder, case.placement))
+    if judged is None:
+        return ()
+    wrong: list[tuple[str, str]] = []
+    total = 0
+    for cycle in case.trace.cycles:
+        if not any(event.kind == "shed" for event in cycle.events):
+            continue
+        view = cycle.view.brokers
+        usage = np.where(cycle.state.present, cycle.state.usage, np.nan)
+        if case.shedder == "UniformLoadShedder":
+            usage = np.where(cycle.state.present, cycle.state.msg_rate_per_s, np.nan)
+        average = float(np.nanmean(usage))
+        for event in cycle.events:
+            at = view.position.get(event.destination, -1)
+            if event.kind == "shed" and at >= 0:
+                total += 1
+                if usage[at] > average:
+                    wrong.append((event.bundle, event.destination))
+    if not wrong or len(wrong) < _WRONG_SHARE * total:
+        return ()
+    remedy = f"Use AvgShedder for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
+    changes: dict[str, SettingValue] = {_SHEDDING: _AVG_SHEDDER, _PLACEMENT: _AVG_SHEDDER}
+    if case.trace.settings.flag(_EVENLY):
+        remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
+    return (
+        Finding(
+            code="fighting_strategies",
+            title=f"{case.shedder} and {case.placement} fight each other",
+            evidence=(
+                f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by {judged}."
+            ),
+            remedy=remedy,
+            severity="high" if len(wrong) * 2 >= total else "medium",
+            brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
+            bundles=tuple(bundle for bundle, _ in wrong),
+            settings=(_SHEDDING, _PLACEMENT, _EVENLY),
+            changes=changes,
+        ),
+    )

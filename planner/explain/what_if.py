@@ -1,0 +1,583 @@
+"""What would have to change for a broker or a bundle to be shed, or to be left alone.
+
+Every answer is found by deciding again, never by a formula: a setting is changed until the decision flips, and the
+value given is one with which it did flip, next to one with which it did not.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import frozen
+from planner.cluster.decisions import Move, SheddingDecision
+from planner.cluster.errors import PlannerError
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.sequence import decide_cycles
+from planner.simulate.trace import Trace, cycle_seed
+
+_WATCHED = 10
+"""Cycles that a strategy which did not run has watched before it is asked."""
+
+_PROBES: Final = 10
+_DIGITS = 9
+_MOST_TRAFFIC = 100.0
+_STRATEGY = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT = "loadBalancerLoadPlacementStrategy"
+_EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
+_GRACE = "loadBalancerSheddingGracePeriodMinutes"
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "loadBalancerBrokerThresholdShedderPercentage": (0, 200),
+    "loadBalancerBundleUnloadMinThroughputThreshold": (0, 1e6),
+    "loadBalancerHistoryResourcePercentage": (0, 1),
+    "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),
+    "loadBalancerMsgRateDifferenceShedderThreshold": (0, 1e9),
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (0, 1e9),
+    "minUnloadMessage": (0, 2**31 - 1),
+    "minUnloadMessageThroughput": (0, 2**31 - 1),
+    "maxUnloadPercentage": (0, 1),
+    "maxUnloadBundleNumPerShedding": (-1, 100_000),
+    "loadBalancerAvgShedderLowThreshold": (0, 200),
+    "loadBalancerAvgShedderHighThreshold": (0, 200),
+    "loadBalancerAvgShedderHitCountLowThreshold": (0, 1000),
+    "loadBalancerAvgShedderHitCountHighThreshold": (0, 1000),
+    "loadBalancerBrokerLoadTargetStd": (0, 10),
+    "loadBalancerSheddingConditionHitCountThreshold": (0, 1000),
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": (0, 10_000),
+    "loadBalanceSheddingDelayInSeconds": (0, 1_000_000),
+    "loadBalancerBrokerLoadDataTTLInSeconds": (0, 1_000_000),
+    _GRACE: (0, 100_000),
+}
+"""Between which values of a setting is searched."""
+
+_SWITCHES = (
+    "lowerBoundarySheddingEnabled",
+    "loadBalancerTransferEnabled",
+    "loadBalancerSheddingBundlesWithPoliciesEnabled",
+    "loadBalancerSheddingEnabled",
+)
+_OF_THE_FRAME = (_GRACE, "loadBalancerSheddingEnabled")
+
+_EAGER: dict[str, SettingValue] = {
+    "loadBalancerSheddingEnabled": True,
+    _GRACE: 0,
+    "loadBalancerSheddingBundlesWithPoliciesEnabled": True,
+    "loadBalanceSheddingDelayInSeconds": 0,
+    "loadBalancerBrokerLoadDataTTLInSeconds": 1_000_000,
+    "loadBalancerBundleUnloadMinThroughputThreshold": 0.0,
+    "maxUnloadPercentage": 1.0,
+    "minUnloadMessage": 0,
+    "minUnloadMessageThroughput": 0,
+    "loadBalancerSheddingConditionHitCountThreshold": 0,
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 10_000,
+    "loadBalancerAvgShedderHitCountLowThreshold": 0,
+    "loadBalancerAvgShedderHitCountHighThreshold": 0,
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 1e-6,
+    "loadBalancerMsgRateDifferenceShedderThreshold": 1e-6,
+    "loadBalancerAvgShedderHighThreshold": 0,
+    "loadBalancerAvgShedderLowThreshold": 0,
+    "loadBalancerBrokerLoadTargetStd": 0.0,
+    "loadBalancerBrokerOverloadedThresholdPercentage": 0,
+    "loadBalancerBrokerThresholdShedderPercentage": 0,
+}
+"""The values that let a strategy shed as much as it can, in the order in which they are taken back when not needed."""
+
+_Flipped: TypeAlias = Callable[[Settings], bool]
+
+
+class _Look(Protocol):
+    """Says what is shed under some settings, and perhaps in another view."""
+
+    def __call__(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked about.
+
+    Attributes:
+        broker: Broker id: is anything shed from it?
+        bundle: Full bundle name: is it shed? Empty to ask about the broker.
+    """
+
+    broker: str = ""
+    bundle: str = ""
+
+    def is_shed(self, moves: Sequence[Move]) -> bool:
+        """Say whether some moves shed it."""
+        if self.bundle:
+            return any(move.bundle == self.bundle for move in moves)
+        return any(move.source == self.broker for move in moves)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting and the values with which a decision flips.
+
+    Attributes:
+        setting: Its `broker.conf` name.
+        relation: `<=`, `>=` or `=`: the flip holds at `value` and, next to it, on that side.
+        value: The value nearest to the present one that was tried and flips the decision.
+        now: The present value.
+        exact: Where Pulsar would flip if the setting took fractions; None when it does, or when nobody knows.
+    """
+
+    setting: str
+    relation: str
+    value: SettingValue
+    now: SettingValue
+    exact: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The condition as an expression, such as `loadBalancerBrokerThresholdShedderPercentage <= 6`."""
+        return f"{self.setting} {self.relation} {_written(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Changes that flip a decision; all of them are needed together.
+
+    Attributes:
+        changes: What to change.
+        moves: What is unloaded in that cycle then, of the target.
+    """
+
+    changes: tuple[Change, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What a strategy does to a target in a cycle, and what would make it do otherwise.
+
+    Attributes:
+        shedder: Name of the strategy.
+        ran: Whether it is the one that decided. Another one is asked as if it had watched the same cycles, at most ten,
+            and all its unloads had failed.
+        shed: Whether it sheds the target.
+        answers: Each of them flips that; the ones that need fewer changes first. Empty when no setting can.
+        traffic_factor: Times the broker's traffic and usage at which the answer flips, all else as it is; None when up
+            to 100 times, or down to none, do not.
+        usage_percent: The broker's usage then.
+        reasons: Why it is so: what the strategy says about the target.
+        held: What holds the target even while the strategy's settings let it shed as much as it can; empty unless it is
+            not shed and no setting changes that.
+    """
+
+    shedder: str
+    ran: bool
+    shed: bool
+    answers: tuple[Answer, ...]
+    traffic_factor: float | None
+    usage_percent: float | None
+    reasons: tuple[str, ...]
+    held: tuple[str, ...] = ()
+
+
+def _written(value: SettingValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "(empty)"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder] = SHEDDERS) -> tuple[WhatIf, ...]:
+    """Answer for each strategy what would have to change.
+
+    Args:
+        trace: A simulation.
+        cycle: Index of the cycle.
+        target: A broker of that cycle, or a bundle.
+        shedders: The strategies to ask.
+
+    Returns:
+        One for each strategy; the one that decided comes first.
+
+    Raises:
+        PlannerError: The cluster has no such broker or bundle in that cycle.
+    """
+    view = trace.cycles[cycle].view
+    broker = _broker_of(view, target)
+    running, _ = effective_shedder(view.info.load_manager, trace.settings)
+    order = [running, *(s for s in shedders if s.name != running.name)]
+    wanted = {s.name for s in shedders}
+    return tuple(
+        _Question(_Scene.of(trace, cycle, shedder, ran=shedder is running), target, broker).answer()
+        for shedder in order
+        if shedder.name in wanted
+    )
+
+
+def _broker_of(view: Snapshot, target: Target) -> str:
+    if target.bundle:
+        at = view.bundle_position.get(target.bundle, -1)
+        if at < 0:
+            raise PlannerError("The cluster has no such bundle in that cycle.", where=target.bundle)
+        owner = int(view.bundles.owner[at])
+        return view.brokers.name[owner] if owner >= 0 else ""
+    if target.broker not in view.brokers.position:
+        raise PlannerError("The cluster has no such broker in that cycle.", where=target.broker)
+    return target.broker
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Scene:
+    """What a strategy is asked with."""
+
+    shedder: Shedder
+    ran: bool
+    view: Snapshot
+    memory: LeaderMemory | None
+    config: Settings
+    seed: int
+
+    @staticmethod
+    def of(trace: Trace, cycle: int, shedder: Shedder, *, ran: bool) -> "_Scene":
+        """Return what the leader knew; for another strategy, what it would know after the same cycles."""
+        at = trace.cycles[cycle]
+        seed = cycle_seed(trace.scenario.seed, cycle)
+        if ran:
+            return _Scene(shedder, True, at.view, at.memory, trace.settings, seed)
+        config = _configured(trace.settings, shedder)
+        watched = [_seen_by(one.view, shedder, config) for one in trace.cycles[max(0, cycle - _WATCHED) : cycle]]
+        steps = decide_cycles(watched, config, seed, explain=False) if watched else ()
+        memory = steps[-1].after if steps else None
+        return _Scene(shedder, False, _seen_by(at.view, shedder, config), memory, config, seed)
+
+    def decide(self, config: Settings, view: Snapshot | None = None, *, explain: bool = False) -> CycleDecision:
+        return next_cycle(view or self.view, self.memory, config, self.seed, explain=explain)[1]
+
+    def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
+        """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
+        shedding = self.shedding(config, view)
+        excluded = config.names(_EXCLUDED)
+        moves = shedding.moves if shedding is not None else ()
+        return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
+
+    def shedding(self, config: Settings, view: Snapshot | None = None) -> SheddingDecision | None:
+        """Return what the strategy alone decides, None where it is not asked."""
+        seen = view or self.view
+        enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+        if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
+            return None
+        memory = self.memory if self.memory is not None else elected(self.shedder, seen.info.load_manager, config)
+        oldest = seen.info.captured_at_ms - config.integer(_GRACE) * 60_000
+        shed = memory.shedding
+        recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
+        known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
+        return self.shedder.decide(seen, known, config)[1]
+
+
+def _configured(config: Settings, shedder: Shedder) -> Settings:
+    """Return the settings with another strategy, and the placement that belongs to it."""
+    changes: dict[str, object] = {_STRATEGY: shedder.java_class}
+    placement = config.text(_PLACEMENT).rpartition(".")[2]
+    if shedder.name == "AvgShedder":
+        changes[_PLACEMENT] = shedder.java_class
+    elif placement == "AvgShedder":
+        changes[_PLACEMENT] = SETTINGS_BY_NAME[_PLACEMENT].default
+    return config.changed(**changes)
+
+
+def _seen_by(view: Snapshot, shedder: Shedder, config: Settings) -> Snapshot:
+    """Return a view as the load manager of a strategy would have it."""
+    if view.info.load_manager is shedder.load_manager:
+        return view
+    other = replace(view, info=replace(view.info, load_manager=shedder.load_manager))
+    return with_top_ranks(other, config) if shedder.load_manager is LoadManager.EXTENSIBLE else other
+
+
+def _with(config: Settings, name: str, value: SettingValue) -> Settings:
+    return config.changed(**{name: value})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Question:
+    """One strategy, one target."""
+
+    scene: _Scene
+    target: Target
+    broker: str
+
+    def answer(self) -> WhatIf:
+        scene = self.scene
+        decision = scene.decide(scene.config)
+        shed = self.target.is_shed(decision.moves)
+        groups: list[tuple[Change, ...]] = []
+        for look in self._looks(shed=shed):
+            groups = self._changes(
+                cache(lambda config, look=look: self.target.is_shed(look(config)) != shed), shed=shed
+            )
+            if all(self._flips(group, shed=shed) for group in groups):
+                break
+        answers = tuple(self._answer(tuple(self._with_exact(c, decision) for c in group)) for group in groups)
+        factor = self._traffic_factor(shed=shed)
+        return WhatIf(
+            scene.shedder.name,
+            scene.ran,
+            shed,
+            answers,
+            factor,
+            None if factor is None else self._usage_percent(factor),
+            self._reasons(decision.shedding, decision.unloads),
+            () if shed or answers else self._held(),
+        )
+
+    def _held(self) -> tuple[str, ...]:
+        """Return what holds the target even while the strategy sheds as much as it can."""
+        eager = {n: v for n, v in _EAGER.items() if n in (*self.scene.shedder.settings, *_OF_THE_FRAME)}
+        config = self.scene.config.changed(**eager)
+        if not self.target.is_shed(self.scene.chosen(config)):
+            alone = self.scene.shedding(config)
+            return self._reasons(alone) if alone is not None else ()
+        decision = self.scene.decide(config)
+        return self._reasons(decision.shedding, decision.unloads)
+
+    def _looks(self, *, shed: bool) -> Iterator[_Look]:
+        """Yield the ways to search: by what the strategy chooses where that is what happens, then by whole cycles."""
+        scene = self.scene
+        if self.target.is_shed(scene.chosen(scene.config)) == shed:
+            yield scene.chosen
+        yield lambda config, view=None: scene.decide(config, view).moves
+
+    def _changes(self, flips: _Flipped, *, shed: bool) -> list[tuple[Change, ...]]:
+        """Return what flips the decision: single settings, else several together."""
+        scene = self.scene
+        names = dict.fromkeys(n for n in (*scene.shedder.settings, *_OF_THE_FRAME) if n in _BOUNDS or n in _SWITCHES)
+        single = [change for name in names for change in _flips_of(name, scene.config, flips)]
+        single += self._unexcluded(flips)
+        if single or shed:
+            return [(change,) for change in single]
+        joint = _joint(names, scene.config, flips)
+        return [joint] if joint else []
+
+    def _flips(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
+        """Say whether changes flip what a whole cycle does."""
+        config = self.scene.config.changed(**{change.setting: change.value for change in changes})
+        return self.target.is_shed(self.scene.decide(config).moves) != shed
+
+    def _unexcluded(self, flips: _Flipped) -> list[Change]:
+        """Return that the bundle's namespace, or all, should not be excluded, where that is what holds it."""
+        excluded = self.scene.config.names(_EXCLUDED)
+        if not excluded:
+            return []
+        namespace = self.target.bundle.rpartition("/")[0]
+        left = tuple(n for n in excluded if n != namespace) if namespace in excluded else ()
+        if not flips(_with(self.scene.config, _EXCLUDED, left)):
+            return []
+        return [Change(_EXCLUDED, "=", left, excluded)]
+
+    def _answer(self, changes: tuple[Change, ...]) -> Answer:
+        config = self.scene.config.changed(**{change.setting: change.value for change in changes})
+        moves = self.scene.decide(config).moves
+        return Answer(changes, tuple(move for move in moves if self.target.is_shed((move,))))
+
+    def _with_exact(self, change: Change, decision: CycleDecision) -> Change:
+        """Add the fraction at which Pulsar would flip to a threshold that takes whole numbers."""
+        at = self.scene.view.brokers.position.get(self.broker, -1)
+        score = float(decision.shedding.scores[at]) if at >= 0 else math.nan
+        lines = {line.label: line.value for line in decision.shedding.lines}
+        exact = math.nan
+        if change.setting == "loadBalancerBrokerThresholdShedderPercentage":
+            exact = (score - lines.get("average", math.nan)) * 100
+        elif change.setting == "loadBalancerBrokerOverloadedThresholdPercentage":
+            exact = score * 100
+        value = change.value
+        if not isinstance(value, int) or math.isnan(exact) or not abs(exact - value) <= 1:
+            return change
+        return replace(change, exact=exact)
+
+    def _reasons(self, shedding: SheddingDecision, unloads: Sequence[Unload] = ()) -> tuple[str, ...]:
+        """Return what is said about the target: by the strategy about it, then by what became of its bundles."""
+        view = self.scene.view
+        broker = view.brokers.position.get(self.broker, -2)
+        bundle = view.bundle_position.get(self.target.bundle, -2)
+        said: list[str] = []
+        for part in shedding.reasons:
+            about = part.bundles == bundle if self.target.bundle else part.brokers == broker
+            if not self.target.bundle:
+                about = about & (part.bundles < 0)
+            elif not about.any():
+                about = (part.brokers == broker) & (part.bundles < 0)
+            rows = np.flatnonzero(about)
+            if len(rows):
+                kept = replace(
+                    part,
+                    brokers=part.brokers[rows],
+                    bundles=part.bundles[rows],
+                    values=part.values[rows],
+                    others=part.others[rows],
+                )
+                said += [reason.text for reason in kept.rows(view.brokers.name, view.bundle_names)]
+        said += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
+        return tuple(dict.fromkeys(said))
+
+    def _traffic_factor(self, *, shed: bool) -> float | None:
+        """Return the traffic of the broker, relative to now, at which the answer flips."""
+        if not self.broker:
+            return None
+        ladder = [2.0 ** (i / 4) for i in range(1, 27) if 2.0 ** (i / 4) <= _MOST_TRAFFIC]
+        for look in self._looks(shed=shed):
+
+            def flips(factor: float, look: _Look = look) -> bool:
+                view = _scaled(self.scene.view, self.broker, factor)
+                return self.target.is_shed(look(self.scene.config, view)) != shed
+
+            up = _first_flip(1.0, [*ladder, _MOST_TRAFFIC], flips)
+            down = _first_flip(1.0, [*(1 / step for step in ladder), 0.0], flips)
+            found = [found for found in ((down, up) if shed else (up, down)) if found is not None]
+            if not found:
+                return None
+            factor = _bisected(*found[0], flips)
+            view = _scaled(self.scene.view, self.broker, factor)
+            if self.target.is_shed(self.scene.decide(self.scene.config, view).moves) != shed:
+                return factor
+        return None
+
+    def _usage_percent(self, factor: float) -> float:
+        view = _scaled(self.scene.view, self.broker, factor)
+        at = view.brokers.position[self.broker]
+        return float(weighted_usage(view.brokers, self.scene.config, view.info.load_manager)[at]) * 100
+
+
+def _flips_of(name: str, config: Settings, flips: _Flipped) -> list[Change]:
+    """Return the nearest values of a setting, below and above the present one, that flip the decision."""
+    now = config[name]
+    if name in _SWITCHES:
+        turned = _with(config, name, not now)
+        return [Change(name, "=", not now, now)] if flips(turned) else []
+    low, high = _BOUNDS[name]
+    at = config.number(name)
+    whole = SETTINGS_BY_NAME[name].kind in {"int", "long"}
+
+    def value_of(number: float) -> SettingValue:
+        return round(number) if whole else number
+
+    def flips_at(number: float) -> bool:
+        return flips(_with(config, name, value_of(number)))
+
+    found = []
+    for end, relation in ((low, "<="), (high, ">=")):
+        between = _first_flip(at, _ladder(at, end, whole=whole), flips_at)
+        if between is not None:
+            number = _bisected(*between, flips_at, whole=whole)
+            found.append(Change(name, relation, value_of(number), now))
+    return found
+
+
+def _ladder(start: float, end: float, *, whole: bool) -> list[float]:
+    """Return numbers from near a start to an end, ever further apart."""
+    span = end - start
+    if span == 0:
+        return []
+    steps = [start + span * 2.0 ** (i - _PROBES) for i in range(1, _PROBES)]
+    steps += [start + math.copysign(max(abs(start), 1.0) * share, span) for share in (0.05, 0.1, 0.25, 0.5, 1, 2, 4)]
+    numbers = {round(step) if whole else step for step in steps}
+    inside = [n for n in numbers if min(start, end) < n < max(start, end)]
+    return [*sorted(inside, key=lambda n: abs(n - start)), end]
+
+
+def _first_flip(start: float, ladder: Sequence[float], flips: Callable[[float], bool]) -> tuple[float, float] | None:
+    """Return the first number of a ladder that flips, and the one before it, which does not."""
+    before = start
+    for number in ladder:
+        if flips(number):
+            return before, number
+        before = number
+    return None
+
+
+def _bisected(holds: float, flipped: float, flips: Callable[[float], bool], *, whole: bool = False) -> float:
+    """Return the flipping number nearest to one that does not flip; a fraction is rounded where that flips as well."""
+    while abs(flipped - holds) > (1 if whole else 1e-12 * max(abs(flipped), abs(holds), 1e-6)):
+        middle = (holds + flipped) / 2
+        if whole:
+            middle = round(middle)
+        if middle in {holds, flipped}:
+            break
+        if flips(middle):
+            flipped = middle
+        else:
+            holds = middle
+    if whole:
+        return flipped
+    for digits in range(2, _DIGITS + 1):
+        rounded = float(f"{flipped:.{digits}g}")
+        near = abs(rounded - flipped) <= 1e-3 * max(abs(flipped), 1e-9)
+        if near and (rounded - holds) * (flipped - holds) > 0 and flips(rounded):
+            return rounded
+    return flipped
+
+
+def _joint(names: Sequence[str] | dict[str, None], config: Settings, flips: _Flipped) -> tuple[Change, ...]:
+    """Return the fewest changes found that flip a decision together, each no further than needed; empty if none do."""
+    values = {n: v for n, v in _EAGER.items() if n in names and v != config[n]}
+    if not values or not flips(config.changed(**values)):
+        return ()
+    for name in list(values):
+        fewer = {n: v for n, v in values.items() if n != name}
+        if flips(config.changed(**fewer)):
+            values = fewer
+    changes = []
+    for name in values:
+        others = config.changed(**{n: v for n, v in values.items() if n != name})
+        nearest = [c for c in _flips_of(name, others, flips) if _side(c) == _eager_side(name, config)]
+        change = nearest[0] if nearest else Change(name, "=", values[name], config[name])
+        values[name] = change.value
+        changes.append(change)
+    return tuple(changes)
+
+
+def _side(change: Change) -> str:
+    return change.relation
+
+
+def _eager_side(name: str, config: Settings) -> str:
+    if name in _SWITCHES:
+        return "="
+    eager = _EAGER[name]
+    assert isinstance(eager, int | float)  # noqa: S101 - every one that is no switch is a number
+    return "<=" if eager < config.number(name) else ">="
+
+
+def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
+    """Return a view in which a broker, and all its bundles, have another traffic; its heap and direct memory stay."""
+    at = view.brokers.position[broker]
+    brokers, bundles = view.brokers, view.bundles
+    of_broker = np.ones(len(brokers))
+    of_broker[at] = factor
+    of_bundle = np.where(bundles.owner == at, factor, 1.0)
+    told = (
+        "cpu_usage_percent",
+        "bandwidth_in_usage_kbit_per_s",
+        "bandwidth_out_usage_kbit_per_s",
+        "weighted_max_ema",
+        "msg_throughput_ema_bytes_per_s",
+    )
+    columns = {n: frozen(getattr(brokers, n) * of_broker) for n in (*told, *_traffic(type(brokers)))}
+    scaled = {n: frozen(getattr(bundles, n) * of_bundle) for n in _traffic(type(bundles))}
+    return view.with_load(replace(brokers, **columns), replace(bundles, **scaled))
+
+
+def _traffic(table: type) -> tuple[str, ...]:
+    names: tuple[str, ...] = tuple(table.__dataclass_fields__)  # type: ignore[attr-defined]
+    return tuple(
+        n
+        for n in names
+        if n.endswith(("msg_rate_in_per_s", "msg_rate_out_per_s")) or "_throughput_in" in n or "_throughput_out" in n
+    )

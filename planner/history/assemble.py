@@ -1,0 +1,267 @@
+"""Makes a day of history out of its records, which come in the order of time; memory holds one state of the cluster."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from planner.cluster.snapshot import Snapshot
+from planner.formats.reading import read_snapshot
+from planner.history.layout import Layout
+from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
+from planner.history.records import BROKER_VALUES, Hint, Kind, Record
+from planner.history.state import ClusterState, Validity
+
+_MOST_GAPS = 1_000
+_UPDATED = BROKER_VALUES.index("updated_at_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How raw rows become history.
+
+    Attributes:
+        interval_ms: Time between the snapshots that are made of reports and samples.
+        validity: How long what was said is valid.
+        cluster: Name of the cluster where raw rows do not give it.
+    """
+
+    interval_ms: int = 60_000
+    validity: Validity = field(default_factory=Validity)
+    cluster: str = "recorded"
+
+    @property
+    def carry_ms(self) -> int:
+        """How long before midnight records matter to the next day."""
+        return max(self.validity.report_ms, self.validity.sample_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record with what the stream says about it.
+
+    Attributes:
+        record: The record.
+        carry: It is of the day before.
+        digest: Says whether two rows say the same.
+    """
+
+    record: Record
+    carry: bool
+    digest: tuple[int, int]
+
+
+def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the rows of a batch of the stream; numbers stay arrays."""
+    lists = {name: batch.column(name) for name in ("names", "times", "values")}
+    offsets = {name: column.offsets.to_numpy() for name, column in lists.items()}
+    flat = {name: lists[name].values.to_numpy(zero_copy_only=False) for name in ("times", "values")}
+    texts = lists["names"].values
+    plain = ("cluster", "time_ms", "carry", "kind", "broker", "metric", "text", "line", "rows")
+    columns = {name: batch.column(name).to_pylist() for name in (*plain, "digest_low", "digest_high")}
+    for at in range(batch.num_rows):
+        low, high = offsets["names"][at : at + 2]
+        record = Record(
+            Kind(columns["kind"][at]),
+            columns["cluster"][at],
+            columns["time_ms"][at],
+            broker=columns["broker"][at],
+            metric=columns["metric"][at],
+            names=texts[int(low) : int(high)].to_pylist(),
+            times=flat["times"][slice(*offsets["times"][at : at + 2])],
+            values=flat["values"][slice(*offsets["values"][at : at + 2])],
+            text=columns["text"][at],
+            rows=columns["rows"][at],
+            line=columns["line"][at],
+        )
+        yield Row(record, columns["carry"][at], (columns["digest_low"][at], columns["digest_high"][at]))
+
+
+def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
+    """Return by how much the clock of a broker is ahead of the recorder's, for those that are off.
+
+    No report is made after it arrives, and none is older than the longest time between two; so the shortest lag of a
+    day shows a clock that is ahead (below 0), or far behind (longer than any report is valid).
+
+    Args:
+        lag_ms: Shortest time between the clock of each broker in its reports and their arrival.
+        options: How long a report is valid.
+    """
+    return {b: -lag for b, lag in sorted(lag_ms.items()) if lag < 0 or lag > options.validity.report_ms}
+
+
+class DayAssembler:
+    """Takes the records of a day, and gives its snapshots.
+
+    Reports and samples give a snapshot at every full interval at which any broker was heard of lately; snapshots and
+    captures come out as they went in, at their own moment.
+
+    Args:
+        cluster: Name of the cluster.
+        day: The day, counted from 1970-01-01.
+        hint: What the records have in common.
+        options: How raw rows become history.
+        base: The last snapshot before the day, from which bundles, settings and policies are known.
+    """
+
+    def __init__(self, cluster: str, day: int, hint: Hint, options: Options, base: Snapshot | None = None) -> None:
+        self.start_ms = day * DAY_MS
+        self.day = day_of(self.start_ms)
+        self.options = options
+        self.skew_ms = skew_of(hint.lag_ms, options)
+        layout = Layout(options.validity.report_ms)
+        self.state = ClusterState(cluster, layout, options.validity, self.skew_ms)
+        if base is not None:
+            self.state.apply_snapshot(base, layout_only=True)
+        layout.start(hint.first_ms)
+        self.counts: dict[str, int] = dict.fromkeys(RowCounts.model_fields, 0) | {"late": hint.late}
+        self.gaps: list[Gap] = []
+        self.next_ms = self.start_ms
+        self.newest_ms = -1
+        self.last_moment_ms = -1
+        self.snapshot_digest = ""
+        self.heard_ms: dict[str, int] = {}
+        self.all_heard_ms = self.start_ms
+        self._before: tuple[tuple[int, str, str], tuple[int, int], float, int] | None = None
+
+    def take(self, rows: Iterable[Row]) -> Iterator[Snapshot]:
+        """Take rows in the order of time, and yield the snapshots that are due before each."""
+        for row in rows:
+            record = row.record
+            yield from self._moments(record.time_ms)
+            self.counts["carried" if row.carry else "kept"] += record.rows
+            if record.kind is Kind.SNAPSHOT:
+                yield from self._snapshot(row)
+            elif self._is_new(row):
+                self._apply(row)
+
+    def finish(self) -> Iterator[Snapshot]:
+        """Yield the snapshots that are left after the last record."""
+        self.newest_ms = max(self.newest_ms, self.state.newest_sample_ms())
+        end = -(-self.newest_ms // self.options.interval_ms) * self.options.interval_ms
+        yield from self._moments(min(end + 1, self.start_ms + DAY_MS))
+        samples = self.state.samples
+        self.counts["duplicate"] += samples.duplicate
+        self.counts["outdated"] += samples.outdated
+        self.counts["used"] -= samples.duplicate + samples.outdated
+        self.counts["counter_resets"] = self.state.counters.resets + samples.counters.resets
+        self._close_gaps()
+
+    @property
+    def regular(self) -> bool:
+        """Whether there are snapshots at full intervals."""
+        return self.newest_ms >= 0 or len(self.state.samples) > 0
+
+    def notes(self) -> list[str]:
+        """Return what else there is to know about the day, one sentence each."""
+        found = []
+        if self.state.assumed:
+            names = ", ".join(self.state.assumed[:5]) + (" and others" if len(self.state.assumed) > 5 else "")  # noqa: PLR2004
+            found.append(
+                f"The bundles of {names} are not known; as many as a new namespace has are assumed."
+                " Add a snapshot or capture of the cluster from before."
+            )
+        if self.state.unplaced_topics:
+            count = len(self.state.unplaced_topics)
+            found.append(f"{count} topics have the hash 0xffffffff, for which Pulsar finds no bundle.")
+        if self.regular:
+            found.append("Averages (BundleData) follow from the reports of this day and the minutes before it alone.")
+        if self.state.base is None:
+            found.append("Settings and policies are not known; defaults are shown. Add a snapshot from before.")
+        return found
+
+    def _is_new(self, row: Row) -> bool:
+        """Count a row, and say whether it says anything new of its moment."""
+        record = row.record
+        if record.kind is Kind.SAMPLES:
+            return True
+        key = (
+            record.time_ms,
+            record.broker,
+            record.kind.value + (record.names[0] if record.kind is Kind.STATE else ""),
+        )
+        clock = float(record.values[_UPDATED]) if record.kind is Kind.REPORT else 0.0
+        before = self._before
+        counted = 0 if row.carry else record.rows
+        if before is not None and before[0] == key:
+            if before[1] == row.digest:
+                self.counts["duplicate"] += counted
+                return False
+            self.counts["outdated"] += counted if clock < before[2] else before[3]
+            if clock < before[2]:
+                return False
+            self.counts["used"] += counted - before[3]
+        else:
+            self.counts["used"] += counted
+        self._before = (key, row.digest, clock, counted)
+        return True
+
+    def _apply(self, row: Row) -> None:
+        record, counts = row.record, not row.carry
+        self.state.apply(record, counts=counts)
+        if record.kind is not Kind.SAMPLES:
+            self.newest_ms = max(self.newest_ms, record.time_ms)
+        elif counts:
+            placed = not record.names or record.names[0] not in self.state.unplaced_topics
+            self.counts["used" if placed else "not_placed"] += record.rows
+
+    def _snapshot(self, row: Row) -> Iterator[Snapshot]:
+        record = row.record
+        if record.time_ms == self.last_moment_ms:
+            self.counts["duplicate" if record.metric == self.snapshot_digest else "outdated"] += record.rows
+            return
+        snapshot = read_snapshot(Path(record.text))
+        self.counts["used"] += record.rows
+        self.snapshot_digest = record.metric
+        self.state.apply_snapshot(snapshot)
+        self.last_moment_ms = record.time_ms
+        for name in snapshot.brokers.name:
+            self.heard_ms[name] = record.time_ms
+        self.all_heard_ms = record.time_ms
+        yield snapshot
+
+    def _moments(self, before_ms: int) -> Iterator[Snapshot]:
+        """Yield the snapshots that are due before a moment."""
+        while self.next_ms < before_ms:
+            at = self.next_ms
+            self.next_ms += self.options.interval_ms
+            if not self.regular:
+                continue  # nothing but snapshots so far
+            self.state.advance(at)
+            if at == self.last_moment_ms or not self._listen(at):
+                continue
+            self.last_moment_ms = at
+            yield self.state.snapshot(at)
+
+    def _listen(self, at: int) -> bool:
+        """Say whether any broker was heard of lately, and take note of those that were not."""
+        present = self.state.present(at)
+        for row in np.flatnonzero(present).tolist():
+            name = self.state.brokers.names[row]
+            last = self.heard_ms.get(name)
+            if last is not None and at - last > self.options.interval_ms:
+                self._gap(last, at, name)
+            self.heard_ms[name] = at
+        if present.any():
+            if at - self.all_heard_ms > self.options.interval_ms:
+                self._gap(self.all_heard_ms, at, "")
+            self.all_heard_ms = at
+        return bool(present.any())
+
+    def _gap(self, from_ms: int, to_ms: int, broker: str) -> None:
+        if len(self.gaps) < _MOST_GAPS:
+            self.gaps.append(Gap(from_ms=from_ms, to_ms=to_ms, broker=broker))
+
+    def _close_gaps(self) -> None:
+        end = self.next_ms - self.options.interval_ms
+        for name, last in sorted(self.heard_ms.items()):
+            if end - last > self.options.interval_ms and self.newest_ms >= 0:
+                self._gap(last, end, name)
+
+    def rows(self) -> RowCounts:
+        """Return what became of the rows."""
+        counts: dict[str, Any] = dict(self.counts)
+        return RowCounts(**counts)

@@ -1,0 +1,151 @@
+"""The ledger of a history: which raw files it was made from, and what became of their rows."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from planner.cluster.errors import ReplayError
+from planner.formats.encoding import first_error, parse_json
+from planner.history.days import STAGING, cannot_write
+from planner.history.manifest import SourceRows
+from planner.history.sources import SourceKind
+
+LEDGER = "ledger.json"
+"""Name of the file."""
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DayRows(SourceRows):
+    """What a file contributes to a day.
+
+    Attributes:
+        carried: Rows of the day before that matter to this one; not among `rows`.
+    """
+
+    carried: _Count = 0
+
+
+class Moment(_Shape):
+    """The snapshot that a file is.
+
+    Attributes:
+        cluster: Its cluster.
+        time_ms: Its moment, ms since 1970.
+        digest: Digest of its content.
+    """
+
+    cluster: str
+    time_ms: int
+    digest: str
+
+
+class SourceEntry(_Shape):
+    """A raw file.
+
+    Attributes:
+        kind: What it was taken for.
+        size: Its bytes when it was read.
+        changed_ns: When it was last changed, ns since 1970.
+        cluster: Cluster that was assumed where its rows do not give one.
+        read: Rows read: kept + set aside.
+        kept: Rows that went into days.
+        set_aside: Rows that could not be read.
+        days: What it contributes, by cluster and day.
+        moment: The snapshot it is, when it is one.
+    """
+
+    kind: SourceKind
+    size: _Count
+    changed_ns: int
+    cluster: str
+    read: _Count
+    kept: _Count
+    set_aside: _Count
+    days: dict[str, dict[str, DayRows]] = {}
+    moment: Moment | None = None
+
+
+class Ledger(_Shape):
+    """All raw files of a history.
+
+    Attributes:
+        sources: By path.
+        settings: How raw rows were made history: interval and validity in ms; other ones make every day anew.
+    """
+
+    format: str = "pulsar-bundle-planner ledger"
+    version: int = 1
+    settings: dict[str, int] = {}
+    sources: dict[str, SourceEntry] = {}
+
+
+def read_ledger(root: Path) -> Ledger:
+    """Read the ledger of a history; an empty one when there is none.
+
+    Raises:
+        ReplayError: It is damaged.
+    """
+    path = root / LEDGER
+    try:
+        value = parse_json(path.read_bytes(), LEDGER)
+        return Ledger.model_validate(value)
+    except FileNotFoundError:
+        return Ledger()
+    except ValidationError as error:
+        raise ReplayError(
+            f"The ledger is damaged: {first_error(error, LEDGER).what}",
+            where=str(path),
+            remedy="Delete it; the raw files are read again then, and days that did not change stay.",
+        ) from error
+
+
+def write_ledger(root: Path, ledger: Ledger) -> None:
+    """Write the ledger in place of the one that is there, at once.
+
+    Raises:
+        ReplayError: The disk does not take it.
+    """
+    unfinished = root / STAGING / LEDGER
+    try:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("w", encoding="utf-8") as file:
+            json.dump(ledger.model_dump(mode="json", exclude_defaults=False), file, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(root / LEDGER)
+    except OSError as error:
+        raise cannot_write(error, root) from error
+
+
+@contextmanager
+def only_writer(root: Path) -> Iterator[None]:
+    """Keep other processes from ingesting into the same history meanwhile; a process that dies lets go.
+
+    Raises:
+        ReplayError: Another one is at it, or the folder cannot be written.
+    """
+    try:
+        (root / STAGING).mkdir(parents=True, exist_ok=True)
+        file = (root / STAGING / "lock").open("w", encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(error, root) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ReplayError(
+                "Another process is ingesting into this history.", where=str(root), remedy="Wait until it is done."
+            ) from error
+        yield

@@ -1,0 +1,120 @@
+"""What an ingest has to do: which files to read, and which days to make anew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planner.cluster.errors import ReplayError
+from planner.history.ledger import DayRows, Moment, SourceEntry
+from planner.history.manifest import DayManifest, SourceRows, complete_days, day_start_ms
+from planner.history.sources import Source, SourceKind
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DayPlan:
+    """A day that has to be made.
+
+    Attributes:
+        cluster: Name of the cluster.
+        day: `yyyy-mm-dd`.
+        sources: What each file contributes.
+        base: Path of the last snapshot before the day; empty when there is none.
+        base_name: What it is called in the manifest.
+    """
+
+    cluster: str
+    day: str
+    sources: Mapping[str, SourceRows]
+    base: str = ""
+    base_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do.
+
+    Attributes:
+        make: Days to make.
+        read_too: Files of the ledger that contribute to those days, and have to be read once more.
+        unchanged: How many days are complete and stay.
+        remove: Days that no file contributes to any more.
+    """
+
+    make: tuple[DayPlan, ...]
+    read_too: tuple[str, ...]
+    unchanged: int
+    remove: tuple[_Key, ...] = field(default=())
+
+
+def changed_sources(found: list[Source], known: Mapping[str, SourceEntry], cluster: str) -> list[Source]:
+    """Return the files that are new, or that changed since they were read."""
+
+    def same(source: Source) -> bool:
+        entry = known.get(source.path)
+        return entry is not None and (entry.kind, entry.size, entry.changed_ns, entry.cluster) == (
+            source.kind,
+            source.size,
+            source.changed_ns,
+            cluster,
+        )
+
+    return [source for source in found if not same(source)]
+
+
+def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozenset[str], *, anew: bool = False) -> Plan:
+    """Compare what the files contribute with the days that are complete.
+
+    Args:
+        root: The history.
+        entries: All files, those just read included.
+        just_read: Paths of those.
+        anew: Every day is made anew, because rows become history in another way than before.
+
+    Raises:
+        ReplayError: A day has to be made anew, and one of its files is gone.
+    """
+    wanted: dict[_Key, dict[str, DayRows]] = {}
+    for path, entry in entries.items():
+        for cluster, days in entry.days.items():
+            for day, rows in days.items():
+                wanted.setdefault((cluster, day), {})[path] = rows
+    wanted = {key: rows for key, rows in wanted.items() if any(r.rows for r in rows.values())}
+    there = {(d.manifest.cluster, d.manifest.day): d.manifest for d in complete_days(root)} if root.is_dir() else {}
+    moments = sorted(
+        ((e.moment, path) for path, e in entries.items() if e.moment is not None), key=lambda m: (m[0].time_ms, m[1])
+    )
+    make: list[DayPlan] = []
+    for key, given in sorted(wanted.items()):
+        plain = {path: SourceRows(rows=r.rows, digest=r.digest) for path, r in sorted(given.items())}
+        base, name = "", ""
+        if any(entries[path].kind is not SourceKind.SNAPSHOT for path in given):
+            base, name = _base(moments, key[0], day_start_ms(key[1]))
+        if anew or not _is_current(there.get(key), plain, name):
+            make.append(DayPlan(*key, plain, base, name))
+    again = sorted({path for plan in make for path in (*plan.sources, plan.base) if path} - just_read)
+    for path in again:
+        if not Path(path).exists():
+            plan = next(p for p in make if path in (*p.sources, p.base))
+            raise ReplayError(
+                f"{plan.day} of {plan.cluster} has to be made anew, and a file it was made from is gone.",
+                where=path,
+                remedy="Put it back, or ingest into another folder.",
+            )
+    made_here = {key for key, manifest in there.items() if manifest.made_by == "ingest"}
+    return Plan(
+        tuple(make), tuple(again), len(wanted) - len(make), tuple(sorted(made_here - set(wanted)) if entries else ())
+    )
+
+
+def _base(moments: "list[tuple[Moment, str]]", cluster: str, start_ms: int) -> tuple[str, str]:
+    before = [(m, path) for m, path in moments if m.cluster == cluster and m.time_ms < start_ms]
+    if not before:
+        return "", ""
+    moment, path = before[-1]
+    return path, f"{moment.time_ms} {moment.digest}"
+
+
+def _is_current(manifest: DayManifest | None, sources: Mapping[str, SourceRows], base: str) -> bool:
+    return manifest is not None and manifest.sources == dict(sources) and manifest.base == base

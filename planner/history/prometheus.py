@@ -1,0 +1,233 @@
+"""Reads range exports of Prometheus: answers to `/api/v1/query_range`, of any size, one series at a time.
+
+Used are the metrics of Pulsar 4.2.4 that say how much load there is on a broker, a bundle or a topic. The broker of a
+series is its label `instance` (the address that was scraped, which is the broker's web address), else `broker` when
+that has a port.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import ijson
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.errors import FormatError
+from planner.cluster.hashing import namespace_of_topic
+from planner.cluster.ranges import parse_bundle
+from planner.history.records import Aside, Kind, Record, Tally
+
+BROKER_METRICS: Mapping[str, str] = {
+    "pulsar_lb_cpu_usage": "cpu_usage_percent",
+    "pulsar_lb_memory_usage": "memory_usage_mib",
+    "pulsar_lb_directMemory_usage": "direct_memory_usage_mib",
+    "pulsar_lb_bandwidth_in_usage": "bandwidth_in_usage_kbit_per_s",
+    "pulsar_lb_bandwidth_out_usage": "bandwidth_out_usage_kbit_per_s",
+    "jvm_memory_bytes_max": "memory_limit_mib",
+    "jvm_memory_direct_bytes_max": "direct_memory_limit_mib",
+    "process_start_time_seconds": "started_at_ms",
+    "pulsar_lb_resource_usage": "weighted_max_ema",
+}
+"""Metrics of a broker, and the column each is about; usages are percentages of a limit."""
+
+BUNDLE_METRICS: Mapping[str, str] = {
+    "pulsar_bundle_msg_rate_in": "msg_rate_in_per_s",
+    "pulsar_bundle_msg_rate_out": "msg_rate_out_per_s",
+    "pulsar_bundle_msg_throughput_in": "msg_throughput_in_bytes_per_s",
+    "pulsar_bundle_msg_throughput_out": "msg_throughput_out_bytes_per_s",
+    "pulsar_bundle_topics_count": "topics",
+    "pulsar_bundle_producer_count": "producers",
+    "pulsar_bundle_consumer_count": "consumers",
+}
+"""Metrics of a bundle (modular load manager, with `exposeBundlesMetricsInPrometheus`)."""
+
+TOPIC_METRICS: Mapping[str, str] = {
+    "pulsar_rate_in": "msg_rate_in_per_s",
+    "pulsar_rate_out": "msg_rate_out_per_s",
+    "pulsar_throughput_in": "msg_throughput_in_bytes_per_s",
+    "pulsar_throughput_out": "msg_throughput_out_bytes_per_s",
+    "pulsar_producers_count": "producers",
+    "pulsar_consumers_count": "consumers",
+}
+"""Gauges of a topic."""
+
+COUNTER_METRICS: Mapping[str, str] = {
+    "pulsar_in_messages_total": "msg_rate_in_per_s",
+    "pulsar_out_messages_total": "msg_rate_out_per_s",
+    "pulsar_in_bytes_total": "msg_throughput_in_bytes_per_s",
+    "pulsar_out_bytes_total": "msg_throughput_out_bytes_per_s",
+}
+"""Counters of a topic; those of what goes out are counted for each subscription."""
+
+_ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
+_HOUR_MS = 3_600_000
+_LAST_MS = 1 << 53
+_EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
+
+
+def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+    """Read an export from a file; one series is in memory at a time.
+
+    What follows a place that is no JSON cannot be read, and counts as one row put aside.
+
+    Args:
+        data: The file.
+        cluster: Name of the cluster where a series has no label `cluster`.
+        tally: Takes what is counted.
+    """
+    series = 0
+    try:
+        for item in ijson.items(data, "data.result.item", use_float=True):
+            series += 1
+            yield from _records_of_series(item, cluster, series, tally)
+    except ijson.JSONError as error:
+        tally.rows += 1
+        reason = " ".join(str(error).split())[:120]
+        yield Aside(f"Not JSON after series {series}: {reason}. The file was cut off or damaged. {_EXPORT}", series + 1)
+        return
+    if not series:
+        tally.rows += 1
+        data.seek(0)
+        head = data.read(2_000)
+        yield Aside(f"The export has no series. {_EXPORT}", 0, raw=head)
+
+
+def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
+    """Read an answer that stands on one line.
+
+    Raises:
+        FormatError: It is an error of Prometheus, or no matrix.
+    """
+    data = answer.get("data")
+    result = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(result, list) or not result:
+        said = str(answer.get("error") or "there is no series in it")[:200].rstrip(".")
+        tally.rows += 1
+        raise FormatError(f"Prometheus answered without data: {said}.", remedy=_EXPORT)
+    for item in result:
+        yield from _records_of_series(item, cluster, line, tally)
+
+
+def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
+    labels = item.get("metric") if isinstance(item, dict) else None
+    values = item.get("values") if isinstance(item, dict) else None
+    tally.rows += len(values) if isinstance(values, list) and values else 1
+    if not isinstance(labels, dict) or not isinstance(values, list) or not values:
+        yield Aside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
+        return
+    rows = len(values)
+    try:
+        metric, broker, name, other = _meaning(labels)
+    except FormatError as error:
+        yield Aside.of(error, line, _shown(labels), rows)
+        return
+    named = labels.get("cluster", cluster)
+    times, numbers, wrong = _samples(values)
+    if wrong:
+        first, reason = wrong[0]
+        yield Aside(
+            f"{reason} {_EXPORT}", line, f"values[{first + 1}]", len(wrong), _shown([values[i] for i, _ in wrong])
+        )
+    hours = times // _HOUR_MS
+    cuts = np.flatnonzero(np.diff(hours)) + 1
+    for some_times, some_numbers in zip(np.split(times, cuts), np.split(numbers, cuts), strict=True):
+        if not len(some_times):
+            continue
+        yield Record(
+            Kind.SAMPLES,
+            str(named),
+            int(some_times[0]) // _HOUR_MS * _HOUR_MS,
+            broker=broker,
+            metric=metric,
+            names=[name] if name else [],
+            times=some_times,
+            values=some_numbers,
+            text=other,
+            rows=len(some_times),
+            line=line,
+        )
+
+
+def _samples(values: list[Any]) -> tuple[Int64Array, FloatArray, list[tuple[int, str]]]:
+    """Return times in ms and values of the samples, in order, and place and reason of those that are none."""
+    try:
+        seconds, texts = zip(*values, strict=True)
+        times = np.round(np.array(seconds, dtype=np.float64) * 1_000)
+        numbers = np.array(list(map(float, texts)))
+        plain = np.isfinite(numbers).all() and (numbers >= 0).all() and (times > 0).all() and (times < _LAST_MS).all()
+        wrong: list[tuple[int, str]] = []
+    except (TypeError, ValueError, OverflowError):
+        plain = False
+    if not plain:  # find out which ones are wrong
+        times, numbers, wrong = _checked_samples(values)
+    whole = times.astype(np.int64)
+    if (np.diff(whole) < 0).any():
+        order = np.argsort(whole, kind="stable")
+        whole, numbers = whole[order], numbers[order]
+    return whole, numbers, wrong
+
+
+def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tuple[int, str]]]:
+    rows: list[tuple[float, float]] = []
+    wrong: list[tuple[int, str]] = []
+    for at, pair in enumerate(values):
+        try:
+            second, text = pair
+            value, time_ms = float(text), round(float(second) * 1_000)
+        except (TypeError, ValueError, OverflowError):
+            wrong.append((at, "The sample is no pair of time and number."))
+            continue
+        if not 0 < time_ms < _LAST_MS:
+            wrong.append((at, "The sample has no time."))
+        elif not math.isfinite(value) or value < 0:
+            wrong.append((at, f"The value {str(text)[:40]} is no finite number from 0 on."))
+        else:
+            rows.append((time_ms, value))
+    table = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    return table[:, 0], table[:, 1], wrong
+
+
+def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return metric, broker, bundle or topic, and what else tells two series apart.
+
+    Raises:
+        FormatError: The planner has no use for it, or a label is missing.
+    """
+    metric = str(labels.get("__name__", ""))
+    only = _ONLY.get(metric)
+    known = (BROKER_METRICS, BUNDLE_METRICS, TOPIC_METRICS, COUNTER_METRICS)
+    if not any(metric in group for group in known) or (only and labels.get(only[0]) != only[1]):
+        raise FormatError(
+            f"The planner has no use for {metric[:80] or 'a series without a name'}.",
+            where=metric[:80],
+            remedy="It may be left out of the export.",
+        )
+    broker = next((str(labels[k]) for k in ("instance", "broker") if _is_address(labels.get(k))), "")
+    if not broker:
+        raise FormatError(
+            "The series does not tell its broker.", where=metric, remedy="Keep the label instance (host:port)."
+        )
+    if metric in BROKER_METRICS:
+        return metric, broker, "", ""
+    if metric in BUNDLE_METRICS:
+        bundle = str(labels.get("bundle", ""))
+        parse_bundle(bundle, metric)
+        return metric, broker, bundle, ""
+    topic = str(labels.get("topic", ""))
+    if not topic:
+        raise FormatError(
+            f"{metric} is of a namespace, not of a topic.",
+            where=metric,
+            remedy="Set exposeTopicLevelMetricsInPrometheus, or leave it out.",
+        )
+    namespace_of_topic(topic)
+    return metric, broker, topic, str(labels.get("subscription", ""))
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and value.rpartition(":")[2].isdecimal()
+
+
+def _shown(value: Any) -> bytes:
+    return repr(value).encode()[:100_000]

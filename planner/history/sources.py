@@ -1,0 +1,208 @@
+"""Finds the raw files of a history, and reads each, or a block of a large one, into records."""
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import FormatError, PlannerError
+from planner.formats.folder import MANIFEST
+from planner.formats.raw_capture.answers import INDEX
+from planner.formats.reading import read_snapshot
+from planner.history.lines import records_of_lines
+from planner.history.prometheus import records_of_export
+from planner.history.records import Aside, Kind, Record, Tally
+
+BLOCK_BYTES = 32 << 20
+"""How much of a file of lines one task reads."""
+
+_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_EXPORT_MARKS = (b'"resultType"', b'"status"')
+_HEAD = 4_096
+_LONGEST_LINE = 256 << 20
+
+
+class SourceKind(StrEnum):
+    """What a raw file is taken for."""
+
+    LINES = "lines"
+    EXPORT = "export"
+    SNAPSHOT = "snapshot"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A raw file, or a folder that is one snapshot or capture.
+
+    Attributes:
+        path: Where it is, absolute.
+        kind: What it is taken for.
+        size: Its bytes, those of a folder summed up.
+        changed_ns: When it was last changed, ns since 1970; of a folder, the latest of its files.
+    """
+
+    path: str
+    kind: SourceKind
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a source that one task reads.
+
+    Attributes:
+        path: The source.
+        kind: What it is taken for.
+        first: First byte; a line belongs to the block in which it starts.
+        last: First byte no longer in it.
+    """
+
+    path: str
+    kind: SourceKind
+    first: int
+    last: int
+
+
+def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
+    """Return the raw files in some places, by path.
+
+    A folder with `manifest.json` or `index.json` is a snapshot or raw capture as a whole; captures inside it are found,
+    too. Hidden files are left alone.
+
+    Args:
+        inputs: Files, or folders to look through.
+        leave_out: A folder not to look into: the history that is written.
+
+    Raises:
+        FormatError: One does not exist or cannot be read, or there is no file at all.
+    """
+    found: dict[str, Source] = {}
+    for given in inputs:
+        try:
+            for source in _inside(given.resolve(), leave_out.resolve()):
+                found[source.path] = source
+        except OSError as error:
+            raise FormatError(
+                f"It cannot be read: {error.strerror or error}.", where=str(given), remedy="Check the name and rights."
+            ) from error
+    if not found:
+        raise FormatError(
+            "There is no file.",
+            where=", ".join(map(str, inputs))[:200],
+            remedy="Give files or folders with snapshots, captures, JSON Lines or Prometheus exports.",
+        )
+    return [found[path] for path in sorted(found)]
+
+
+def _inside(path: Path, leave_out: Path) -> Iterator[Source]:
+    if path == leave_out:
+        return
+    if not path.is_dir():
+        status = path.stat()
+        yield Source(str(path), _kind(path), status.st_size, status.st_mtime_ns)
+        return
+    entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+    names = {p.name for p in entries}
+    whole = MANIFEST in names or INDEX in names
+    if whole:
+        states = [p.stat() for p in entries if p.is_file()]
+        size = sum(s.st_size for s in states)
+        yield Source(str(path), SourceKind.SNAPSHOT, size, max(s.st_mtime_ns for s in states))
+    for entry in entries:
+        if entry.is_dir() or not whole:
+            yield from _inside(entry, leave_out)
+
+
+def _kind(path: Path) -> SourceKind:
+    name = path.name.lower()
+    if name.endswith(_LINES):
+        return SourceKind.LINES
+    if name.endswith(".zip"):
+        return SourceKind.SNAPSHOT
+    if name.endswith((".json", ".json.gz")):
+        try:
+            with _open(path) as file:
+                head = file.read(_HEAD)
+        except (EOFError, zlib.error, OSError):
+            return SourceKind.EXPORT
+        if any(mark in head for mark in _EXPORT_MARKS):
+            return SourceKind.EXPORT
+        return SourceKind.SNAPSHOT
+    return SourceKind.UNKNOWN
+
+
+def _open(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path, "rb")) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def blocks_of(source: Source) -> list[Block]:
+    """Return the parts of a source that can be read by themselves; only plain files of lines have several."""
+    if source.kind is not SourceKind.LINES or source.path.endswith(".gz") or source.size <= BLOCK_BYTES:
+        return [Block(source.path, source.kind, 0, source.size)]
+    starts = range(0, source.size, BLOCK_BYTES)
+    return [Block(source.path, source.kind, at, min(at + BLOCK_BYTES, source.size)) for at in starts]
+
+
+def lines_of_block(block: Block) -> Iterator[bytes]:
+    """Yield the lines that start in a block."""
+    with _open(Path(block.path)) as file:
+        at = block.first
+        if at:
+            file.seek(at - 1)
+            at += len(file.readline()) - 1  # the end of a line that began before
+        zipped = block.path.endswith(".gz")
+        while zipped or at < block.last:
+            line = file.readline(_LONGEST_LINE)
+            if not line:
+                return
+            at += len(line)
+            yield line
+
+
+def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+    """Read a block; what cannot be read comes back as `Aside`.
+
+    Args:
+        block: The block.
+        cluster: Name of the cluster where the data does not give it.
+        tally: Takes what is counted.
+    """
+    try:
+        yield from _read(block, cluster, tally)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        tally.rows += 1
+        yield Aside(f"The file is cut off or damaged: {error}. Copy it again.", tally.lines + 1)
+    except OSError as error:
+        tally.rows += 1
+        yield Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
+    except PlannerError as error:
+        yield Aside.of(error, 0)
+
+
+def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+    if block.kind is SourceKind.LINES:
+        yield from records_of_lines(lines_of_block(block), cluster, tally)
+    elif block.kind is SourceKind.EXPORT:
+        with _open(Path(block.path)) as file:
+            yield from records_of_export(file, cluster, tally)
+    elif block.kind is SourceKind.SNAPSHOT:
+        tally.rows += 1
+        snapshot = read_snapshot(Path(block.path))
+        info = snapshot.info
+        if not info.captured_at_ms:
+            yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
+            return
+        digest = snapshot_digest(snapshot)
+        yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=digest, text=block.path)
+    else:
+        tally.rows += 1
+        yield Aside(
+            "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
+            " either may end in .gz; zips hold snapshots."
+        )

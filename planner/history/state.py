@@ -1,0 +1,655 @@
+"""What is known of a cluster at a moment, as records come in, and the snapshot that follows from it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.hashing import namespace_of_topic, topic_hash
+from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import (
+    BrokerTable,
+    BundleTable,
+    LoadManager,
+    Policies,
+    Snapshot,
+    SnapshotInfo,
+    TopicTable,
+    make_brokers,
+    make_bundles,
+    make_topics,
+)
+from planner.history.layout import Layout, Ranges
+from planner.history.prometheus import BUNDLE_METRICS
+from planner.history.rates import CounterRates
+from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPIC_VALUES, Kind, Record
+from planner.history.samples import Samples, Series
+from planner.pulsar.load.averages import refresh, with_broker_averages
+from planner.pulsar.load.broker_report import with_report_totals
+
+_RATES = BUNDLE_VALUES[:4]
+_TOPIC_GAUGES = TOPIC_VALUES[:6]
+_PERCENT = 100.0
+_MIB = 1 << 20
+_NEVER = -1
+_KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
+_TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
+_AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
+_FOLLOWS = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """How long what was said is valid.
+
+    Attributes:
+        report_ms: A load report, top bundles, an answer about topics; brokers report at least every 15 minutes
+            (`loadBalancerReportUpdateMaxIntervalMinutes`).
+        sample_ms: A sample of Prometheus, which calls a series stale after five minutes.
+    """
+
+    report_ms: int = 16 * 60_000
+    sample_ms: int = 5 * 60_000
+
+
+@dataclass
+class _Columns:
+    """Rows of equally long columns that grow; a row is found by its name."""
+
+    fill: dict[str, Any]
+    number: dict[str, int] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fit(1)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row(self, name: str) -> int:
+        found = self.number.setdefault(name, len(self.names))
+        if found == len(self.names):
+            self.names.append(name)
+        return found
+
+    def fit(self, count: int | None = None) -> None:
+        wanted = len(self.names) if count is None else count
+        for name, value in self.fill.items():
+            array = self.arrays.get(name)
+            have = 0 if array is None else len(array)
+            if have < wanted:
+                shape = (max(wanted, 2 * have) - have, *np.shape(value))
+                more = np.full(shape, value, dtype=np.asarray(value).dtype)
+                self.arrays[name] = more if array is None else np.concatenate((array, more))
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.arrays[name]
+
+
+_UNKNOWN_BROKER = np.full(len(BROKER_VALUES), np.nan)
+_BROKER = {"values": _UNKNOWN_BROKER, "until_ms": _NEVER, "reports": False, "complete": False, "by_samples": False}
+_BUNDLE = {
+    "owner": _NEVER,
+    "owner_ms": _NEVER,
+    "owner_until_ms": _NEVER,
+    "stats": np.zeros(len(BUNDLE_VALUES)),
+    "stats_until_ms": _NEVER,
+    "rank": _NEVER,
+    "rank_by": _NEVER,
+    "has_data": False,
+    "data_topics": 0,
+    **{name: 0 if name.endswith("samples") else 0.0 for name in _AVERAGES},
+}
+_TOPIC = {
+    "space": 0,
+    "hash": 0,
+    "owner": _NEVER,
+    "owner_ms": _NEVER,
+    "until_ms": _NEVER,
+    "by_samples": False,
+    "gauges": np.full(len(_TOPIC_GAUGES), np.nan),
+}
+
+
+class ClusterState:
+    """One cluster; records are applied in the order of time.
+
+    Args:
+        cluster: Its name.
+        layout: The bundles that the day speaks of.
+        validity: How long what was said is valid.
+        skew_ms: By how much the clock of a broker is ahead; what it says of times is corrected by it.
+    """
+
+    def __init__(self, cluster: str, layout: Layout, validity: Validity, skew_ms: dict[str, int]) -> None:
+        self.cluster, self.layout, self.validity, self.skew_ms = cluster, layout, validity, skew_ms
+        self.base: Snapshot | None = None
+        self.extensible = False
+        self.brokers = _Columns(dict(_BROKER))
+        self.broker_texts: list[dict[str, Any]] = []
+        self.bundles = _Columns(dict(_BUNDLE))
+        self.topics = _Columns(dict(_TOPIC))
+        self.spaces: list[str] = []
+        self.space_number: dict[str, int] = {}
+        self.samples = Samples(validity.sample_ms)
+        self.counters = CounterRates(validity.report_ms)
+        self.topic_rates: FloatArray = np.zeros((0, len(COUNTERS)))
+        self.assumed: list[str] = []
+        self.unplaced_topics: set[str] = set()
+        self.changed = False
+        self._placed: tuple[Ranges, int, Int64Array] | None = None
+        self._last: tuple[Ranges, Snapshot] | None = None
+
+    # --- what comes in
+
+    def apply(self, record: Record, *, counts: bool) -> None:
+        """Take a record that is no snapshot.
+
+        Args:
+            record: The record.
+            counts: Whether its rows are of this day.
+        """
+        if record.kind is Kind.SAMPLES:
+            self._samples(record, counts=counts)
+            return
+        self.changed = True
+        if record.kind is Kind.REPORT:
+            self._report(record)
+        elif record.kind is Kind.TOP:
+            self._top(record)
+        elif record.kind is Kind.STATE:
+            self._state(record)
+        else:
+            self._topics(record)
+
+    def _broker(self, name: str) -> int:
+        row = self.brokers.row(name)
+        if row == len(self.broker_texts):
+            self.broker_texts.append({})
+            self.brokers.fit()
+        return row
+
+    def _seen(self, name: str, time_ms: int) -> int:
+        row = self._broker(name)
+        until = self.brokers["until_ms"]
+        until[row] = max(int(until[row]), time_ms + self.validity.report_ms)
+        return row
+
+    def _numbers(self, names: Sequence[str], time_ms: int) -> Int64Array:
+        """Return the numbers of bundles, -1 for those that were split before."""
+        numbers = np.array([self.layout.add(name) for name in names], dtype=np.int64)
+        self.bundles.fit(len(self.layout.place))
+        there = self.layout.claim(numbers, np.full(len(numbers), time_ms))
+        return np.where(there, numbers, -1)
+
+    def _own(self, broker: int, numbers: Int64Array, time_ms: int, *, complete: bool) -> None:
+        owner = self.bundles["owner"]
+        if complete:
+            owner[owner == broker] = -1
+        owner[numbers] = broker
+        self.bundles["owner_ms"][numbers] = time_ms
+        self.bundles["owner_until_ms"][numbers] = time_ms + self.validity.report_ms
+
+    def _stats(self, numbers: Int64Array, values: FloatArray, time_ms: int) -> None:
+        self.bundles["stats"][numbers] = values
+        self.bundles["stats_until_ms"][numbers] = time_ms + self.validity.report_ms
+
+    def _report(self, record: Record) -> None:
+        broker = self._seen(record.broker, record.time_ms)
+        values = np.array(record.values, dtype=np.float64)
+        own = values[: len(BROKER_VALUES)]
+        skew = self.skew_ms.get(record.broker, 0)
+        for name in ("updated_at_ms", "started_at_ms"):
+            at = BROKER_VALUES.index(name)
+            own[at] = max(own[at] - skew, 0.0) if own[at] else 0.0
+        self.brokers["values"][broker] = own
+        self.brokers["reports"][broker] = True
+        self.brokers["by_samples"][broker] = False
+        text = json.loads(record.text)
+        self.broker_texts[broker] = text
+        self.extensible |= "Extensible" in text["load_manager_class"]
+        if text["complete"]:
+            numbers = self._numbers(record.names, record.time_ms)
+            there = numbers >= 0
+            self.brokers["complete"][broker] = True
+            self._own(broker, numbers[there], record.time_ms, complete=True)
+            stats = values[len(BROKER_VALUES) :].reshape(-1, len(BUNDLE_VALUES))
+            self._stats(numbers[there], stats[there], record.time_ms)
+        elif not np.isnan(own[BROKER_VALUES.index("weighted_max_ema")]):
+            self.extensible = True
+
+    def _top(self, record: Record) -> None:
+        self.extensible = True
+        broker = self._seen(record.broker, record.time_ms)
+        numbers = self._numbers(record.names, record.time_ms)
+        there = numbers >= 0
+        self.bundles["rank"][self.bundles["rank_by"] == broker] = -1
+        self._own(broker, numbers[there], record.time_ms, complete=False)
+        stats = np.asarray(record.values, dtype=np.float64).reshape(-1, len(BUNDLE_VALUES))
+        self._stats(numbers[there], stats[there], record.time_ms)
+        self.bundles["rank"][numbers[there]] = np.flatnonzero(there)
+        self.bundles["rank_by"][numbers[there]] = broker
+
+    def _state(self, record: Record) -> None:
+        self.extensible = True
+        if record.text == "Deleted":
+            return  # of a bundle that was split, whose children are spoken of
+        number = int(self._numbers(record.names, record.time_ms)[0])
+        if number < 0:
+            return
+        owner = self._seen(record.broker, record.time_ms) if record.broker else -1
+        self.bundles["owner"][number] = owner
+        self.bundles["owner_ms"][number] = record.time_ms
+        self.bundles["owner_until_ms"][number] = np.iinfo(np.int64).max  # until it is said otherwise
+
+    def _topic(self, name: str) -> int:
+        known = len(self.topics)
+        row = self.topics.row(name)
+        if row == known:
+            self.topics.fit()
+            namespace = namespace_of_topic(name)
+            space = self.space_number.setdefault(namespace, len(self.spaces))
+            if space == len(self.spaces):
+                self.spaces.append(namespace)
+                self._assume(namespace)
+            self.topics["space"][row] = space
+            self.topics["hash"][row] = topic_hash(name)
+            if self.topics["hash"][row] == FULL_HIGH:
+                self.unplaced_topics.add(name)
+        return row
+
+    def _assume(self, namespace: str) -> None:
+        """Give a namespace of which nobody knows the bundles as many as a new one has."""
+        if not self.layout.knows(namespace):
+            settings = self.base.settings if self.base is not None else Settings({})
+            edges = equal_boundaries(settings.integer("defaultNumberOfNamespaceBundles"))
+            for low, high in pairwise(edges):
+                self.layout.add(bundle_name(namespace, low, high))
+            self.bundles.fit(len(self.layout.place))
+            self.assumed.append(namespace)
+
+    def _topics(self, record: Record) -> None:
+        broker = self._seen(record.broker, record.time_ms)
+        bundles = self._numbers(json.loads(record.text), record.time_ms)
+        complete = not self.extensible and not bool(self.brokers["complete"][broker])
+        self._own(broker, bundles[bundles >= 0], record.time_ms, complete=complete)
+        rows = np.array([self._topic(name) for name in record.names], dtype=np.int64)
+        values = np.asarray(record.values, dtype=np.float64).reshape(-1, len(TOPIC_VALUES))
+        gone = (self.topics["owner"] == broker) & ~self.topics["by_samples"]
+        self.topics["until_ms"][gone] = _NEVER
+        if not len(rows):
+            return
+        before = self.topics["owner"][rows]
+        count = len(self.topics) * len(COUNTERS)
+        self.counters.grow(count)
+        counter = (rows[:, None] * len(COUNTERS) + np.arange(len(COUNTERS))).reshape(-1)
+        moved = np.repeat((before != broker) & (before >= 0), len(COUNTERS))
+        times = np.full(len(counter), record.time_ms)
+        self.counters.feed(counter, times, values[:, len(_TOPIC_GAUGES) :].reshape(-1), moved)
+        self.topics["gauges"][rows] = values[:, : len(_TOPIC_GAUGES)]
+        self._serve(rows, broker, record.time_ms, self.validity.report_ms, by_samples=False)
+
+    def _serve(
+        self,
+        rows: Int64Array,
+        broker: "int | Int64Array",
+        time_ms: "int | Int64Array",
+        valid_ms: int,
+        *,
+        by_samples: bool,
+    ) -> None:
+        self.topics["owner"][rows] = broker
+        self.topics["owner_ms"][rows] = time_ms
+        self.topics["until_ms"][rows] = time_ms + valid_ms
+        self.topics["by_samples"][rows] = by_samples
+
+    def _samples(self, record: Record, *, counts: bool) -> None:
+        broker = self._broker(record.broker)
+        name = -1
+        if record.metric in BUNDLE_METRICS:
+            name = self.layout.add(record.names[0])
+            self.bundles.fit(len(self.layout.place))
+        elif record.names:
+            name = self._topic(record.names[0])
+        self.samples.add(record, broker, name, counts=counts)
+
+    def apply_snapshot(self, snapshot: Snapshot, *, layout_only: bool = False) -> None:
+        """Take a snapshot: what it says of a broker or bundle counts as a report of its moment.
+
+        Args:
+            snapshot: The snapshot.
+            layout_only: It is from before the day: only its bundles, settings and policies count.
+        """
+        self.base = snapshot
+        self.extensible = snapshot.info.load_manager is LoadManager.EXTENSIBLE
+        at = snapshot.info.captured_at_ms
+        numbers = np.array([self.layout.add(name) for name in snapshot.bundle_names], dtype=np.int64)
+        self.bundles.fit(len(self.layout.place))
+        self.layout.replace(numbers.tolist(), at)
+        if layout_only:
+            return
+        self.changed = False  # its averages have this moment in them
+        rows = np.array([self._broker(name) for name in snapshot.brokers.name], dtype=np.int64)
+        columns = [np.asarray(getattr(snapshot.brokers, name), dtype=np.float64) for name in BROKER_VALUES]
+        self.brokers["values"][rows] = np.stack(columns, axis=1)
+        self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.validity.report_ms, _NEVER)
+        for row, broker in enumerate(rows.tolist()):
+            self.broker_texts[broker] = {name: _plain(getattr(snapshot.brokers, name)[row]) for name in _TEXTS}
+        owner, table = snapshot.bundles.owner, snapshot.bundles
+        self.bundles["owner"][numbers] = np.where(owner >= 0, rows[owner], -1)
+        self.bundles["owner_ms"][numbers] = at
+        self.bundles["owner_until_ms"][numbers] = at + self.validity.report_ms
+        self.bundles["stats"][numbers] = np.stack([getattr(table, name) for name in BUNDLE_VALUES], axis=1)
+        self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.validity.report_ms, _NEVER)
+        self.bundles["rank"][numbers] = table.top_rank
+        self.bundles["rank_by"][numbers] = self.bundles["owner"][numbers]
+        for name in ("has_data", "data_topics", *_AVERAGES):
+            self.bundles[name][numbers] = getattr(table, name)
+        if len(snapshot.topics):
+            self._topics_of_snapshot(snapshot, rows, at)
+
+    def _topics_of_snapshot(self, snapshot: Snapshot, brokers: Int64Array, at: int) -> None:
+        table = snapshot.topics
+        rows = np.array([self._topic(name) for name in table.name.to_pylist()], dtype=np.int64)
+        owner = np.append(np.where(snapshot.bundles.owner >= 0, brokers[snapshot.bundles.owner], -1), -1)[table.bundle]
+        self.topics["gauges"][rows] = np.stack([getattr(table, name) for name in _TOPIC_GAUGES], axis=1)
+        served = table.has_stats & (owner >= 0)
+        self._serve(rows[served], owner[served], at, self.validity.report_ms, by_samples=False)
+
+    # --- what goes out
+
+    def newest_sample_ms(self) -> int:
+        """Return the time of the newest sample taken, -1 when there is none."""
+        return self.samples.newest_ms
+
+    def present(self, time_ms: int) -> BoolArray:
+        """Return which brokers were heard of lately."""
+        there: BoolArray = self.brokers["until_ms"][: len(self.brokers)] >= time_ms
+        return there
+
+    def advance(self, time_ms: int) -> None:
+        """Take what Prometheus sampled up to a moment."""
+        if not len(self.samples):
+            return
+        self.changed |= self.samples.advance(time_ms)
+        for group, series in self.samples.at(time_ms):
+            if not len(series.value):
+                continue
+            until = self.brokers["until_ms"]
+            np.maximum.at(until, series.broker, series.time_ms + self.validity.sample_ms)
+            if group == "broker":
+                self._broker_samples(series)
+            elif group == "bundle":
+                self._bundle_samples(series.where(~self.brokers["complete"][series.broker]))
+            else:
+                self._topic_samples(series, counted=group == "counter")
+
+    def _broker_samples(self, series: Series) -> None:
+        series = series.where(~self.brokers["reports"][series.broker])
+        values = self.brokers["values"]
+        self.brokers["by_samples"][series.broker] = True
+        if series.column.endswith("_limit_mib"):
+            shown = series.value / _MIB
+        elif series.column == "started_at_ms":
+            shown = np.round(series.value * 1_000)
+        else:
+            shown = series.value
+        values[series.broker, BROKER_VALUES.index(series.column)] = shown
+
+    def _bundle_samples(self, series: Series) -> None:
+        newer = series.time_ms >= self.bundles["owner_ms"][series.name]
+        order = np.flatnonzero(newer)[np.argsort(series.time_ms[newer], kind="stable")]
+        rows, at = series.name[order], series.time_ms[order]
+        there = self.layout.claim(rows, at)
+        rows, at, order = rows[there], at[there], order[there]
+        self.bundles["owner"][rows] = series.broker[order]
+        self.bundles["owner_ms"][rows] = at
+        self.bundles["owner_until_ms"][rows] = at + self.validity.sample_ms
+        self.bundles["stats"][rows, BUNDLE_VALUES.index(series.column)] = series.value[order]
+        self.bundles["stats_until_ms"][rows] = at + self.validity.sample_ms
+
+    def _topic_samples(self, series: Series, *, counted: bool) -> None:
+        """Take what the broker that serves a topic says of it; counters of subscriptions are added up."""
+        order = np.argsort(series.time_ms, kind="stable")
+        rows, brokers, at = series.name[order], series.broker[order], series.time_ms[order]
+        newer = at >= self.topics["owner_ms"][rows]
+        self._serve(rows[newer], brokers[newer], at[newer], self.validity.sample_ms, by_samples=True)
+        mine = self.topics["owner"][rows] == brokers
+        rows, values = rows[mine], series.value[order][mine]
+        column = _TOPIC_GAUGES.index(series.column)
+        gauges = self.topics["gauges"]
+        if counted:
+            gauges[rows, column] = 0.0
+            np.add.at(gauges, (rows, column), values)
+        else:
+            gauges[rows, column] = values
+
+    def snapshot(self, time_ms: int) -> Snapshot:
+        """Return the cluster at a moment; `advance` to it first.
+
+        Averages (`BundleData`) take one sample whenever something was reported since the last moment.
+        """
+        self.brokers.fit()
+        present = self.present(time_ms)
+        names = sorted(self.brokers.names)
+        order = np.array([self.brokers.number[name] for name in names], dtype=np.int64)
+        place = np.empty(len(names) + 1, dtype=np.int64)
+        place[order] = np.arange(len(names))
+        place[-1] = -1
+        topics, of_topics = self._topic_rows(time_ms, present)
+        ranges = self.layout.ranges()
+        bundles = self._bundles(time_ms, ranges, present, place, topics, of_topics)
+        base = self.base
+        manager = LoadManager.EXTENSIBLE if self.extensible else LoadManager.MODULAR
+        snapshot = Snapshot(
+            info=SnapshotInfo(
+                cluster=self.cluster,
+                load_manager=manager,
+                captured_at_ms=time_ms,
+                pulsar_version=self._version(),
+                leader=base.info.leader if base is not None and base.info.leader in names else "",
+                source="Ingested history",
+            ),
+            settings=base.settings if base is not None else self._settings(manager),
+            brokers=self._brokers(names, order, present),
+            namespaces=ranges.namespaces,
+            bundles=bundles,
+            topics=self._topic_table(topics, of_topics),
+            policies=base.policies if base is not None else Policies(),
+        )
+        if self._last is not None and self._last[0] is ranges:
+            for name in _FOLLOWS:
+                if name in self._last[1].__dict__:
+                    snapshot.__dict__[name] = self._last[1].__dict__[name]
+        snapshot = self._with_sums(snapshot, present[order])
+        self._last = (ranges, snapshot)
+        self.changed = False
+        return snapshot
+
+    def _settings(self, manager: LoadManager) -> Settings:
+        if manager is LoadManager.MODULAR:
+            return Settings({})
+        name = "org.apache.pulsar.broker.loadbalance.extensions"
+        return Settings(
+            {
+                "loadManagerClassName": f"{name}.ExtensibleLoadManagerImpl",
+                "loadBalancerLoadSheddingStrategy": f"{name}.scheduler.TransferShedder",
+            }
+        )
+
+    def _version(self) -> str:
+        said = [text["version"] for text in self.broker_texts if text.get("version")]
+        if said:
+            most: str = max(sorted(set(said)), key=said.count)
+            return most
+        return self.base.info.pulsar_version if self.base is not None else "4.2.4"
+
+    def _brokers(self, names: list[str], order: Int64Array, present: BoolArray) -> BrokerTable:
+        values = self.brokers["values"][order].copy()
+        by_samples = self.brokers["by_samples"][order]
+        for resource in ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out"):
+            usage = next(i for i, n in enumerate(BROKER_VALUES) if n.startswith(f"{resource}_usage"))
+            sampled = by_samples & np.isnan(values[:, usage + 1])
+            values[sampled, usage + 1] = _PERCENT
+            if BROKER_VALUES[usage] in _KNOWN_LIMITS:  # sampled as a percentage of it
+                values[by_samples, usage] *= values[by_samples, usage + 1] / _PERCENT
+        there = present[order]
+        reported = ~np.isnan(values[:, BROKER_VALUES.index("cpu_usage_percent")])
+        columns: dict[str, Any] = {}
+        for at, name in enumerate(BROKER_VALUES):
+            column = values[:, at]
+            if name in ("weighted_max_ema", "msg_throughput_ema_bytes_per_s"):
+                columns[name] = column
+            elif name in ("topics", "producers", "consumers", "reported_bundles", "updated_at_ms", "started_at_ms"):
+                unknown = -1 if name == "reported_bundles" else 0
+                columns[name] = np.where(np.isnan(column), unknown, column).astype(np.int64)
+            else:
+                columns[name] = np.nan_to_num(column)
+        texts = [self.broker_texts[i] for i in order.tolist()]
+        columns["version"] = [text.get("version", "") for text in texts]
+        columns["load_manager_class"] = [text.get("load_manager_class", "") for text in texts]
+        for name in ("persistent_topics_enabled", "non_persistent_topics_enabled"):
+            columns[name] = [text.get(name, True) for text in texts]
+        return make_brokers(names, registered=there, has_load_data=there & reported, **columns)
+
+    def _topic_rows(self, time_ms: int, present: BoolArray) -> tuple[Int64Array, Int64Array]:
+        """Return the topics that are loaded, and the position of the bundle of each."""
+        if not len(self.topics):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        rates = self.counters.take()
+        count = len(self.topics)
+        owner = self.topics["owner"][:count]
+        loaded = (self.topics["until_ms"][:count] >= time_ms) & (owner >= 0) & np.append(present, False)[owner]
+        if len(rates):
+            known = rates[: len(rates) // len(COUNTERS) * len(COUNTERS)].reshape(-1, len(COUNTERS))[:count]
+            gauges = self.topics["gauges"]
+            for at in range(len(COUNTERS)):
+                rows = np.flatnonzero(~np.isnan(known[:, at]))
+                gauges[rows, at] = known[rows, at]
+        inside = self._places()
+        holes = np.unique(inside[loaded & (inside >= 0)])
+        holes = holes[self.layout.ranges().bundle[holes] < 0]
+        if len(holes):  # nobody spoke of a bundle there, but it has topics
+            ranges = self.layout.ranges()
+            for hole in holes.tolist():
+                namespace = ranges.namespaces[ranges.namespace[hole]]
+                self.layout.add(bundle_name(namespace, int(ranges.low[hole]), int(ranges.high[hole])))
+            self.bundles.fit(len(self.layout.place))
+            inside = self._places()
+        rows = np.flatnonzero(loaded & (inside >= 0))
+        return rows, inside[rows]
+
+    def _places(self) -> Int64Array:
+        """Return the position of the bundle of each topic, as Pulsar hashes it."""
+        ranges, count = self.layout.ranges(), len(self.topics)
+        if self._placed is None or self._placed[0] is not ranges or self._placed[1] != count:
+            position = {name: i for i, name in enumerate(ranges.namespaces)}
+            spaces = np.array([position[name] for name in self.spaces], dtype=np.int64)
+            inside = ranges.of_hashes(spaces[self.topics["space"][:count]], self.topics["hash"][:count])
+            self._placed = (ranges, count, inside)
+        return self._placed[2]
+
+    def _bundles(
+        self,
+        time_ms: int,
+        ranges: Ranges,
+        present: BoolArray,
+        place: Int64Array,
+        topics: Int64Array,
+        of_topics: Int64Array,
+    ) -> BundleTable:
+        size = len(ranges.low)
+        self.bundles.fit(len(self.layout.place))
+        known = ranges.bundle >= 0
+        at = np.where(known, ranges.bundle, 0)
+        owner = np.where(known & (self.bundles["owner_until_ms"][at] >= time_ms), self.bundles["owner"][at], -1)
+        owner[~np.append(present, False)[owner]] = -1
+        stats = self.bundles["stats"][at]
+        reported = known & (owner >= 0) & (self.bundles["stats_until_ms"][at] >= time_ms)
+        if len(topics):
+            serving = self.topics["owner"][topics]
+            newest = np.argsort(self.topics["owner_ms"][topics], kind="stable")
+            said = np.full(size, -1, dtype=np.int64)
+            said[of_topics[newest]] = serving[newest]
+            owner = np.where(owner >= 0, owner, said)
+            counted = np.bincount(of_topics, minlength=size)
+            sums = np.zeros((size, len(BUNDLE_VALUES)))
+            gauges = np.nan_to_num(self.topics["gauges"][topics])
+            for column, name in enumerate(_TOPIC_GAUGES):
+                total = np.bincount(of_topics, gauges[:, column], minlength=size)
+                sums[:, BUNDLE_VALUES.index(name)] = total
+            sums[:, BUNDLE_VALUES.index("topics")] = counted
+            summed = ~reported & (counted > 0)
+            stats = np.where(summed[:, None], sums, stats)
+            reported |= summed
+        stats = np.where(reported[:, None], stats, 0.0)
+        columns: dict[str, Any] = {name: stats[:, i] for i, name in enumerate(BUNDLE_VALUES)}
+        for name in ("topics", "producers", "consumers", "cache_size_bytes"):
+            columns[name] = columns[name].astype(np.int64)
+        ranked = known & (self.bundles["rank_by"][at] == owner) & (owner >= 0)
+        averages: dict[str, Any] = {name: self.bundles[name][at] for name in ("has_data", "data_topics", *_AVERAGES)}
+        averages["has_data"] = averages["has_data"] & known
+        table = make_bundles(
+            ranges.low,
+            high=ranges.high,
+            namespace=ranges.namespace,
+            owner=place[owner],
+            has_stats=reported,
+            averages_estimated=averages["has_data"] | reported,
+            top_rank=np.where(ranked, self.bundles["rank"][at], -1),
+            **averages,
+            **columns,
+        )
+        if self.changed:
+            table = replace(refresh(table), averages_estimated=frozen(reported.copy()))
+            rows = ranges.bundle[known]
+            for name in ("has_data", "data_topics", *_AVERAGES):
+                self.bundles[name][rows] = getattr(table, name)[known]
+        return table
+
+    def _topic_table(self, rows: Int64Array, inside: Int64Array) -> TopicTable:
+        if not len(rows):
+            return make_topics()
+        gauges = np.nan_to_num(self.topics["gauges"][rows])
+        names = pa.array(self.topics.names, type=pa.large_string()).take(pa.array(rows))
+        columns: dict[str, Any] = {name: gauges[:, i] for i, name in enumerate(_TOPIC_GAUGES)}
+        for name in ("producers", "consumers"):
+            columns[name] = columns[name].astype(np.int32)
+        bundle: IntArray = inside.astype(np.int32)
+        return make_topics(self.topics["hash"][rows].astype(np.uint32), name=names, bundle=bundle, **columns)
+
+    def _with_sums(self, snapshot: Snapshot, present: BoolArray) -> Snapshot:
+        """Fill in what no broker reported of itself: sums over its bundles, and over their averages."""
+        brokers = snapshot.brokers
+        order = [self.brokers.number[name] for name in brokers.name]
+        silent = np.isnan(self.brokers["values"][order, BROKER_VALUES.index("msg_rate_in_per_s")]) & present
+        if silent.any():
+            sums = with_report_totals(snapshot)
+            columns: dict[str, Any] = {
+                name: frozen(np.where(silent, getattr(sums, name), getattr(brokers, name)))
+                for name in (*_RATES, "topics", "producers", "consumers")
+            }
+            snapshot = _with_brokers(snapshot, replace(brokers, **columns))
+        if snapshot.info.load_manager is LoadManager.MODULAR:
+            snapshot = _with_brokers(snapshot, with_broker_averages(snapshot))
+        return snapshot
+
+
+def _with_brokers(snapshot: Snapshot, brokers: BrokerTable) -> Snapshot:
+    made = replace(snapshot, brokers=brokers)
+    for name in _FOLLOWS:
+        if name in snapshot.__dict__:
+            made.__dict__[name] = snapshot.__dict__[name]
+    return made
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

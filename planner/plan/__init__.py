@@ -1,1 +1,0 @@
-"""Plans: scenarios as links and files, what to do as admin commands, exports and reports."""

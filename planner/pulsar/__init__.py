@@ -1,0 +1,1 @@
+"""Every rule that mirrors a Pulsar class, and nothing else."""

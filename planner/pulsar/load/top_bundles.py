@@ -1,0 +1,194 @@
+"""The top bundles that a broker of the extensible load manager reports: the only ones its peers can move.
+
+Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties included.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.hashing import hash_map_order
+from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import BundleTable, Policies, Snapshot
+from planner.pulsar.load.namespace_policies import policy_gate
+
+_THROUGHPUT_STEP = 1e5
+_RATE_STEP = 100.0
+_CONNECTIONS_STEP = 500
+_CACHE_STEP = 100_000
+
+
+def _java_round(values: FloatArray) -> FloatArray:
+    """Round half up without the error of adding 0.5 first, as `Math.round` does; NaN counts as 0."""
+    low = np.floor(values)
+    rounded: FloatArray = np.nan_to_num(low + (values - low >= 0.5))  # noqa: PLR2004 - one half
+    return rounded
+
+
+def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Array:
+    """Return the place of each bundle among all by load; bundles that Pulsar takes for equally loaded share one.
+
+    Compared one after the other: throughput in and out, each rounded to 100 kB/s, message rate rounded to 100 msg/s,
+    topics + producers + consumers in steps of 500, cache size in steps of 100 kB. Shape (bundles,); greater is heavier.
+
+    Args:
+        bundles: The bundles.
+        rows: Positions of those to compare, all of them when None.
+    """
+    at = slice(None) if rows is None else rows
+    columns = (
+        _java_round(bundles.msg_throughput_in_bytes_per_s[at] / _THROUGHPUT_STEP),
+        _java_round(bundles.msg_throughput_out_bytes_per_s[at] / _THROUGHPUT_STEP),
+        _java_round((bundles.msg_rate_in_per_s[at] + bundles.msg_rate_out_per_s[at]) / _RATE_STEP),
+        ((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) // _CONNECTIONS_STEP).astype(np.float64),
+        (bundles.cache_size_bytes[at] // _CACHE_STEP).astype(np.float64),
+    )
+    if not len(columns[0]):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort(columns[::-1])
+    changes = np.zeros(len(order), dtype=bool)
+    for column in columns:
+        ordered = column[order]
+        changes[1:] |= ordered[1:] != ordered[:-1]
+    keys = np.empty(len(order), dtype=np.int64)
+    keys[order] = np.cumsum(changes)
+    return keys
+
+
+def partition_top(keys: Sequence[int], count: int) -> list[int]:
+    """Return the positions of the `count` greatest keys, greatest first.
+
+    Which ones of equal keys are taken, and in which order, is as Pulsar's quick select leaves them: the last key of the
+    open part is the pivot, the part is cut into greater, equal and smaller keys, and the side that holds the boundary
+    stays open. What stands before the boundary is sorted in the end, stably.
+
+    Args:
+        keys: The keys, in the order in which the map of statistics is visited.
+        count: How many to take; all when there are fewer.
+    """
+    if count <= 0:
+        return []
+    where = list(range(len(keys)))
+    first, last, sort_until = 0, len(where) - 1, count
+    while first < last:
+        pivot = keys[where[last]]
+        greater, at, smaller = first, first, last
+        while at <= smaller:
+            key = keys[where[at]]
+            if key > pivot:
+                where[greater], where[at] = where[at], where[greater]
+                greater, at = greater + 1, at + 1
+            elif key < pivot:
+                where[at], where[smaller] = where[smaller], where[at]
+                smaller -= 1
+            else:
+                at += 1
+        if greater < count <= at:
+            sort_until = greater
+            break
+        first, last = (first, greater - 1) if count <= greater else (at, last)
+    head = sorted(where[:sort_until], key=lambda position: -keys[position])
+    return [*head, *where[sort_until:count]]
+
+
+class _Same:
+    """Stands for an object in a cache: equal to itself alone."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: Policies) -> None:
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.it is other.it
+
+
+@lru_cache(maxsize=16)
+def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) -> BoolArray:
+    """Say of which namespaces bundles are reported. Shape (namespaces,)."""
+    excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
+    with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
+    allowed = [
+        not is_system_service_namespace(name)
+        and name not in excluded
+        and (with_policies or policy_gate(policies.it, name) is None)
+        for name in namespaces
+    ]
+    return frozen(np.array(allowed or [False], dtype=np.bool_))
+
+
+def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArray:
+    bundles = snapshot.bundles
+    traffic = bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]
+    reportable = _reportable(_Same(snapshot.policies), snapshot.namespaces, config)
+    allowed: BoolArray = reportable[bundles.namespace[rows]] & bundles.has_stats[rows] & (traffic != 0)
+    return allowed
+
+
+def top_bundles(
+    snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None
+) -> tuple[tuple[int, ...], ...]:
+    """Return what each broker reports: positions of its top bundles, lightest first.
+
+    Left out are bundles without traffic, of system, heartbeat and SLA namespaces, of
+    `loadBalancerSheddingExcludedNamespaces`, and of namespaces with an isolation or anti-affinity policy unless
+    `loadBalancerSheddingBundlesWithPoliciesEnabled` is set. Of the others, the
+    `loadBalancerMaxNumberOfBundlesInBundleLoadReport` heaviest are taken.
+
+    The statistics of a broker stand in a `ConcurrentHashMap`; its order decides between equally loaded bundles.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        brokers: Positions of the brokers to ask; all of them when None.
+    """
+    count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
+    hashes = snapshot.bundle_name_hashes
+
+    def report(owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
+        listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
+        visited = listed[hash_map_order(hashes[owned[listed]], concurrent=True)]
+        visited = visited[eligible[visited]]
+        top = partition_top(keys[visited].tolist(), count)
+        return tuple(owned[visited[top[::-1]]].tolist())
+
+    asked = range(len(snapshot.brokers)) if brokers is None else list(brokers)
+    mine = [snapshot.bundles_of(broker) for broker in asked]
+    rows = np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)
+    ends = np.cumsum([len(owned) for owned in mine], dtype=np.int64)[:-1]
+    keys, eligible = load_keys(snapshot.bundles, rows), _eligible(snapshot, config, rows)
+    parts = zip(mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
+    return tuple(report(owned, allowed, key) for owned, allowed, key in parts)
+
+
+def with_top_ranks(snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None) -> Snapshot:
+    """Return the snapshot with `top_rank` as brokers would report it next; nothing else changes.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        brokers: Positions of the brokers that report; all of them when None. What the others reported stays.
+    """
+    rank: IntArray = snapshot.bundles.top_rank.copy()
+    rank[:] = -1 if brokers is None else np.where(np.isin(snapshot.bundles.owner, list(brokers)), -1, rank)
+    for report in top_bundles(snapshot, config, brokers):
+        rank[list(report)] = np.arange(len(report), dtype=np.int32)
+    ranked = replace(snapshot, bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
+    for name in (
+        "bundle_names",
+        "bundle_position",
+        "bundle_name_hashes",
+        "bundle_map_order",
+        "bundle_map_rank",
+        "_owned",
+    ):
+        if name in snapshot.__dict__:
+            ranked.__dict__[name] = snapshot.__dict__[name]
+    return ranked

@@ -1,0 +1,120 @@
+"""Resource usage of brokers as Pulsar computes it, single precision included.
+
+Mirrors `ResourceUsage.percentUsage`, `LocalBrokerData.getMaxResourceUsage` and `getMaxResourceUsageWithWeight`, and
+`BrokerLoadData` of Pulsar 4.2.4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import BrokerTable, LoadManager
+
+RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+"""The resources of a load report, in Pulsar's order."""
+
+
+def percent_usage(usage: npt.ArrayLike, limit: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Return usage as a percentage of its limit, in single precision as Java does; 0 where the limit is <= 0.
+
+    15 of 100 is 15.000001, 30 of 100 is 30.000002. There is no clamp above 100; NaN usage gives NaN.
+    """
+    used, cap = np.asarray(usage, dtype=np.float64), np.asarray(limit, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = used.astype(np.float32) / cap.astype(np.float32) * np.float32(100)
+    return np.where(cap > 0, ratio, np.float32(0)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceWeights:
+    """Factor of each resource in the weighted usage, as in force.
+
+    Of each bandwidth weight the correctly spelt setting is read first; when that is exactly 1.0 the misspelt legacy one
+    applies. `memory` counts in the extensible load manager only.
+    """
+
+    cpu: float
+    memory: float
+    direct_memory: float
+    bandwidth_in: float
+    bandwidth_out: float
+
+    @staticmethod
+    def of(config: Settings, load_manager: LoadManager) -> "ResourceWeights":
+        """Read the weights from the settings in force."""
+
+        def bandwidth(right: str, misspelt: str) -> float:
+            weight = config.number(right)
+            return config.number(misspelt) if weight == 1.0 else weight
+
+        heap = config.number("loadBalancerMemoryResourceWeight") if load_manager is LoadManager.EXTENSIBLE else 0.0
+        return ResourceWeights(
+            cpu=config.number("loadBalancerCPUResourceWeight"),
+            memory=heap,
+            direct_memory=config.number("loadBalancerDirectMemoryResourceWeight"),
+            bandwidth_in=bandwidth("loadBalancerBandwidthInResourceWeight", "loadBalancerBandwithInResourceWeight"),
+            bandwidth_out=bandwidth("loadBalancerBandwidthOutResourceWeight", "loadBalancerBandwithOutResourceWeight"),
+        )
+
+
+def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
+    """Return the percentage of each resource. Shape (5, brokers), rows in the order of `RESOURCES`."""
+    used = (
+        brokers.cpu_usage_percent,
+        brokers.memory_usage_mib,
+        brokers.direct_memory_usage_mib,
+        brokers.bandwidth_in_usage_kbit_per_s,
+        brokers.bandwidth_out_usage_kbit_per_s,
+    )
+    limits = (
+        brokers.cpu_limit_percent,
+        brokers.memory_limit_mib,
+        brokers.direct_memory_limit_mib,
+        brokers.bandwidth_in_limit_kbit_per_s,
+        brokers.bandwidth_out_limit_kbit_per_s,
+    )
+    return percent_usage(np.array(used), np.array(limits))
+
+
+def _weighted(brokers: BrokerTable, weights: ResourceWeights, load_manager: LoadManager) -> FloatArray:
+    percents = usage_percent_by_resource(brokers).astype(np.float64)
+    factors = np.array(
+        [weights.cpu, weights.memory, weights.direct_memory, weights.bandwidth_in, weights.bandwidth_out]
+    )
+    terms = percents * factors[:, np.newaxis]
+    if load_manager is LoadManager.MODULAR:
+        terms[1] = -np.inf  # heap memory is no term at all
+    return np.where(np.isnan(terms), -np.inf, terms)
+
+
+def weighted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> FloatArray:
+    """Return W of each broker: the largest weighted percentage over its resources, divided by 100 in double.
+
+    Heap memory counts in the extensible load manager only. NaN terms are skipped; all NaN gives -inf. Shape (brokers,).
+    """
+    weights = ResourceWeights.of(config, load_manager)
+    usage: FloatArray = _weighted(brokers, weights, load_manager).max(axis=0, initial=-np.inf) / 100
+    return usage
+
+
+def deciding_resource(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> tuple[str, ...]:
+    """Return which resource decides W of each broker, as in `RESOURCES`; the first in Java's order wins a tie."""
+    weights = ResourceWeights.of(config, load_manager)
+    if not len(brokers):
+        return ()
+    return tuple(RESOURCES[i] for i in _weighted(brokers, weights, load_manager).argmax(axis=0).tolist())
+
+
+def max_usage(brokers: BrokerTable, load_manager: LoadManager) -> FloatArray:
+    """Return `maxResourceUsage` of each broker: unweighted, without heap memory. Shape (brokers,).
+
+    `LocalBrokerData` (modular) divides by 100 in single precision, `BrokerLoadData` (extensible) in double.
+    """
+    percents = usage_percent_by_resource(brokers)[[0, 2, 3, 4]]
+    top = np.where(np.isnan(percents), np.float32(-np.inf), percents).max(axis=0, initial=np.float32(-np.inf))
+    single = load_manager is LoadManager.MODULAR
+    usage: FloatArray = (top / np.float32(100)).astype(np.float64) if single else top.astype(np.float64) / 100
+    return usage

@@ -1,0 +1,1 @@
+"""The load managers: one cycle, and what the leader remembers between cycles."""

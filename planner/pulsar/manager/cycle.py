@@ -1,0 +1,297 @@
+"""One shedding cycle as the load manager runs it: its switches, the strategy it really uses, what comes of its answer.
+
+Mirrors the frames of `ModularLoadManagerImpl.doLoadShedding` and `UnloadScheduler` of Pulsar 4.2.4. It differs in that
+every unload succeeds at the moment of the snapshot.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision, block
+from planner.cluster.errors import PulsarError
+from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.placement import extensible, modular
+from planner.pulsar.placement.avg import Bindings
+from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.placement.modular_filters import ModularFilters
+from planner.pulsar.placement.selection import Selection
+from planner.pulsar.shedding import avg, transfer
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import shedder_by_name
+
+_DISABLED = ReasonCode("cycle.disabled", "automatic unloading is switched off")
+_ALONE = ReasonCode("cycle.single_broker", "fewer than two brokers are active: nowhere to unload to")
+
+_UNLOADED = ReasonCode("cycle.unloaded", "unloaded from {broker}, the leader gives it to {other}", acts=True)
+_DRAWN = ReasonCode(
+    "cycle.drawn", "unloaded from {broker}; Pulsar draws one of {brokers:.0f} brokers, here {other}", acts=True
+)
+_HANDED_OVER = ReasonCode("cycle.handed_over", "handed over from {broker} to {other}", acts=True)
+_LOOKED_UP = ReasonCode(
+    "cycle.looked_up", "unloaded from {broker}; the next lookup may draw {brokers:.0f} brokers, here {other}", acts=True
+)
+_NOBODY_TAKES_IT = ReasonCode("cycle.nobody_takes_it", "unloaded from {broker}, but no broker may take it", acts=True)
+_EXCLUDED = ReasonCode("cycle.excluded_namespace", "stays: its namespace is in loadBalancerSheddingExcludedNamespaces")
+_ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies leave no other broker to its namespace")
+_ANTI_AFFINITY = ReasonCode(
+    "cycle.anti_affinity",
+    "stays: {broker} has {members:.0f} namespaces of its anti-affinity group, as few as any other broker",
+)
+_NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no broker for it")
+_SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would give it to {broker} again")
+_PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails on a broker without load report")
+
+REASONS = (
+    _DISABLED,
+    _ALONE,
+    _UNLOADED,
+    _DRAWN,
+    _HANDED_OVER,
+    _LOOKED_UP,
+    _NOBODY_TAKES_IT,
+    _EXCLUDED,
+    _ISOLATED,
+    _ANTI_AFFINITY,
+    _NO_DESTINATION,
+    _SAME_BROKER,
+    _PLACEMENT_FAILED,
+)
+"""Every kind of reason that the frame gives."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unload:
+    """What becomes of one bundle that the strategy chose.
+
+    Attributes:
+        move: As the strategy chose it; `destination` is where it goes, None when it stays or nobody takes it.
+        reason: Why it goes there, or which rule keeps it.
+        acceptable: Brokers that Pulsar may choose; one when the choice is determined.
+        selection: How the destination was found; None when it was not asked for.
+    """
+
+    move: Move
+    reason: Reason
+    acceptable: tuple[str, ...] = ()
+    selection: Selection | None = None
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether the bundle is unloaded at all."""
+        return self.reason.code.acts
+
+
+@dataclass(frozen=True, eq=False)
+class CycleDecision:
+    """What one cycle does.
+
+    Attributes:
+        shedder: The strategy that decides.
+        shedding: Its answer; when the cycle does not run at all, no moves and one reason for every broker.
+        notes: What the user should know about how it came to this.
+        unloads: What becomes of each bundle of the answer, in the order in which they are unloaded.
+    """
+
+    shedder: Shedder
+    shedding: SheddingDecision
+    notes: tuple[str, ...] = ()
+    unloads: tuple[Unload, ...] = ()
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The bundles that are unloaded, with their destinations."""
+        return tuple(unload.move for unload in self.unloads if unload.carried_out)
+
+
+def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shedder, tuple[str, ...]]:
+    """Return the strategy that a load manager really runs, and a note where that is not the configured one.
+
+    The extensible load manager replaces a strategy that is not its own by TransferShedder, with a line in its log.
+
+    Raises:
+        SettingError: `loadBalancerLoadSheddingStrategy` is unknown.
+    """
+    configured = shedder_by_name(config.text("loadBalancerLoadSheddingStrategy"))
+    if load_manager is configured.load_manager:
+        return configured, ()
+    if load_manager is LoadManager.EXTENSIBLE:
+        note = (
+            f"loadBalancerLoadSheddingStrategy is {configured.name}, which the extensible load manager cannot run:"
+            " Pulsar logs an error and uses TransferShedder."
+        )
+        return transfer.SHEDDER, (note,)
+    note = (
+        f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load manager; this"
+        " cluster runs the modular one, whose start would fail. ThresholdShedder, the default, is shown."
+    )
+    return shedder_by_name("ThresholdShedder"), (note,)
+
+
+def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
+    """Return a note when AvgShedder is configured on one side only."""
+    placement = modular.configured_placement(config).name
+    if placement == avg.SHEDDER.name != shedder.name:
+        note = (
+            "loadBalancerLoadPlacementStrategy is AvgShedder but loadBalancerLoadSheddingStrategy is not: a broker with"
+            " these settings does not start."
+        )
+        return (note,)
+    if shedder.name == avg.SHEDDER.name != placement:
+        note = (
+            f"loadBalancerLoadSheddingStrategy is AvgShedder but bundles are placed by {placement}: they do not go to"
+            " the other broker of the pair. Configure AvgShedder as loadBalancerLoadPlacementStrategy too."
+        )
+        return (note,)
+    return ()
+
+
+def next_cycle(
+    snapshot: Snapshot,
+    memory: LeaderMemory | None,
+    config: Settings,
+    seed: int,
+    *,
+    explain: bool = True,
+) -> tuple[LeaderMemory, CycleDecision]:
+    """Decide what the next shedding cycle of a cluster does.
+
+    Args:
+        snapshot: The cluster; its moment is the clock.
+        memory: What the leader remembers; None for a leader that was just elected.
+        config: Settings in force.
+        seed: Decides where Pulsar draws at random.
+        explain: Whether placement gives a reason for every candidate.
+
+    Returns:
+        The memory afterwards, and the decision.
+
+    Raises:
+        SettingError: A strategy is unknown.
+    """
+    load_manager = snapshot.info.load_manager
+    shedder, notes = effective_shedder(load_manager, config)
+    if load_manager is LoadManager.MODULAR:
+        notes += _pairing_notes(shedder, config)
+    before = memory if memory is not None else elected(shedder, load_manager, config)
+    enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+    if not enabled or int(snapshot.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
+        code = _ALONE if enabled else _DISABLED
+        every = np.arange(len(snapshot.brokers), dtype=np.int32)
+        scores = weighted_usage(snapshot.brokers, config, load_manager)
+        return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
+    oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
+    shed = before.shedding
+    recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
+    after, decision = shedder.decide(snapshot, shed.with_state(shed.state, recently_unloaded_bundles=recent), config)
+    frame = _Frame(snapshot, config, seed, explain=explain)
+    chosen = replace(before, shedding=after)
+    carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
+    remembered, unloads = carry(chosen, decision)
+    return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
+
+
+def _visited(moves: tuple[Move, ...]) -> list[Move]:
+    """Return the moves in the order of the answer's multimap: brokers as a hash map visits them."""
+    sources = list(dict.fromkeys(move.source for move in moves))
+    by_source: dict[str, list[Move]] = {source: [] for source in sources}
+    for move in moves:
+        by_source[move.source].append(move)
+    order = hash_map_order(java_string_hashes(sources)).tolist() if sources else []
+    return [move for place in order for move in by_source[sources[place]]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Frame:
+    """What the load manager does with a strategy's answer."""
+
+    snapshot: Snapshot
+    config: Settings
+    seed: int
+    explain: bool
+
+    def _said(self, code: ReasonCode, move: Move, other: str | None = None, **values: float) -> Reason:
+        return Reason(code, move.source, move.bundle, values, other)
+
+    def modular(self, memory: LeaderMemory, decision: SheddingDecision) -> tuple[LeaderMemory, tuple[Unload, ...]]:
+        """Find a destination for each bundle, one after the other, and unload it there."""
+        if not decision.moves:
+            return memory, ()
+        snapshot = modular.with_known_rates(self.snapshot)
+        place = memory.modular
+        shared = isinstance(memory.shedding.state, avg.AvgState) and isinstance(place.placement, Bindings)
+        if shared:
+            place = replace(place, placement=Bindings(memory.shedding.state.broker))
+        filters = ModularFilters(snapshot, self.config, place.preallocated)
+        recent = dict(memory.shedding.recently_unloaded_bundles)
+        affinities = dict(place.affinities)
+        unloads: list[Unload] = []
+        for move in _visited(decision.moves):
+            veto = self._veto(move, filters)
+            if veto is not None:
+                unloads.append(Unload(replace(move, destination=None), veto))
+                continue
+            try:
+                place, found = modular.select_broker(
+                    snapshot, move.bundle, place, self.config, self.seed, filters=filters, explain=self.explain
+                )
+            except PulsarError:
+                unloads.append(Unload(replace(move, destination=None), self._said(_PLACEMENT_FAILED, move)))
+                continue
+            to, acceptable = found.decision.selected, found.decision.acceptable
+            if to is None or to == move.source:
+                code = _NO_DESTINATION if to is None else _SAME_BROKER
+                unloads.append(Unload(replace(move, destination=None), self._said(code, move), acceptable, found))
+                continue
+            drawn = len(acceptable) > 1
+            why = self._said(_DRAWN, move, to, brokers=float(len(acceptable))) if drawn else None
+            went = replace(move, destination=to)
+            unloads.append(Unload(went, why or self._said(_UNLOADED, move, to), acceptable, found))
+            recent[move.bundle] = snapshot.info.captured_at_ms
+            affinities[move.bundle] = to
+        shed = replace(memory.shedding, recently_unloaded_bundles=recent)
+        if shared:
+            shed = shed.with_state(replace(shed.state, broker=place.placement.broker))
+        return replace(memory, shedding=shed, modular=replace(place, affinities=affinities)), tuple(unloads)
+
+    def _veto(self, move: Move, filters: ModularFilters) -> Reason | None:
+        """Return the rule that keeps a bundle before a destination is looked for."""
+        namespace = move.bundle.rpartition("/")[0]
+        source = self.snapshot.brokers.position[move.source]
+        if namespace in self.config.names("loadBalancerSheddingExcludedNamespaces"):
+            return self._said(_EXCLUDED, move)
+        if not filters.may_leave_isolation(namespace, source):
+            return self._said(_ISOLATED, move)
+        verdict = filters.may_leave_group(namespace, source)
+        return None if verdict.allowed else self._said(_ANTI_AFFINITY, move, members=float(verdict.members))
+
+    def extensible(self, memory: LeaderMemory, decision: SheddingDecision) -> tuple[LeaderMemory, tuple[Unload, ...]]:
+        """Publish every decision; without a destination the next lookup finds one."""
+        if not decision.moves:
+            return memory, ()
+        now = self.snapshot.info.captured_at_ms
+        lookups, unloads = memory.extensible, []
+        filters: ExtensibleFilters | None = None
+        for move in decision.moves:
+            if move.destination is not None:
+                why = self._said(_HANDED_OVER, move, move.destination)
+                unloads.append(Unload(move, why, (move.destination,)))
+                continue
+            filters = filters or ExtensibleFilters(self.snapshot, self.config)
+            lookups, found = extensible.assign(
+                self.snapshot, move.bundle, lookups, self.config, self.seed, filters=filters, explain=self.explain
+            )
+            to, acceptable = found.decision.selected, found.decision.acceptable
+            why = self._said(_LOOKED_UP, move, to, brokers=float(len(acceptable)))
+            if to is None:
+                why = self._said(_NOBODY_TAKES_IT, move)
+            unloads.append(Unload(replace(move, destination=to), why, acceptable, found))
+        shed = memory.shedding
+        bundles = {**shed.recently_unloaded_bundles, **{u.move.bundle: now for u in unloads}}
+        brokers = {**shed.recently_unloaded_brokers, **{u.move.source: now for u in unloads}}
+        shed = replace(shed, recently_unloaded_bundles=bundles, recently_unloaded_brokers=brokers)
+        return replace(memory, shedding=shed, extensible=lookups), tuple(unloads)

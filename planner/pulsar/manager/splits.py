@@ -1,0 +1,20 @@
+"""Which bundles the load manager of a cluster splits by itself at its next check."""
+
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.splitting import automatic_extensible, automatic_modular
+
+
+def next_splits(snapshot: Snapshot, config: Settings) -> SplitDecision:
+    """Decide the next automatic splits as a leader (modular) or brokers (extensible) that have no counters yet.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+    """
+    if snapshot.info.load_manager is LoadManager.MODULAR:
+        return automatic_modular.decide_cycle(snapshot, config)
+    if not config.flag("loadBalancerEnabled") or not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        return SplitDecision((), ())
+    return automatic_extensible.decide_all(snapshot, {}, config)[1]

@@ -1,0 +1,161 @@
+"""LeastLongTermMessageRate: the broker with the lowest long-term message rate that is not overloaded.
+
+Mirrors `LeastLongTermMessageRate` of Pulsar 4.2.4.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.errors import PulsarError
+from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.draw import draw
+
+_LOWEST = ReasonCode(
+    "least_rate.lowest", "long-term rate of {msg_rate_per_s:.1f} msg/s, the lowest: may be drawn", acts=True
+)
+_HIGHER = ReasonCode("least_rate.higher", "long-term rate of {msg_rate_per_s:.1f} msg/s > {lowest_per_s:.1f}")
+_OVERLOADED = ReasonCode("least_rate.overloaded", "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %")
+_ALL_OVERLOADED = ReasonCode(
+    "least_rate.all_overloaded",
+    "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %, as every candidate is: any may be drawn",
+    acts=True,
+)
+_UNKNOWN_RATE = ReasonCode("least_rate.not_a_number", "its long-term rate is not a number, so it is no lowest one")
+_ALL_UNKNOWN = ReasonCode(
+    "least_rate.all_not_numbers", "no candidate's long-term rate is a number: any may be drawn", acts=True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preallocated:
+    """What the load manager tells the strategy besides the load reports (`BrokerData.getPreallocatedBundleData`).
+
+    Attributes:
+        bundles: Full names of the bundles that were promised to a broker and are not reported yet, by broker.
+    """
+
+    bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def long_term_rates(snapshot: Snapshot) -> FloatArray:
+    """Return the long-term message rate in + out of each broker (`TimeAverageBrokerData`). Shape (brokers,).
+
+    Where the snapshot does not tell them they are summed up from the bundles, as the leader does.
+    """
+    brokers = snapshot.brokers
+    inbound, outbound = brokers.long_term_msg_rate_in_per_s, brokers.long_term_msg_rate_out_per_s
+    if np.isnan(inbound).any() or np.isnan(outbound).any():
+        sums = broker_averages(snapshot)
+        inbound = np.where(np.isnan(inbound), sums["long_term_msg_rate_in_per_s"], inbound)
+        outbound = np.where(np.isnan(outbound), sums["long_term_msg_rate_out_per_s"], outbound)
+    return frozen(inbound + outbound)
+
+
+def without_load_report(snapshot: Snapshot, candidates: Sequence[str]) -> PulsarError | None:
+    """Return the error with which a strategy ends when one of the candidates has no load report."""
+    brokers = snapshot.brokers
+    for name in candidates:
+        at = brokers.position.get(name, -1)
+        if at < 0 or not brokers.has_load_data[at]:
+            return PulsarError(
+                "NullPointerException",
+                f"{name} is a candidate although it has no load report, with which Pulsar's placement fails.",
+                remedy="Wait for its first report, or take it out of the isolation policy.",
+            )
+    return None
+
+
+class LeastLongTermMessageRate:
+    """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
+
+    name = "LeastLongTermMessageRate"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
+    load_manager = LoadManager.MODULAR
+    summary = "Takes the candidate with the lowest long-term message rate; overloaded ones only when all are."
+    settings: tuple[str, ...] = (
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+    )
+    reasons = (_LOWEST, _HIGHER, _OVERLOADED, _ALL_OVERLOADED, _UNKNOWN_RATE, _ALL_UNKNOWN)
+
+    def initial(self) -> Preallocated:
+        """Return the state of a strategy object that was just created."""
+        return Preallocated()
+
+    def select(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        snapshot: Snapshot,
+        state: Preallocated,
+        config: Settings,
+        seed: int,
+    ) -> tuple[Preallocated, PlacementDecision]:
+        """Pick a broker; see `planner.pulsar.placement.protocol.Placement.select`.
+
+        Raises:
+            PulsarError: A candidate has no load report; Pulsar ends in a NullPointerException.
+        """
+        error = without_load_report(snapshot, candidates)
+        if error is not None:
+            raise error
+        position = snapshot.brokers.position
+        here = np.array([position[name] for name in candidates], dtype=np.int32)
+        limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
+        waiting = np.array([_preallocated_rate(snapshot, state.bundles.get(name, ())) for name in candidates])
+        rate = waiting + long_term_rates(snapshot)[here]
+        overloaded = usage > limit
+        score = np.where(overloaded, np.inf, rate)
+        known = score[~np.isnan(score)]
+        lowest = float(known.min(initial=np.inf))
+        best = score == lowest
+        chosen = best if best.any() else np.ones_like(best)
+        acceptable = tuple(name for name, may in zip(candidates, chosen.tolist(), strict=True) if may)
+        subject = snapshot.bundle_position.get(bundle, -1)
+        percents = (usage * 100, limit * 100)
+        unknown = np.isnan(score)
+        reasons = [
+            block(_LOWEST, here[best & ~overloaded], subject, (rate[best & ~overloaded],)),
+            block(
+                _HIGHER, here[~best & ~overloaded & ~unknown], subject, (rate[~best & ~overloaded & ~unknown], lowest)
+            ),
+            block(
+                _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED,
+                here[overloaded],
+                subject,
+                (percents[0][overloaded], percents[1]),
+            ),
+            block(_ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, here[unknown], subject),
+        ]
+        decision = PlacementDecision(
+            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
+        )
+        return state, decision
+
+
+def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:
+    """Return the long-term rate of bundles on their way to a broker, added in the order of Pulsar's map."""
+    total, table = 0.0, snapshot.bundles
+    for at in hash_map_order(java_string_hashes(bundles), concurrent=True).tolist() if bundles else ():
+        found = snapshot.bundle_position.get(bundles[at], -1)
+        if found >= 0 and table.has_data[found]:
+            total += float(table.long_term_msg_rate_in_per_s[found] + table.long_term_msg_rate_out_per_s[found])
+        else:
+            total += float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s)
+    return total
+
+
+PLACEMENT = LeastLongTermMessageRate()
+"""The strategy."""

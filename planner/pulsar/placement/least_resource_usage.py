@@ -1,0 +1,128 @@
+"""LeastResourceUsageWithWeight of the modular load manager: a draw among the candidates well below their average.
+
+Mirrors `impl.LeastResourceUsageWithWeight` of Pulsar 4.2.4. The moving averages advance with every call, so that they
+depend on how often bundles are placed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray
+from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.draw import draw
+from planner.pulsar.placement.least_long_term_message_rate import without_load_report
+
+_BELOW = ReasonCode(
+    "least_resource.below",
+    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % <= {average_percent:.1f} %, the candidates' "
+    "mean: may be drawn",
+    acts=True,
+)
+_ABOVE = ReasonCode(
+    "least_resource.above",
+    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the candidates' mean",
+)
+_FALLBACK = ReasonCode(
+    "least_resource.fallback",
+    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the candidates' mean, "
+    "but nobody is that far below it: any may be drawn",
+    acts=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAverages:
+    """What the strategy remembers.
+
+    Attributes:
+        usage: `brokerAvgResourceUsageWithWeight`: moving average of the weighted usage (1.0 = 100 %), by broker.
+    """
+
+    usage: Mapping[str, float] = field(default_factory=dict)
+
+    def of_active(self, active: Collection[str]) -> "UsageAverages":
+        """Return the averages without brokers that left (`onActiveBrokersChange`)."""
+        return UsageAverages({broker: usage for broker, usage in self.usage.items() if broker in active})
+
+
+class LeastResourceUsage:
+    """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
+
+    name = "LeastResourceUsageWithWeight"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"
+    load_manager = LoadManager.MODULAR
+    summary = "Draws among the candidates whose usage is well below the candidates' mean; among all when none is."
+    settings: tuple[str, ...] = (
+        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+        "loadBalancerHistoryResourcePercentage",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+    )
+    reasons = (_BELOW, _ABOVE, _FALLBACK)
+
+    def initial(self) -> UsageAverages:
+        """Return the state of a strategy object that was just created."""
+        return UsageAverages()
+
+    def select(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        snapshot: Snapshot,
+        state: UsageAverages,
+        config: Settings,
+        seed: int,
+    ) -> tuple[UsageAverages, PlacementDecision]:
+        """Pick a broker; see `planner.pulsar.placement.protocol.Placement.select`.
+
+        Raises:
+            PulsarError: A candidate has no load report; Pulsar ends in a NullPointerException.
+        """
+        if not candidates:
+            return state, PlacementDecision(bundle, (), None)
+        error = without_load_report(snapshot, candidates)
+        if error is not None:
+            raise error
+        position = snapshot.brokers.position
+        here = np.array([position[name] for name in candidates], dtype=np.int32)
+        current = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here].tolist()
+        history = config.number("loadBalancerHistoryResourcePercentage")
+        idle = _without_history(snapshot)[here].tolist()
+        total, usages = 0.0, dict(state.usage)
+        for name, usage, forgets in zip(candidates, current, idle, strict=True):
+            before = None if forgets else usages.get(name)
+            usages[name] = usage if before is None else before * history + (1 - history) * usage
+            total += usages[name]
+        average = total / len(candidates)
+        difference = config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100
+        usage_here = np.array([usages[name] for name in candidates])
+        below = usage_here + difference <= average
+        acceptable = tuple(n for n, low in zip(candidates, below.tolist(), strict=True) if low) or tuple(candidates)
+        subject = snapshot.bundle_position.get(bundle, -1)
+        reasons = [
+            block(code, here[which], subject, (usage_here[which] * 100, difference * 100, average * 100))
+            for code, which in ((_BELOW, below), (_ABOVE if below.any() else _FALLBACK, ~below))
+        ]
+        decision = PlacementDecision(
+            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
+        )
+        return UsageAverages(usages), decision
+
+
+def _without_history(snapshot: Snapshot) -> BoolArray:
+    """Say which brokers have no bundles, or no message traffic: they start from the current usage. Shape (brokers,)."""
+    brokers = snapshot.brokers
+    bundles = np.where(brokers.reported_bundles >= 0, brokers.reported_bundles, snapshot.bundle_counts())
+    idle: BoolArray = (bundles == 0) | ((brokers.msg_rate_in_per_s == 0) & (brokers.msg_rate_out_per_s == 0))
+    return idle
+
+
+PLACEMENT = LeastResourceUsage()
+"""The strategy."""

@@ -1,0 +1,117 @@
+"""LeastResourceUsageWithWeight of the extensible load manager: a draw among the brokers well below the average.
+
+Mirrors `extensions.strategy.LeastResourceUsageWithWeight` of Pulsar 4.2.4.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.broker_load import averages
+from planner.pulsar.placement.draw import draw
+
+_BELOW = ReasonCode(
+    "least_resource_extensible.below",
+    "load {load_percent:.1f} % + {difference_percent:.1f} % <= average {average_percent:.1f} %: may be drawn",
+    acts=True,
+)
+_ABOVE = ReasonCode(
+    "least_resource_extensible.above",
+    "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %",
+)
+_ABOVE_ALL = ReasonCode(
+    "least_resource_extensible.fallback",
+    "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %, but no candidate is "
+    "that far below the average: any may be drawn",
+    acts=True,
+)
+_NO_DATA = ReasonCode("least_resource_extensible.no_load_data", "no load data: drawn only when no other stands out")
+_NO_DATA_ALL = ReasonCode(
+    "least_resource_extensible.no_load_data_fallback",
+    "no load data, but no candidate is well below the average: any may be drawn",
+    acts=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stateless:
+    """What a strategy without memory remembers: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeastResourceUsageExtensible:
+    """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
+
+    name: str = field(default="LeastResourceUsageWithWeight", init=False)
+    java_class: str = field(
+        default="org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight", init=False
+    )
+    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
+    summary: str = field(
+        default="Draws among the candidates whose load is well below the candidates' average; among all when none is.",
+        init=False,
+    )
+    settings: tuple[str, ...] = field(
+        default=(
+            "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+            "loadBalancerHistoryResourcePercentage",
+            "loadBalancerCPUResourceWeight",
+            "loadBalancerMemoryResourceWeight",
+            "loadBalancerDirectMemoryResourceWeight",
+            "loadBalancerBandwidthInResourceWeight",
+            "loadBalancerBandwidthOutResourceWeight",
+        ),
+        init=False,
+    )
+    reasons: tuple[ReasonCode, ...] = field(default=(_BELOW, _ABOVE, _ABOVE_ALL, _NO_DATA, _NO_DATA_ALL), init=False)
+
+    def initial(self) -> Stateless:
+        """Return the state of a strategy object that was just created."""
+        return Stateless()
+
+    def select(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        snapshot: Snapshot,
+        state: Stateless,
+        config: Settings,
+        seed: int,
+    ) -> tuple[Stateless, PlacementDecision]:
+        """Pick a broker; see `planner.pulsar.placement.protocol.Placement.select`.
+
+        The load of a broker is its `weighted_max_ema`; brokers without load data are not averaged and are drawn only
+        when nobody is well below the average.
+        """
+        brokers = snapshot.brokers
+        here = np.array([brokers.position.get(name, -1) for name in candidates], dtype=np.int32)
+        known = (here >= 0) & np.append(brokers.has_load_data, False)[here]
+        usages = averages(brokers, config).weighted_max_ema[here[known]]
+        total = 0.0
+        for usage in usages.tolist():  # left to right, as Pulsar sums
+            total += usage
+        average = total / len(usages) if len(usages) else np.nan
+        difference = config.number("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100
+        below = np.zeros(len(candidates), dtype=np.bool_)
+        below[known] = usages + difference <= average
+
+        chosen = below if below.any() else np.ones_like(below)
+        acceptable = tuple(name for name, may in zip(candidates, chosen.tolist(), strict=True) if may)
+        subject = snapshot.bundle_position.get(bundle, -1)
+        with_data, without = (_ABOVE, _NO_DATA) if below.any() else (_ABOVE_ALL, _NO_DATA_ALL)
+        reasons = [block(without, here[~known & (here >= 0)], subject)]
+        for code, which in ((_BELOW, below), (with_data, known & ~below)):
+            percents = usages[which[known]] * 100
+            reasons.append(block(code, here[which], subject, (percents, difference * 100, average * 100)))
+        decision = PlacementDecision(
+            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
+        )
+        return state, decision
+
+
+PLACEMENT = LeastResourceUsageExtensible()
+"""The strategy."""

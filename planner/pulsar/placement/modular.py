@@ -1,0 +1,300 @@
+"""Which broker the modular load manager's leader gives a bundle to, and what it remembers of it.
+
+Mirrors `ModularLoadManagerWrapper.getLeastLoaded`, `ModularLoadManagerImpl.selectBrokerForAssignment`, `selectBroker`,
+`preallocateBundle` and the part of `updateBundleData` that forgets preallocations, of Pulsar 4.2.4.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.decisions import PlacementDecision
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.averages import broker_averages
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement import round_robin
+from planner.pulsar.placement.avg import Bindings
+from planner.pulsar.placement.least_long_term_message_rate import Preallocated, without_load_report
+from planner.pulsar.placement.least_resource_usage import UsageAverages
+from planner.pulsar.placement.modular_filters import ModularFilters
+from planner.pulsar.placement.protocol import Placement
+from planner.pulsar.placement.registry import placement_by_name
+from planner.pulsar.placement.rotation import Rotation
+from planner.pulsar.placement.selection import FilterStep, How, Selection
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ModularMemory:
+    """What the leader remembers of bundles that it placed.
+
+    Attributes:
+        placement: State of the configured placement strategy.
+        rotation: State of the round robin that places bundles of namespaces excluded from shedding.
+        promised: Broker that every further request for a bundle is answered with (`preallocatedBundleToBroker`).
+        preallocated: Broker that a bundle counts for until it reports the bundle (`preallocatedBundleData`).
+        affinities: Broker that an unload named as a bundle's destination; used up by the next request.
+    """
+
+    placement: Any
+    rotation: Rotation = field(default_factory=Rotation)
+    promised: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    preallocated: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    affinities: Mapping[str, str] = field(default_factory=lambda: _NONE)
+
+
+def configured_placement(config: Settings) -> Placement:
+    """Return the placement strategy in force.
+
+    Raises:
+        SettingError: There is no such strategy.
+    """
+    return placement_by_name(config.text("loadBalancerLoadPlacementStrategy"), LoadManager.MODULAR)
+
+
+def fresh_memory(config: Settings) -> ModularMemory:
+    """Return the memory of a leader that was just elected.
+
+    Raises:
+        SettingError: There is no such placement strategy.
+    """
+    return ModularMemory(configured_placement(config).initial())
+
+
+def with_known_rates(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with unknown averages of brokers filled in, so that it is done only once."""
+    sums: dict[str, Any] = {}
+    columns = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
+    if any(np.isnan(getattr(snapshot.brokers, column)).any() for column in columns):
+        known = broker_averages(snapshot)
+        for column in columns:
+            given = getattr(snapshot.brokers, column)
+            sums[column] = np.where(np.isnan(given), known[column], given)
+    return replace(snapshot, brokers=replace(snapshot.brokers, **sums)) if sums else snapshot
+
+
+def select_broker(
+    snapshot: Snapshot,
+    bundle: str,
+    memory: ModularMemory,
+    config: Settings,
+    seed: int,
+    *,
+    filters: ModularFilters | None = None,
+    explain: bool = True,
+) -> tuple[ModularMemory, Selection]:
+    """Pick a broker for a bundle by the filters and the placement strategy; nothing is promised yet.
+
+    When a broker of the strategy's answer is overloaded the strategy is asked again about all brokers that isolation
+    allows. Which brokers Pulsar might answer is the union over its draws.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Full bundle name; it may have an owner, as a bundle that is shed has.
+        memory: What the leader remembers.
+        config: Settings in force.
+        seed: Decides where Pulsar draws at random.
+        filters: The filters of this moment, when many bundles are placed; they must know `memory.preallocated`.
+        explain: Whether to give a reason for every broker.
+
+    Returns:
+        The memory afterwards, and how the broker was found.
+
+    Raises:
+        PulsarError: A candidate, or the one drawn, has no load report; Pulsar ends in a NullPointerException. Or there
+            is no candidate for AvgShedder.
+        SettingError: There is no such placement strategy.
+    """
+    prepared = filters if filters is not None else ModularFilters(snapshot, config, memory.preallocated)
+    steps = prepared.steps(bundle, explain=explain)
+    namespace = bundle.rpartition("/")[0]
+    in_turn = namespace in config.names("loadBalancerSheddingExcludedNamespaces")
+    strategy: Placement = round_robin.PLACEMENT if in_turn else configured_placement(config)
+    ask = _Ask(snapshot, bundle, config, seed, memory)
+    after, first = ask.turn(memory, steps[-1]) if in_turn else ask.strategy(memory, steps[-1])
+    if first.selected is None:
+        return after, _selection(bundle, steps, strategy, (first,), (), None)
+    error = without_load_report(snapshot, (first.selected,))
+    if error is not None:
+        raise error
+    first = replace(first, acceptable=_reporting(snapshot, first.acceptable))
+    overloaded = _overloaded(snapshot, config, first.acceptable)
+    if not overloaded:
+        return after, _selection(bundle, steps, strategy, (first,), first.acceptable, first.selected)
+    _, isolated = prepared.isolation(namespace)
+    kept = steps[-1].kept
+    everyone = prepared.in_set_order(kept, isolated[~np.isin(isolated, kept)])
+    later, second = ask.strategy(after, FilterStep("overloaded", everyone))
+    acceptable = list(first.acceptable)
+    if in_turn or not isinstance(after.placement, Bindings):  # the bundle is bound to whichever broker was drawn
+        acceptable = [name for name in first.acceptable if name not in overloaded]
+        acceptable += [name for name in second.acceptable or first.acceptable if name not in acceptable]
+    again = first.selected in overloaded
+    selected = (second.selected or first.selected) if again else first.selected
+    selection = _selection(bundle, steps, strategy, (first, second), tuple(acceptable), selected)
+    return later if again else after, selection
+
+
+def _reporting(snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the brokers that have a load report."""
+    return tuple(name for name in names if without_load_report(snapshot, (name,)) is None)
+
+
+def _overloaded(snapshot: Snapshot, config: Settings, names: Collection[str]) -> frozenset[str]:
+    """Return the brokers that are too busy to be the last word."""
+    usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    return frozenset(name for name in names if usage[snapshot.brokers.position[name]] > limit)
+
+
+def _selection(
+    bundle: str,
+    steps: tuple[FilterStep, ...],
+    strategy: Placement,
+    calls: tuple[PlacementDecision, ...],
+    acceptable: tuple[str, ...],
+    selected: str | None,
+) -> Selection:
+    reasons = [reason for step in steps for reason in step.reasons]
+    reasons += [reason for call in calls for reason in call.reasons]
+    decision = PlacementDecision(bundle, acceptable, selected, tuple(reasons))
+    return Selection(decision, "strategy", steps, strategy.name, calls)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Ask:
+    """Calls of a placement strategy about one bundle."""
+
+    snapshot: Snapshot
+    bundle: str
+    config: Settings
+    seed: int
+    memory: ModularMemory
+
+    def names(self, step: FilterStep) -> tuple[str, ...]:
+        names = self.snapshot.brokers.name
+        return tuple(names[i] for i in step.kept.tolist())
+
+    def turn(self, memory: ModularMemory, step: FilterStep) -> tuple[ModularMemory, PlacementDecision]:
+        """Ask the round robin of excluded namespaces."""
+        rotation, decision = round_robin.PLACEMENT.select(
+            self.bundle, self.names(step), self.snapshot, memory.rotation, self.config, self.seed
+        )
+        return replace(memory, rotation=rotation), decision
+
+    def strategy(self, memory: ModularMemory, step: FilterStep) -> tuple[ModularMemory, PlacementDecision]:
+        """Ask the configured strategy, telling it what is preallocated if it wants to know."""
+        state = memory.placement
+        if isinstance(state, Preallocated):
+            waiting: dict[str, list[str]] = {}
+            for bundle, broker in memory.preallocated.items():
+                waiting.setdefault(broker, []).append(bundle)
+            state = Preallocated({broker: tuple(bundles) for broker, bundles in waiting.items()})
+        after, decision = configured_placement(self.config).select(
+            self.bundle, self.names(step), self.snapshot, state, self.config, self.seed
+        )
+        return replace(memory, placement=after), decision
+
+
+def least_loaded(
+    snapshot: Snapshot,
+    bundle: str,
+    memory: ModularMemory,
+    config: Settings,
+    seed: int,
+    *,
+    explain: bool = True,
+) -> tuple[ModularMemory, Selection]:
+    """Answer a request for a bundle that nobody owns, as the leader does, and remember the promise.
+
+    A bundle of a heartbeat or SLA namespace goes to the broker that it names. An affinity is used up, without filters;
+    a promise is repeated; otherwise `select_broker` decides, and its answer is promised.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Full bundle name.
+        memory: What the leader remembers.
+        config: Settings in force.
+        seed: Decides where Pulsar draws at random.
+        explain: Whether to give a reason for every broker.
+
+    Raises:
+        PulsarError: As `select_broker` does.
+        SettingError: As `select_broker` does.
+    """
+    namespace = bundle.rpartition("/")[0]
+    if is_heartbeat_or_sla_namespace(namespace):
+        return memory, _determined(bundle, namespace.rpartition("/")[2], "named")
+    if memory.affinities.get(bundle, "").strip():
+        left = {name: broker for name, broker in memory.affinities.items() if name != bundle}
+        return replace(memory, affinities=left), _determined(bundle, memory.affinities[bundle], "affinity")
+    if bundle in memory.promised:
+        return memory, _determined(bundle, memory.promised[bundle], "preallocated")
+    after, selection = select_broker(snapshot, bundle, memory, config, seed, explain=explain)
+    selected = selection.decision.selected
+    if selected is not None:
+        error = without_load_report(snapshot, (selected,))
+        if error is not None:
+            raise error
+        after = replace(
+            after,
+            promised={**after.promised, bundle: selected},
+            preallocated={**after.preallocated, bundle: selected},
+        )
+    return after, selection
+
+
+def _determined(bundle: str, broker: str, how: How) -> Selection:
+    return Selection(PlacementDecision(bundle, (broker,), broker), how)
+
+
+def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
+    """Return what is left of the promises after the leader has read new load reports.
+
+    Promises to brokers that report, and to brokers that left, are forgotten; one to a broker without a report is kept.
+    The bundle goes on counting for a broker that reports only if the leader itself owns the bundle and the broker does
+    not report it yet. AvgShedder loses its bindings, as their keys are averages that take another sample.
+
+    Differs where a bundle is reported by nobody: Pulsar goes on counting it with the averages that it had when it was
+    promised, and finds its binding by them, while the snapshot has none any more.
+
+    Args:
+        memory: What the leader remembers.
+        snapshot: The cluster, with the new reports.
+    """
+    brokers, bundles = snapshot.brokers, snapshot.bundles
+    leader = brokers.position.get(snapshot.info.leader, -1)
+    here = set(np.array(brokers.name, dtype=np.object_)[brokers.registered].tolist())
+    reporting = set(np.array(brokers.name, dtype=np.object_)[brokers.registered & brokers.has_load_data].tolist())
+    preallocated = {}
+    for bundle, broker in memory.preallocated.items():
+        to = brokers.position.get(broker, -1)
+        at = snapshot.bundle_position.get(bundle, -1)
+        if broker not in reporting or at < 0 or leader < 0 or bundles.owner[at] != leader:
+            continue
+        if not (bundles.owner[at] == to and bundles.has_stats[at] and bundles.has_data[at]):
+            preallocated[bundle] = broker
+    promised = {
+        bundle: broker
+        for bundle, broker in memory.promised.items()
+        if broker in here and not (broker in reporting and memory.preallocated.get(bundle) == broker)
+    }
+    placement = Bindings() if isinstance(memory.placement, Bindings) else memory.placement
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)
+
+
+def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
+    """Return the memory without averages of brokers that left, as when the leader notices."""
+    state = memory.placement
+    if not isinstance(state, UsageAverages):
+        return memory
+    here = {
+        name for name, active in zip(snapshot.brokers.name, snapshot.brokers.registered.tolist(), strict=True) if active
+    }
+    return replace(memory, placement=state.of_active(here))

@@ -1,0 +1,411 @@
+"""The filters that a broker passes before the modular load manager places a bundle on it, and what lets a bundle leave.
+
+Mirrors `ModularLoadManagerImpl.selectBroker` up to the placement strategy, `shouldNamespacePoliciesUnload`,
+`shouldAntiAffinityNamespaceUnload`, `LoadManagerShared`, `BrokerLoadManagerClassFilter` and `BrokerVersionFilter` of
+Pulsar 4.2.4. It differs in that bundles count as persistent unless told otherwise: whether a non-persistent topic was
+ever looked up is known to the broker process only; and in that the class filter drops nobody where no broker's class is
+known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, Int64Array, frozen
+from planner.cluster.decisions import ReasonBlock, ReasonCode, block
+from planner.cluster.errors import PulsarError
+from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.internal_namespaces import SYSTEM_NAMESPACE
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.pulsar.placement.filters import NO_DOMAIN, Isolation, broker_domains, isolate, latest, least_of_group
+from planner.pulsar.placement.selection import FilterStep
+
+SETTINGS = (
+    "loadBalancerBrokerMaxTopics",
+    "failureDomainsEnabled",
+    "loadBalancerDistributeBundlesEvenlyEnabled",
+    "loadManagerClassName",
+    "preferLaterVersions",
+)
+"""Real names of the settings that the filters read."""
+
+_NOT_SERVING = ReasonCode("place_modular.not_serving", "it does not serve this kind of topic, or has no load report")
+_RESERVED = ReasonCode(
+    "place_modular.reserved", "it is a primary broker of an isolation policy, kept for its namespaces"
+)
+_NOT_IN_POLICY = ReasonCode(
+    "place_modular.not_in_policy", "it is neither a primary nor a secondary broker of the namespace's isolation policy"
+)
+_SECONDARY = ReasonCode(
+    "place_modular.secondary",
+    "a secondary broker of the isolation policy: {primary:.0f} primary ones are there, at least {min_limit:.0f} are "
+    "wanted",
+)
+_TOPICS = ReasonCode(
+    "place_modular.topics", "{topics:.0f} topics, with those of bundles on their way, > {limit:.0f} at most"
+)
+_DOMAIN = ReasonCode(
+    "place_modular.domain",
+    "its failure domain has {members:.0f} namespaces of the anti-affinity group, another one has {least:.0f}",
+)
+_GROUP = ReasonCode(
+    "place_modular.group",
+    "it has {members:.0f} namespaces of the anti-affinity group, another broker has {least:.0f}",
+)
+_UNEVEN = ReasonCode(
+    "place_modular.uneven", "it has {bundles:.0f} bundles of the namespace, another broker has {least:.0f}"
+)
+_CLASS = ReasonCode("place_modular.class", "it runs another load manager class than the leader")
+_VERSION = ReasonCode("place_modular.version", "another broker runs a later version")
+_RESTORED = ReasonCode("place_modular.restored", "a candidate again, because the filters failed or left nobody")
+
+REASONS = (
+    _NOT_SERVING,
+    _RESERVED,
+    _NOT_IN_POLICY,
+    _SECONDARY,
+    _TOPICS,
+    _DOMAIN,
+    _GROUP,
+    _UNEVEN,
+    _CLASS,
+    _VERSION,
+    _RESTORED,
+)
+"""Every kind of reason given here."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """Whether the anti-affinity rule lets a bundle leave its broker.
+
+    Attributes:
+        allowed: Whether it may leave.
+        members: Namespaces of the group on the broker.
+        least: Fewest on any candidate.
+    """
+
+    allowed: bool
+    members: int = 0
+    least: int = 0
+
+
+class ModularFilters:
+    """The filters at one moment; what no bundle changes is worked out once."""
+
+    def __init__(self, snapshot: Snapshot, config: Settings, preallocated: Mapping[str, str] | None = None) -> None:
+        """Prepare the filters.
+
+        Args:
+            snapshot: The cluster; its registered brokers are the candidates.
+            config: Settings in force.
+            preallocated: Broker of each bundle that was promised and is not reported yet, by full bundle name.
+        """
+        self.snapshot = snapshot
+        self.config = config
+        brokers = snapshot.brokers
+        known = brokers.position
+        self.preallocated = {b: to for b, to in (preallocated or {}).items() if to in known}
+        self._hashes = java_string_hashes(brokers.name)
+        registered = np.flatnonzero(brokers.registered)
+        self._table_size = 16
+        while len(registered) > self._table_size * 3 // 4:
+            self._table_size *= 2
+        self.available: Int64Array = self.in_set_order(registered)
+        """Registered brokers in the order in which Pulsar's set visits them. Shape (registered,)."""
+        self._policies: dict[str, IsolationPolicy | None] = {}
+        self._isolated: dict[tuple[IsolationPolicy | None, bool], tuple[Isolation, Int64Array]] = {}
+        self._group_counts: dict[str, Int64Array] = {}
+        self._bundle_counts: dict[str, Int64Array] = {}
+        self._moved_in: dict[str, list[str]] = {}
+        for bundle in self.preallocated:
+            self._moved_in.setdefault(bundle.rpartition("/")[0], []).append(bundle)
+
+    def in_set_order(self, *positions: Int64Array) -> Int64Array:
+        """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to.
+
+        Args:
+            positions: Distinct brokers; in several parts when the set got them one part after the other.
+        """
+        added = np.concatenate(positions)
+        return added[hash_map_order(self._hashes[added], self._table_size)]
+
+    # Isolation
+
+    def isolation(self, namespace: str, *, non_persistent: bool = False) -> tuple[Isolation, Int64Array]:
+        """Return what the isolation policies leave to a namespace, and the candidates in the order of Pulsar's set."""
+        names, brokers = self.snapshot.brokers.name, self.snapshot.brokers
+        enabled = brokers.non_persistent_topics_enabled if non_persistent else brokers.persistent_topics_enabled
+        serving = (enabled & brokers.has_load_data).tolist()
+        position = brokers.position
+        policy = self._policy(namespace)
+        key = (policy, non_persistent)
+        if key not in self._isolated:
+            found = isolate(
+                self.snapshot.policies,
+                namespace,
+                [names[i] for i in self.available.tolist()],
+                lambda broker: bool(serving[position[broker]]),
+            )
+            parts = (found.primary, found.secondary if found.uses_secondary else ())
+            candidates = self.in_set_order(*(self._positions(part) for part in parts))
+            self._isolated[key] = (found, frozen(candidates))
+        return self._isolated[key]
+
+    def _policy(self, namespace: str) -> IsolationPolicy | None:
+        if namespace not in self._policies:
+            self._policies[namespace] = isolation_policy(self.snapshot.policies, namespace)
+        return self._policies[namespace]
+
+    def _positions(self, names: Sequence[str]) -> Int64Array:
+        position = self.snapshot.brokers.position
+        return np.array([position[name] for name in names], dtype=np.int64)
+
+    def may_leave_isolation(self, namespace: str, broker: int) -> bool:
+        """Say whether the isolation policies leave another broker than this one to a namespace."""
+        _, candidates = self.isolation(namespace)
+        return bool((candidates != broker).any())
+
+    # Anti-affinity
+
+    def group_counts(self, namespace: str) -> Int64Array | None:
+        """Return how many namespaces of a namespace's anti-affinity group each broker has bundles of.
+
+        Shape (brokers,); None when the namespace is in no group.
+        """
+        policies = self.snapshot.policies
+        group = anti_affinity_group(policies, namespace)
+        if group is None:
+            return None
+        folded = group.lower()
+        if folded not in self._group_counts:
+            groups = {name: anti_affinity_group(policies, name) for name in policies.anti_affinity_group}
+            members = {name for name, other in groups.items() if other is not None and other.lower() == folded}
+            counts = np.zeros(len(self.snapshot.brokers), dtype=np.int64)
+            for member in members:
+                counts += self.bundle_counts(member) > 0
+            self._group_counts[folded] = frozen(counts)
+        return self._group_counts[folded]
+
+    def may_leave_group(self, namespace: str, broker: int) -> GroupVerdict:
+        """Say whether the anti-affinity rule lets a bundle of a namespace leave a broker."""
+        counts = self.group_counts(namespace)
+        if counts is None or not counts.any():
+            return GroupVerdict(allowed=True)
+        _, candidates = self.isolation(namespace)
+        here = counts[candidates]
+        least = int(here.min(initial=2**31 - 1))
+        members = int(counts[broker]) if (candidates == broker).any() else 0
+        allowed = least == 0 or members > least or int((here == least).sum()) != len(here)
+        return GroupVerdict(allowed, members, least)
+
+    def _domains(self) -> dict[str, str]:
+        enabled = self.config.flag("failureDomainsEnabled")
+        return broker_domains(self.snapshot.policies) if enabled else {}
+
+    # Even distribution
+
+    def bundle_counts(self, namespace: str) -> Int64Array:
+        """Return how many bundles of a namespace each broker has: reported ones, and those on their way.
+
+        Shape (brokers,).
+        """
+        if namespace not in self._bundle_counts:
+            place = self._namespace_places.get(namespace, -1)
+            mine = self._reported[self._starts[place] : self._starts[place + 1]] if place >= 0 else self._reported[:0]
+            owners = self.snapshot.bundles.owner[mine]
+            counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64)
+            for bundle in self._moved_in.get(namespace, ()):
+                broker = self.snapshot.brokers.position[self.preallocated[bundle]]
+                at = self.snapshot.bundle_position.get(bundle, -1)
+                if at < 0 or not self._is_reported[at] or self.snapshot.bundles.owner[at] != broker:
+                    counts[broker] += 1
+            self._bundle_counts[namespace] = frozen(counts)
+        return self._bundle_counts[namespace]
+
+    @cached_property
+    def _namespace_places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.snapshot.namespaces)}
+
+    @cached_property
+    def _is_reported(self) -> BoolArray:
+        bundles = self.snapshot.bundles
+        listed = bundles.has_stats & (bundles.owner >= 0)
+        listed[listed] &= self.snapshot.brokers.has_load_data[bundles.owner[listed]]
+        return listed
+
+    @cached_property
+    def _reported(self) -> Int64Array:
+        """Reported bundles by namespace."""
+        listed = np.flatnonzero(self._is_reported)
+        return listed[np.argsort(self.snapshot.bundles.namespace[listed], kind="stable")]
+
+    @cached_property
+    def _starts(self) -> Int64Array:
+        places = np.arange(len(self.snapshot.namespaces) + 1)
+        return np.searchsorted(self.snapshot.bundles.namespace[self._reported], places)
+
+    # All of them
+
+    def steps(self, bundle: str, *, explain: bool = True, non_persistent: bool = False) -> tuple[FilterStep, ...]:
+        """Return what each filter leaves for a bundle, in Pulsar's order.
+
+        The last step holds the candidates that the placement strategy gets: those of the isolation policies join again
+        when a filter failed or nobody was left.
+
+        Args:
+            bundle: Full bundle name.
+            explain: Whether to give reasons.
+            non_persistent: Whether the leader knows that the bundle holds non-persistent topics.
+        """
+        namespace = bundle.rpartition("/")[0]
+        run = _Run(self, self.snapshot.bundle_position.get(bundle, -1), explain=explain)
+        found, isolated = self.isolation(namespace, non_persistent=non_persistent)
+        run.isolation(found, isolated)
+        run.topics(self._topics)
+        counts = self.group_counts(namespace)
+        if counts is not None:
+            run.group(counts, self._domains())
+        if self.config.flag("loadBalancerDistributeBundlesEvenlyEnabled") or namespace == SYSTEM_NAMESPACE:
+            run.even(self.bundle_counts(namespace))
+        run.same_class(self._class_differs)
+        if self.config.flag("preferLaterVersions"):
+            run.version()
+        run.restore(isolated)
+        return tuple(run.steps)
+
+    @cached_property
+    def _topics(self) -> Int64Array:
+        """Topics of each broker, with those of bundles on their way; 0 where there is no load report."""
+        snapshot = self.snapshot
+        topics = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
+        for bundle, broker in self.preallocated.items():
+            at = snapshot.bundle_position.get(bundle, -1)
+            if at >= 0 and snapshot.bundles.has_data[at] and snapshot.brokers.has_load_data[self._at(broker)]:
+                topics[self._at(broker)] += snapshot.bundles.data_topics[at]
+        return topics
+
+    def _at(self, broker: str) -> int:
+        return self.snapshot.brokers.position[broker]
+
+    @cached_property
+    def _class_differs(self) -> BoolArray:
+        """Whether a broker with a load report runs another class than the leader; nobody where no class is known."""
+        brokers = self.snapshot.brokers
+        classes = np.array(brokers.load_manager_class, dtype=np.object_)
+        if not any(brokers.load_manager_class):
+            return np.zeros(len(brokers), dtype=np.bool_)
+        leader = brokers.position.get(self.snapshot.info.leader, -1)
+        wanted = brokers.load_manager_class[leader] if leader >= 0 else ""
+        differs: BoolArray = (classes != (wanted or self.config.text("loadManagerClassName"))) & brokers.has_load_data
+        return differs
+
+    @property
+    def max_topics(self) -> int:
+        """The setting in force."""
+        return self.config.integer("loadBalancerBrokerMaxTopics")
+
+
+class _Run:
+    """The filters over one bundle."""
+
+    def __init__(self, filters: ModularFilters, bundle: int, *, explain: bool) -> None:
+        self.filters = filters
+        self.bundle = bundle
+        self.explain = explain
+        self.kept: Int64Array = np.zeros(0, dtype=np.int64)
+        self.steps: list[FilterStep] = []
+        self.failed = False
+
+    def step(self, name: str, keep: BoolArray, code: ReasonCode, *values: "Int64Array | float") -> None:
+        """Keep some of the candidates; the others are given a reason.
+
+        Args:
+            name: Of the filter.
+            keep: Which ones stay. Shape (candidates,).
+            code: Reason of those that leave.
+            values: Numbers of the reason: one for all, or by broker.
+        """
+        out = self.kept[~keep]
+        self.kept = self.kept[keep]
+        self.steps.append(FilterStep(name, self.kept, self.because(code, out, *values)))
+
+    def because(self, code: ReasonCode, brokers: Int64Array, *values: "Int64Array | float") -> tuple[ReasonBlock, ...]:
+        if not self.explain or not len(brokers):
+            return ()
+        columns = [v[brokers].astype(np.float64) if isinstance(v, np.ndarray) else float(v) for v in values]
+        return (block(code, brokers.astype(np.int32), self.bundle, columns),)
+
+    def isolation(self, found: Isolation, candidates: Int64Array) -> None:
+        self.kept = candidates
+        if not self.explain:
+            self.steps.append(FilterStep("isolation", candidates))
+            return
+        position = self.filters.snapshot.brokers.position
+
+        def of(names: Sequence[str]) -> Int64Array:
+            return np.array([position[name] for name in names], dtype=np.int64)
+
+        reasons = [*self.because(_NOT_SERVING, of(found.unable)), *self.because(_RESERVED, of(found.reserved))]
+        if found.policy is not None:
+            members = np.concatenate([of(found.primary), of(found.secondary)])
+            outside = np.setdiff1d(self.filters.available, members)
+            numbers = (float(len(found.primary)), float(found.policy.min_limit))
+            spare = () if found.uses_secondary else found.secondary
+            reasons += self.because(_NOT_IN_POLICY, outside)
+            reasons += self.because(_SECONDARY, of(spare), *numbers)
+        self.steps.append(FilterStep("isolation", candidates, tuple(reasons)))
+
+    def topics(self, topics: Int64Array) -> None:
+        limit = self.filters.max_topics
+        keep = topics[self.kept] <= limit
+        if not keep.any():
+            keep[:] = True
+        self.step("topics", keep, _TOPICS, topics, float(limit))
+
+    def group(self, counts: Int64Array, domains: Mapping[str, str]) -> None:
+        names = self.filters.snapshot.brokers.name
+        left = least_of_group({names[i]: int(counts[i]) for i in self.kept.tolist()}, domains)
+        position = self.filters.snapshot.brokers.position
+        inside = np.isin(self.kept, [position[name] for name in left.in_domain])
+        kept = np.isin(self.kept, [position[name] for name in left.kept])
+        reasons: tuple[ReasonBlock, ...] = ()
+        if self.explain and not inside.all():
+            out = self.kept[~inside]
+            sums = [float(left.domain_sums[domains.get(names[i], NO_DOMAIN)]) for i in out.tolist()]
+            code = (sums, float(min(left.domain_sums.values())))
+            reasons = (block(_DOMAIN, out.astype(np.int32), self.bundle, code),)
+        reasons += self.because(_GROUP, self.kept[inside & ~kept], counts, float(left.least))
+        self.kept = self.kept[kept]
+        self.steps.append(FilterStep("anti-affinity", self.kept, reasons))
+
+    def even(self, counts: Int64Array) -> None:
+        here = counts[self.kept]
+        least = int(here.min(initial=2**31 - 1))
+        self.step("even distribution", here == least, _UNEVEN, counts, float(least))
+
+    def same_class(self, differs: BoolArray) -> None:
+        self.step("load manager class", ~differs[self.kept], _CLASS)
+
+    def version(self) -> None:
+        brokers = self.filters.snapshot.brokers
+        here = self.kept.tolist()
+        try:
+            newest = latest({brokers.name[i]: brokers.version[i] if brokers.has_load_data[i] else "" for i in here})
+        except PulsarError as error:
+            self.failed = True
+            self.steps.append(FilterStep("version", self.kept, (), str(error)))
+            return
+        keep = np.isin(self.kept, [brokers.position[name] for name in newest])
+        self.step("version", keep, _VERSION)
+
+    def restore(self, isolated: Int64Array) -> None:
+        if not self.failed and len(self.kept):
+            return
+        back = isolated[~np.isin(isolated, self.kept)]
+        self.kept = self.filters.in_set_order(self.kept, back)
+        self.steps.append(FilterStep("restored", self.kept, self.because(_RESTORED, back)))

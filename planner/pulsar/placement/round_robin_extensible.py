@@ -1,0 +1,65 @@
+"""RoundRobinBrokerSelectionStrategy: the brokers in turn, whatever their load.
+
+Mirrors `RoundRobinBrokerSelectionStrategy` of the extensible load manager of Pulsar 4.2.4, which places bundles of
+`loadBalancerSheddingExcludedNamespaces`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.placement.rotation import Rotation, rotate
+
+_TURN = ReasonCode("round_robin.turn", "it is its turn: call {call:.0f} takes place {place:.0f} of the list", acts=True)
+_WAITS = ReasonCode("round_robin.waits", "it is the turn of {other}")
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRobinExtensible:
+    """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
+
+    name: str = field(default="RoundRobinBrokerSelectionStrategy", init=False)
+    java_class: str = field(
+        default="org.apache.pulsar.broker.loadbalance.extensions.strategy.RoundRobinBrokerSelectionStrategy", init=False
+    )
+    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
+    summary: str = field(
+        default="Takes the candidates in turn; places bundles of namespaces that are excluded from shedding.",
+        init=False,
+    )
+    settings: tuple[str, ...] = field(default=("loadBalancerSheddingExcludedNamespaces",), init=False)
+    reasons: tuple[ReasonCode, ...] = field(default=(_TURN, _WAITS), init=False)
+
+    def initial(self) -> Rotation:
+        """Return the state of a strategy object that was just created."""
+        return Rotation()
+
+    def select(
+        self,
+        bundle: str,
+        candidates: Sequence[str],
+        snapshot: Snapshot,
+        state: Rotation,
+        config: Settings,
+        seed: int,
+    ) -> tuple[Rotation, PlacementDecision]:
+        """Pick a broker, whatever seed and settings; see `planner.pulsar.placement.protocol.Placement.select`."""
+        del config, seed
+        after, turn = rotate(state, candidates)
+        if turn.selected is None:
+            return after, PlacementDecision(bundle, (), None)
+        position = snapshot.brokers.position
+        chosen = position.get(turn.selected, -1)
+        subject = snapshot.bundle_position.get(bundle, -1)
+        waiting = [position[name] for name in candidates if name != turn.selected and name in position]
+        reasons = (
+            block(_TURN, chosen, subject, (state.counter + 1, turn.index + 1)),
+            block(_WAITS, waiting, subject, (), chosen),
+        )
+        return after, PlacementDecision(bundle, (turn.selected,), turn.selected, reasons)
+
+
+PLACEMENT = RoundRobinExtensible()
+"""The strategy."""

@@ -1,0 +1,408 @@
+"""AvgShedder: pairs the busiest with the least busy brokers and evens out each pair whose scores stay apart.
+
+Mirrors `AvgShedder` of Pulsar 4.2.4 as a shedding strategy; as a placement strategy see `planner.pulsar.placement.avg`.
+Both must be configured together. Its bindings are part of the state here.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.hashing import hash_map_order, hash_map_size
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.avg import BundleKey, bundle_keys
+from planner.pulsar.shedding.selection import (
+    MIB,
+    SHARED_REASONS,
+    Donors,
+    active_brokers,
+    broker_msg_rate,
+    broker_throughput,
+    bundle_msg_rate,
+    bundle_throughput,
+    moves_of,
+    rank_donors,
+)
+
+_MIDDLE = ReasonCode("avg.middle", "score {score:.1f}: the middle broker of an odd number, paired with itself")
+_CLOSE = ReasonCode(
+    "avg.close", "score {score:.1f}, paired with {other}: difference {difference:.1f} < {low:.0f}; counters cleared"
+)
+_COUNTING = ReasonCode(
+    "avg.counting",
+    "score {score:.1f}, paired with {other}: difference {difference:.1f} >= {low:.0f}; low hits {hits_low:.0f} of"
+    " {needed_low:.0f}, high hits {hits_high:.0f} of {needed_high:.0f}: neither broker has enough",
+)
+_TOO_LITTLE = ReasonCode(
+    "avg.below_minimum",
+    "score {score:.1f}, paired with {other}, hit often enough, but the share of the difference that would move is too"
+    " little: {msg_per_s:.0f} msg/s <= {min_msg_per_s:.0f} and {mib_per_s:.3f} <= {min_mib_per_s:.3f} MiB/s",
+)
+_NO_FIT = ReasonCode(
+    "avg.no_candidate",
+    "score {score:.1f}, paired with {other}, hit often enough, but no bundle fits into the {quota:.0f} that may move",
+)
+_DONOR = ReasonCode(
+    "avg.donor",
+    "score {score:.1f}, {difference:.1f} above {other}, hit often enough: up to {quota:.0f} per second move there",
+    acts=True,
+)
+_RECEIVER = ReasonCode(
+    "avg.receiver", "score {score:.1f}, {difference:.1f} below {other}: gets bundles from there", acts=True
+)
+_TAKEN = ReasonCode(
+    "avg.bundle_taken", "{value:.1f} per second fits into the {left:.1f} that are left to move to {other}", acts=True
+)
+_TOO_BIG = ReasonCode("avg.bundle_too_big", "{value:.1f} per second is more than the {left:.1f} that are left to move")
+_EMPTY = ReasonCode("avg.bundle_without_traffic", "{value:.1f} per second: nothing to move")
+
+
+@dataclass(frozen=True, slots=True)
+class AvgState:
+    """What the strategy remembers.
+
+    Attributes:
+        hits_high: Cycles in a row, by broker, in which its pair was at least the high threshold apart.
+        hits_low: The same for the low threshold; high hits count here too. Brokers that left keep their counters, as in
+            Pulsar, until a cycle finds no pair apart.
+        broker: Broker that a shed bundle is bound to, by the value of its averages.
+        most_brokers: Most brokers of any cycle so far. Pulsar's map of scores, whose order decides between equal ones,
+            keeps the size it grew to.
+    """
+
+    hits_high: Mapping[str, int] = field(default_factory=dict)
+    hits_low: Mapping[str, int] = field(default_factory=dict)
+    broker: Mapping[BundleKey, str] = field(default_factory=dict)
+    most_brokers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two brokers that are compared.
+
+    Attributes:
+        low: Position of the one with the lower score.
+        high: Position of the one with the higher score; the same for the middle one of an odd number.
+        difference: Score difference in points (0..100 and more).
+    """
+
+    low: int
+    high: int
+    difference: float
+
+
+def pair_brokers(order: Sequence[int] | Int64Array, scores: FloatArray) -> tuple[Pair, ...]:
+    """Pair the lowest with the highest score, the second lowest with the second highest, and so on.
+
+    Args:
+        order: Broker positions in Pulsar's order, which decides between equal scores.
+        scores: Score of each broker of the snapshot, in points.
+    """
+    low, high = _paired(np.asarray(order, dtype=np.int64), scores)
+    return tuple(map(Pair, low.tolist(), high.tolist(), (scores[high] - scores[low]).tolist()))
+
+
+def _paired(order: Int64Array, scores: FloatArray) -> tuple[Int64Array, Int64Array]:
+    ranked = order[np.argsort(scores[order], kind="stable")]
+    half = (len(ranked) + 1) // 2
+    return ranked[:half], ranked[::-1][:half]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pairs:
+    """Pairs of brokers, as columns. Shape of each: (pairs,).
+
+    Attributes:
+        names: Broker ids of the snapshot.
+        points: Score of each broker of the snapshot.
+        low: Position of the one with the lower score.
+        high: Position of the one with the higher score.
+        difference: Score difference in points.
+    """
+
+    names: tuple[str, ...]
+    points: FloatArray
+    low: Int64Array
+    high: Int64Array
+    difference: FloatArray
+
+    @staticmethod
+    def of(snapshot: Snapshot, order: Int64Array, points: FloatArray) -> "_Pairs":
+        low, high = _paired(order, points)
+        return _Pairs(snapshot.brokers.name, points, low, high, points[high] - points[low])
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, which: BoolArray) -> "_Pairs":
+        return _Pairs(self.names, self.points, self.low[which], self.high[which], self.difference[which])
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield the ids of both brokers of each pair."""
+        names = self.names
+        return ((names[low], names[high]) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True))
+
+    def tell(self, reasons: list[ReasonBlock], code: ReasonCode, *numbers: FloatArray | float) -> None:
+        """Add a reason for both brokers of each pair, each with its own score; the middle one has no partner.
+
+        Args:
+            reasons: Gets the reasons.
+            code: Their kind.
+            numbers: The fields after the score: one number for all, one for each pair, or one for each broker.
+        """
+        if not len(self):
+            return
+        both, others = np.stack((self.low, self.high), axis=1), np.stack((self.high, self.low), axis=1)
+        once = np.ones(both.shape, dtype=np.bool_)
+        once[self.low == self.high, 1] = False
+        columns = []
+        for number in numbers:
+            column = np.asarray(number, dtype=np.float64)
+            each = column if column.ndim == both.ndim else column[..., np.newaxis]
+            columns.append(np.broadcast_to(each, both.shape)[once])
+        alone = not code.template.count("{other}")
+        partners: IntArray | int = -1 if alone else others[once].astype(np.int32)
+        reasons.append(
+            block(code, both[once].astype(np.int32), values=(self.points[both[once]], *columns), others=partners)
+        )
+
+
+class _Counters:
+    """The hit counters while a cycle runs."""
+
+    def __init__(self, state: AvgState) -> None:
+        self.high = dict(state.hits_high)
+        self.low = dict(state.hits_low)
+
+    def clear(self, *brokers: str) -> None:
+        for broker in brokers:
+            self.high.pop(broker, None)
+            self.low.pop(broker, None)
+
+    def count(self, pairs: _Pairs, low: float, high: float) -> BoolArray:
+        """Count the hits of one cycle; return which pairs are apart. Nobody keeps a counter when none is."""
+        apart = pairs.difference >= low
+        far = pairs.difference >= high
+        for both, hit, more in zip(pairs.named(), apart.tolist(), far.tolist(), strict=True):
+            if not hit:
+                self.clear(*both)
+                continue
+            for broker in both:
+                self.low[broker] = self.low.get(broker, 0) + 1
+                if more:
+                    self.high[broker] = self.high.get(broker, 0) + 1
+                else:
+                    self.high.pop(broker, None)
+        if not apart.any():
+            self.high, self.low = {}, {}
+        return apart
+
+    def fire(self, pairs: _Pairs, low: float, needed: tuple[float, float], reasons: list[ReasonBlock]) -> BoolArray:
+        """Return which pairs have a broker that was hit often enough, whose counters are cleared.
+
+        Args:
+            pairs: Those that are apart.
+            low: The low threshold.
+            needed: Low and high hits that are enough.
+            reasons: Gets those of the other pairs.
+        """
+        fired = np.zeros(len(pairs), dtype=np.bool_)
+        hits: list[tuple[list[int], list[int]]] = []
+        for at, both in enumerate(pairs.named()):
+            hits_low, hits_high = [self.low.get(b, 0) for b in both], [self.high.get(b, 0) for b in both]
+            if max(hits_low) >= needed[0] or max(hits_high) >= needed[1]:
+                fired[at] = True
+                self.clear(*both)
+            else:
+                hits.append((hits_low, hits_high))
+        if hits:
+            counts = np.array(hits, dtype=np.float64)
+            waiting = pairs[~fired]
+            numbers = (waiting.difference, low, counts[:, 0], needed[0], counts[:, 1], needed[1])
+            waiting.tell(reasons, _COUNTING, *numbers)
+        return fired
+
+
+class AvgShedder:
+    """See the module."""
+
+    name = "AvgShedder"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+    load_manager = LoadManager.MODULAR
+    summary = (
+        "Pairs the brokers by score and, when a pair stays apart for several cycles, moves a share of its difference"
+        " straight to the less loaded one. Must be the placement strategy as well."
+    )
+    settings = (
+        "loadBalancerAvgShedderLowThreshold",
+        "loadBalancerAvgShedderHighThreshold",
+        "loadBalancerAvgShedderHitCountLowThreshold",
+        "loadBalancerAvgShedderHitCountHighThreshold",
+        "maxUnloadPercentage",
+        "minUnloadMessage",
+        "minUnloadMessageThroughput",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+        "loadBalancerBandwithInResourceWeight",
+        "loadBalancerBandwithOutResourceWeight",
+    )
+    reasons = (
+        _MIDDLE,
+        _CLOSE,
+        _COUNTING,
+        _TOO_LITTLE,
+        _NO_FIT,
+        _DONOR,
+        _RECEIVER,
+        _TAKEN,
+        _TOO_BIG,
+        _EMPTY,
+        *SHARED_REASONS,
+    )
+
+    def initial(self) -> AvgState:
+        """Return the state of a strategy that has seen nothing."""
+        return AvgState()
+
+    def decide(
+        self, snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings
+    ) -> tuple[SheddingMemory[Any], SheddingDecision]:
+        """Decide one cycle; see `Shedder`."""
+        active, unknown = active_brokers(snapshot)
+        points = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
+        low = config.integer("loadBalancerAvgShedderLowThreshold")
+        high = config.integer("loadBalancerAvgShedderHighThreshold")
+        most_brokers = max(memory.state.most_brokers, len(active))
+        pairs = _Pairs.of(snapshot, _score_order(snapshot, active, most_brokers), points)
+        reasons: list[ReasonBlock] = list(unknown)
+        counters = _Counters(memory.state)
+        apart = counters.count(pairs, low, high)
+        middle = ~apart & (pairs.low == pairs.high)
+        pairs[middle].tell(reasons, _MIDDLE)
+        pairs[~apart & ~middle].tell(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
+        needed = (
+            config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
+            config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
+        )
+        hit = counters.fire(pairs[apart], low, needed, reasons)
+        moves, bindings = _even_out(snapshot, memory, config, pairs[apart][hit], reasons)
+        scores = np.full(len(snapshot.brokers), np.nan)
+        scores[active] = points[active] / 100
+        average = float(np.mean(scores[active])) if len(active) else float("nan")
+        state = AvgState(counters.high, counters.low, {**memory.state.broker, **bindings}, most_brokers)
+        lines = (Line("average (not compared)", average),) if len(active) else ()
+        return memory.with_state(state), SheddingDecision(tuple(moves), tuple(reasons), scores, lines)
+
+
+def _score_order(snapshot: Snapshot, active: Int64Array, most_brokers: int) -> Int64Array:
+    """Return the brokers as the `HashMap` of their scores visits them, which gets them in the order of `active`."""
+    hashes = snapshot.brokers.name_hashes[active]
+    return active[hash_map_order(hashes, hash_map_size(most_brokers))]
+
+
+def _even_out(
+    snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings, pairs: _Pairs, reasons: list[ReasonBlock]
+) -> tuple[list[Move], dict[BundleKey, str]]:
+    """Move bundles inside each pair that fit into a share of its difference: by message rate, else by throughput.
+
+    Returns:
+        The moves, and what they bind.
+    """
+    share = config.number("maxUnloadPercentage")
+    min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
+    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+    rate_quota = (rate[pairs.high] - rate[pairs.low]) * share
+    throughput_quota = (throughput[pairs.high] - throughput[pairs.low]) * share
+    by_rate = rate_quota > min_rate
+    enough = by_rate | (throughput_quota > min_throughput)
+    numbers = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
+    pairs[~enough].tell(reasons, _TOO_LITTLE, *numbers)
+    pairs, by_rate = pairs[enough], by_rate[enough]
+    quota = np.where(by_rate, rate_quota[enough], throughput_quota[enough])
+    if not len(pairs):
+        return [], {}
+    rated = np.zeros(len(snapshot.brokers), dtype=np.bool_)
+    rated[pairs.high[by_rate]] = True
+    value = np.where(rated[snapshot.bundles.owner], bundle_msg_rate(snapshot), bundle_throughput(snapshot))
+    donors = rank_donors(snapshot, pairs.high.tolist(), value, memory.recently_unloaded_bundles)
+    reasons.extend(donors.reasons)
+    fit = _fitting(donors, quota)
+    destinations = np.repeat(pairs.low, np.diff(donors.bounds)).astype(np.int32)
+    for code, which in ((_TAKEN, fit.taken), (_TOO_BIG, fit.too_big), (_EMPTY, ~fit.taken & ~fit.too_big)):
+        if which.any():
+            columns = (donors.values[which], fit.left[which])[: len(code.fields)]
+            bundles = donors.bundles[which].astype(np.int32)
+            reasons.append(block(code, donors.owners[which], bundles, columns, destinations[which]))
+    gives = fit.count > 0
+    giving, without = pairs[gives], pairs[~gives]
+    if len(giving):
+        low, high, points = giving.low.astype(np.int32), giving.high.astype(np.int32), giving.points
+        reasons.append(block(_DONOR, high, values=(points[high], giving.difference, quota[gives]), others=low))
+        reasons.append(block(_RECEIVER, low, values=(points[low], giving.difference), others=high))
+    without.tell(reasons, _NO_FIT, quota[~gives])
+    chosen = donors.bundles[fit.taken]
+    to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
+    moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)
+    return moves, dict(zip(bundle_keys(snapshot, chosen), to, strict=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Fitting:
+    """Which candidates fit into what is left of their pair's quota.
+
+    Attributes:
+        taken: It fits. Shape (candidates,).
+        too_big: It has traffic, but more than is left. Shape (candidates,).
+        left: What was left when it was looked at. Shape (candidates,).
+        count: Candidates taken of each broker. Shape (brokers,).
+    """
+
+    taken: BoolArray
+    too_big: BoolArray
+    left: FloatArray
+    count: Int64Array
+
+
+def _fitting(donors: Donors, quota: FloatArray) -> _Fitting:
+    """Take of each broker, largest first, every bundle that fits into what is left of its quota.
+
+    Args:
+        donors: Candidates by value descending.
+        quota: What may move of each of the brokers. Shape (brokers,).
+    """
+    ascending = (-donors.values).tolist()
+    bounds = donors.bounds.tolist()
+    chosen: list[int] = []
+    count: list[int] = []
+    lefts: list[float] = []
+    ends: list[int] = [0]  # of the runs of candidates that were looked at with as much left
+    for at, whole in enumerate(quota.tolist()):
+        left, place, stop, before = whole, bounds[at], bounds[at + 1], len(chosen)
+        while place < stop:
+            fits = bisect_left(ascending, -left, place, stop)
+            lefts.append(left)
+            if fits == stop or ascending[fits] >= 0:
+                ends.append(stop)
+                break
+            chosen.append(fits)
+            left += ascending[fits]
+            place = fits + 1
+            ends.append(place)
+        count.append(len(chosen) - before)
+    taken = np.zeros(len(donors.values), dtype=np.bool_)
+    taken[chosen] = True
+    too_big = (donors.values > 0) & ~taken
+    return _Fitting(taken, too_big, np.repeat(lefts, np.diff(ends)), np.array(count, dtype=np.int64))
+
+
+SHEDDER = AvgShedder()

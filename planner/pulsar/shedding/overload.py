@@ -1,0 +1,119 @@
+"""OverloadShedder: sheds from brokers whose usage reaches a fixed threshold.
+
+Mirrors `OverloadShedder` of Pulsar 4.2.4. Its own description says that it sheds exactly one bundle by message rate;
+the code takes as many as make up the excess, by throughput.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.shedding.selection import (
+    ADDITIONAL_MARGIN,
+    MIB,
+    SHARED_REASONS,
+    active_brokers,
+    broker_throughput,
+    bundle_throughput,
+    rank_donors,
+    reported_bundles,
+    take_until,
+)
+
+_BELOW = ReasonCode("overload.below", "usage {usage_percent:.1f} % < threshold {threshold_percent:.1f} %")
+_SINGLE = ReasonCode(
+    "overload.single_bundle",
+    "usage {usage_percent:.1f} % >= threshold {threshold_percent:.1f} %, but it has {bundles:.0f} bundle",
+)
+_NO_CANDIDATE = ReasonCode(
+    "overload.no_candidate",
+    "usage {usage_percent:.1f} % >= threshold {threshold_percent:.1f} %, but none of its bundles may leave",
+)
+_DONOR = ReasonCode(
+    "overload.overloaded",
+    "usage {usage_percent:.1f} % >= threshold {threshold_percent:.1f} %: at least {required_mib_per_s:.2f} MiB/s leave",
+    acts=True,
+)
+_TAKEN = ReasonCode(
+    "overload.bundle_taken",
+    "{value_mib_per_s:.3f} MiB/s; {before_mib_per_s:.3f} of the required {required_mib_per_s:.3f} MiB/s were taken"
+    " before it",
+    acts=True,
+)
+_ENOUGH = ReasonCode(
+    "overload.bundle_not_needed",
+    "{value_mib_per_s:.3f} MiB/s; larger bundles already make up the required {required_mib_per_s:.3f} MiB/s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadState:
+    """The strategy remembers nothing."""
+
+
+class OverloadShedder:
+    """See the module."""
+
+    name = "OverloadShedder"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
+    load_manager = LoadManager.MODULAR
+    summary = "Sheds from every broker whose usage is at or above a fixed threshold; the default before Pulsar 2.10."
+    settings = (
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+        "loadBalancerBandwithInResourceWeight",
+        "loadBalancerBandwithOutResourceWeight",
+    )
+    reasons = (_BELOW, _SINGLE, _NO_CANDIDATE, _DONOR, _TAKEN, _ENOUGH, *SHARED_REASONS)
+
+    def initial(self) -> OverloadState:
+        """Return the state of a strategy that has seen nothing."""
+        return OverloadState()
+
+    def decide(
+        self, snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings
+    ) -> tuple[SheddingMemory[Any], SheddingDecision]:
+        """Decide one cycle; see `Shedder`."""
+        threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100.0
+        every = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
+        active, unknown = active_brokers(snapshot)
+        usage = every[active]
+        reasons: list[ReasonBlock] = list(unknown)
+        below = usage < threshold
+        if below.any():
+            compared = (usage[below] * 100, threshold * 100)
+            reasons.append(block(_BELOW, active[below].astype(np.int32), values=compared))
+        over, used = active[~below], usage[~below]
+        counts = reported_bundles(snapshot)[over]
+        single = counts <= 1
+        if single.any():
+            few = (used[single] * 100, threshold * 100, counts[single].astype(np.float64))
+            reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
+        over, used = over[~single], used[~single]
+        required = broker_throughput(snapshot)[over] * (used - threshold + ADDITIONAL_MARGIN)
+        donors = rank_donors(snapshot, over.tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles)
+        reasons.extend(donors.reasons)
+        moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
+        gives, percents = count > 0, used * 100
+        if gives.any():
+            numbers = (percents[gives], threshold * 100, required[gives] / MIB)
+            reasons.append(block(_DONOR, over[gives].astype(np.int32), values=numbers))
+        if not gives.all():
+            without = (percents[~gives], threshold * 100)
+            reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
+        scores = np.full(len(snapshot.brokers), np.nan)
+        scores[active] = usage
+        decision = SheddingDecision(tuple(moves), tuple(reasons), scores, (Line("threshold", threshold),))
+        return memory, decision
+
+
+SHEDDER = OverloadShedder()

@@ -1,0 +1,34 @@
+"""The shedding strategies there are."""
+
+import difflib
+
+from planner.cluster.errors import SettingError
+from planner.pulsar.shedding import avg, overload, threshold, transfer, uniform
+from planner.pulsar.shedding.protocol import Shedder
+
+SHEDDERS: tuple[Shedder, ...] = (
+    threshold.SHEDDER,
+    overload.SHEDDER,
+    uniform.SHEDDER,
+    avg.SHEDDER,
+    transfer.SHEDDER,
+)
+"""Every strategy; the default of Pulsar 4.2.4 first."""
+
+
+def shedder_by_name(name: str) -> Shedder:
+    """Return a strategy by its simple or full Java class name.
+
+    Raises:
+        SettingError: There is no such strategy; the nearest is named.
+    """
+    simple = name.rsplit(".", 1)[-1]
+    for shedder in SHEDDERS:
+        if simple == shedder.name:
+            return shedder
+    near = difflib.get_close_matches(simple, [s.name for s in SHEDDERS], n=1, cutoff=0.0)
+    raise SettingError(
+        f"'{name}' is not a shedding strategy of Pulsar 4.2.4.",
+        where="loadBalancerLoadSheddingStrategy",
+        remedy=f"Did you mean {near[0]}?",
+    )

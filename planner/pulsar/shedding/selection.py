@@ -1,0 +1,227 @@
+"""What the modular shedding strategies share: which brokers and bundles they look at, and in which order.
+
+Mirrors the stream over `LoadData.getBundleDataForLoadShedding` in `OverloadShedder`, `ThresholdShedder`,
+`UniformLoadShedder` and `AvgShedder` of Pulsar 4.2.4: bundles of the broker with averages, not recently unloaded,
+sorted by a value descending; equal values keep the order of the map.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.decisions import Move, Reason, ReasonBlock, ReasonCode, block
+from planner.cluster.snapshot import Snapshot
+
+MIB = 1024 * 1024
+ADDITIONAL_MARGIN = 0.05
+"""Share of the traffic that is offloaded beyond the excess."""
+
+NO_LOAD_DATA = ReasonCode("shedding.no_load_data", "the leader has no load report of it: not considered")
+NOT_CONSIDERED = ReasonCode(
+    "shedding.bundle_not_considered", "the leader keeps no averages of it, or it belongs to Pulsar itself"
+)
+RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:.1f} min ago, inside the grace period")
+SHARED_REASONS = (NO_LOAD_DATA, NOT_CONSIDERED, RECENTLY_UNLOADED)
+
+
+def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, ...]]:
+    """Return the brokers with a load report in Pulsar's order, and the reasons of the others."""
+    order = snapshot.brokers.map_order
+    if snapshot.brokers.has_load_data.all():
+        return order, ()
+    known = snapshot.brokers.has_load_data[order]
+    return order[known], (block(NO_LOAD_DATA, order[~known].astype(np.int32)),)
+
+
+def broker_throughput(snapshot: Snapshot) -> FloatArray:
+    """Return throughput in + out of each broker, bytes/s."""
+    table = snapshot.brokers
+    return table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+
+
+def broker_msg_rate(snapshot: Snapshot) -> FloatArray:
+    """Return message rate in + out of each broker, msg/s."""
+    return snapshot.brokers.msg_rate_in_per_s + snapshot.brokers.msg_rate_out_per_s
+
+
+def bundle_throughput(snapshot: Snapshot) -> FloatArray:
+    """Return short-term throughput in + out of each bundle, bytes/s."""
+    table = snapshot.bundles
+    return table.short_term_msg_throughput_in_bytes_per_s + table.short_term_msg_throughput_out_bytes_per_s
+
+
+def bundle_msg_rate(snapshot: Snapshot) -> FloatArray:
+    """Return short-term message rate in + out of each bundle, msg/s."""
+    return snapshot.bundles.short_term_msg_rate_in_per_s + snapshot.bundles.short_term_msg_rate_out_per_s
+
+
+def reported_bundles(snapshot: Snapshot) -> Int64Array:
+    """Return how many bundles each broker reports: its own count where known, else how many it owns."""
+    reported = snapshot.brokers.reported_bundles
+    return np.where(reported >= 0, reported, snapshot.bundle_counts())
+
+
+@dataclass(frozen=True, eq=False)
+class Donors:
+    """Bundles of some brokers, each broker's own sorted by value descending.
+
+    Attributes:
+        brokers: Positions of the brokers, as given.
+        bundles: Candidate bundles, grouped by broker. Shape (candidates,).
+        bounds: Where the candidates of each of `brokers` begin; one more at the end. Shape (brokers + 1,).
+        values: Value of each candidate. Shape (candidates,).
+        reasons: Why the other bundles of these brokers are no candidates.
+    """
+
+    brokers: IntArray
+    bundles: Int64Array
+    bounds: Int64Array
+    values: FloatArray
+    reasons: tuple[ReasonBlock, ...]
+
+    @property
+    def owners(self) -> IntArray:
+        """Broker of each candidate. Shape (candidates,)."""
+        return np.repeat(self.brokers, np.diff(self.bounds))
+
+
+def _recent(snapshot: Snapshot, recently_unloaded: Mapping[str, int]) -> BoolArray:
+    recent = np.zeros(len(snapshot.bundles), dtype=np.bool_)
+    if recently_unloaded:
+        position = snapshot.bundle_position
+        recent[[position[name] for name in recently_unloaded if name in position]] = True
+    return recent
+
+
+def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Array:
+    """Return the order by group, then value descending, then rank.
+
+    Sorting by all three keys would take three times as long; few values are equal, and only those need their rank.
+    """
+    by_value = np.argsort(-values)
+    small = np.uint16 if len(group) == 0 or group[-1] < 2**16 else np.uint32
+    order = by_value[np.argsort(group[by_value].astype(small), kind="stable")]
+    sorted_values, sorted_group = values[order], group[order]
+    tied = np.zeros(len(order) + 1, dtype=np.bool_)
+    tied[1:-1] = (sorted_values[1:] == sorted_values[:-1]) & (sorted_group[1:] == sorted_group[:-1])
+    places = np.flatnonzero(tied[1:] | tied[:-1])
+    equal = order[places]
+    order[places] = equal[np.lexsort((rank[equal], -values[equal], group[equal]))]
+    return order
+
+
+def rank_donors(
+    snapshot: Snapshot, brokers: Sequence[int], value: FloatArray, recently_unloaded: Mapping[str, int]
+) -> Donors:
+    """Sort the candidate bundles of brokers.
+
+    Args:
+        snapshot: The cluster.
+        brokers: Positions of the brokers that shed.
+        value: Value of each bundle of the snapshot, larger first.
+        recently_unloaded: Bundles inside the grace period, to the moment they were unloaded.
+    """
+    sources = np.asarray(brokers, dtype=np.int32)
+    if not len(sources):
+        return Donors(sources, np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0), ())
+    owned = [snapshot.bundles_of(b) for b in sources.tolist()]
+    bundles = np.concatenate(owned)
+    group = np.repeat(np.arange(len(sources)), [len(o) for o in owned])
+    rank = snapshot.shedding_rank[bundles]
+    recent = _recent(snapshot, recently_unloaded)[bundles]
+    unseen = rank < 0
+    reasons: list[ReasonBlock] = []
+    owner = snapshot.bundles.owner
+    if unseen.any():
+        reasons.append(block(NOT_CONSIDERED, owner[bundles[unseen]], bundles[unseen].astype(np.int32)))
+    if (recent & ~unseen).any():
+        held = bundles[recent & ~unseen]
+        now = snapshot.info.captured_at_ms
+        ago = [(now - recently_unloaded[snapshot.bundle_names[i]]) / 60_000 for i in held.tolist()]
+        reasons.append(block(RECENTLY_UNLOADED, owner[held], held.astype(np.int32), [ago]))
+    if unseen.any() or recent.any():
+        kept = ~unseen & ~recent
+        bundles, group, rank = bundles[kept], group[kept], rank[kept]
+    values = value[bundles]
+    order = _sorted(group, values, rank)
+    bounds = np.searchsorted(group, np.arange(len(sources) + 1))
+    return Donors(sources, bundles[order], bounds, values[order], tuple(reasons))
+
+
+def moves_of(
+    snapshot: Snapshot,
+    code: ReasonCode,
+    bundles: Int64Array,
+    values: Sequence[FloatArray],
+    destinations: Sequence[str] | None = None,
+) -> list[Move]:
+    """Return the moves of bundles with the traffic that the strategies see.
+
+    Args:
+        snapshot: The cluster.
+        code: Why they move.
+        bundles: Positions of the bundles, in the order of the moves.
+        values: Numbers of the reason: for each of `code.fields`, one for each bundle.
+        destinations: Where each goes to, when the strategy says so.
+    """
+    names = snapshot.bundle_names
+    fields = code.fields
+    rates, throughputs = bundle_msg_rate(snapshot), bundle_throughput(snapshot)
+    brokers = snapshot.brokers.name
+    rows = zip(
+        [names[i] for i in bundles.tolist()],
+        [brokers[i] for i in snapshot.bundles.owner[bundles].tolist()],
+        destinations if destinations is not None else [None] * len(bundles),
+        rates[bundles].tolist(),
+        throughputs[bundles].tolist(),
+        zip(*(column.tolist() for column in values), strict=True),
+        strict=True,
+    )
+    return [
+        Move(name, source, to, rate, size, Reason(code, source, name, dict(zip(fields, compared, strict=True)), to))
+        for name, source, to, rate, size, compared in rows
+    ]
+
+
+def take_until(
+    snapshot: Snapshot,
+    donors: Donors,
+    required_bytes_per_s: FloatArray,
+    codes: tuple[ReasonCode, ReasonCode],
+    reasons: list[ReasonBlock],
+) -> tuple[list[Move], Int64Array]:
+    """Take of each broker the bundles with the largest throughput until the required one is reached, at least one.
+
+    Args:
+        snapshot: The cluster.
+        donors: Candidates, ranked by throughput.
+        required_bytes_per_s: What shall leave each of the brokers. Shape (brokers,).
+        codes: Reason of a bundle that is taken (fields: value, taken before it, required) and of one that is not needed
+            any more (fields: value, required), in MiB/s.
+        reasons: Gets the reasons of the bundles.
+
+    Returns:
+        The moves, and how many bundles of each broker they are. Shape (brokers,).
+    """
+    values, bounds = donors.values, donors.bounds.tolist()
+    before = np.zeros(len(values))
+    count = np.zeros(len(donors.brokers), dtype=np.int64)
+    for at, (start, stop, needed) in enumerate(zip(bounds, bounds[1:], required_bytes_per_s.tolist(), strict=False)):
+        # Java adds one by one, as `cumsum` does; subtracting sums of all would change the last bits.
+        sums = np.cumsum(values[start:stop])
+        before[start + 1 : stop] = sums[:-1]
+        count[at] = min(stop - start, int(np.searchsorted(sums, needed)) + 1)
+    sizes = np.diff(donors.bounds)
+    first = np.repeat(donors.bounds[:-1], sizes)
+    taken = np.arange(len(values)) - first < np.repeat(count, sizes)
+    required = np.repeat(required_bytes_per_s, sizes) / MIB
+    owners, mib = donors.owners, values / MIB
+    columns = (mib[taken], before[taken] / MIB, required[taken])
+    chosen, rest = donors.bundles[taken], donors.bundles[~taken]
+    if len(chosen):
+        reasons.append(block(codes[0], owners[taken], chosen.astype(np.int32), columns))
+    if len(rest):
+        reasons.append(block(codes[1], owners[~taken], rest.astype(np.int32), (mib[~taken], required[~taken])))
+    return moves_of(snapshot, codes[0], chosen, columns), count

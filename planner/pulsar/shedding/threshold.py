@@ -1,0 +1,267 @@
+"""ThresholdShedder: sheds from brokers whose averaged usage is a threshold above the average of all.
+
+Mirrors `ThresholdShedder` of Pulsar 4.2.4.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.arrays import Int64Array
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.shedding.selection import (
+    ADDITIONAL_MARGIN,
+    MIB,
+    SHARED_REASONS,
+    active_brokers,
+    broker_throughput,
+    bundle_throughput,
+    rank_donors,
+    reported_bundles,
+    take_until,
+)
+
+_BELOW = ReasonCode(
+    "threshold.below",
+    "usage {usage_percent:.1f} % < average {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
+    " = {limit_percent:.1f} %",
+)
+_IDLE = ReasonCode("threshold.idle", "the average usage of all brokers is 0: nothing to compare")
+_TOO_LITTLE = ReasonCode(
+    "threshold.below_minimum_throughput",
+    "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but only {required_mib_per_s:.2f} MiB/s would leave, less"
+    " than the minimum {minimum_mib_per_s:.2f} MiB/s",
+)
+_SINGLE = ReasonCode(
+    "threshold.single_bundle", "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but it has {bundles:.0f} bundle"
+)
+_NO_CANDIDATE = ReasonCode(
+    "threshold.no_candidate", "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but none of its bundles may leave"
+)
+_DONOR = ReasonCode(
+    "threshold.overloaded",
+    "usage {usage_percent:.1f} % >= average {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
+    " = {limit_percent:.1f} %: at least {required_mib_per_s:.2f} MiB/s leave",
+    acts=True,
+)
+_LOWER_DONOR = ReasonCode(
+    "threshold.lower_boundary_donor",
+    "another broker is below {lower_percent:.1f} % and this one has the highest usage, {usage_percent:.1f} %:"
+    " at least {required_mib_per_s:.2f} MiB/s leave",
+    acts=True,
+)
+_LOWER_TOO_LITTLE = ReasonCode(
+    "threshold.lower_boundary_below_minimum",
+    "another broker is below {lower_percent:.1f} % and this one has the highest usage, {usage_percent:.1f} %, but less"
+    " than the minimum would leave: {required_mib_per_s:.2f} MiB/s < {minimum_mib_per_s:.2f} MiB/s",
+)
+_TAKEN = ReasonCode(
+    "threshold.bundle_taken",
+    "{value_mib_per_s:.3f} MiB/s; {before_mib_per_s:.3f} of the required {required_mib_per_s:.3f} MiB/s were taken"
+    " before it",
+    acts=True,
+)
+_ENOUGH = ReasonCode(
+    "threshold.bundle_not_needed",
+    "{value_mib_per_s:.3f} MiB/s; larger bundles already make up the required {required_mib_per_s:.3f} MiB/s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdState:
+    """What the strategy remembers.
+
+    Attributes:
+        usage_ema: Averaged usage of each broker (1.0 = 100 %), Pulsar's `brokerAvgResourceUsage`.
+    """
+
+    usage_ema: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The settings, and the average they are compared with."""
+
+    threshold: float
+    minimum_bytes_per_s: float
+    average: float
+
+
+class ThresholdShedder:
+    """See the module."""
+
+    name = "ThresholdShedder"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+    load_manager = LoadManager.MODULAR
+    summary = (
+        "Sheds from every broker whose averaged usage is at least a threshold above the average of all brokers; the"
+        " default since Pulsar 2.10."
+    )
+    settings = (
+        "loadBalancerBrokerThresholdShedderPercentage",
+        "loadBalancerHistoryResourcePercentage",
+        "loadBalancerBundleUnloadMinThroughputThreshold",
+        "lowerBoundarySheddingEnabled",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+        "loadBalancerBandwithInResourceWeight",
+        "loadBalancerBandwithOutResourceWeight",
+    )
+    reasons = (
+        _BELOW,
+        _IDLE,
+        _TOO_LITTLE,
+        _SINGLE,
+        _NO_CANDIDATE,
+        _DONOR,
+        _LOWER_DONOR,
+        _LOWER_TOO_LITTLE,
+        _TAKEN,
+        _ENOUGH,
+        *SHARED_REASONS,
+    )
+
+    def initial(self) -> ThresholdState:
+        """Return the state of a strategy that has seen nothing."""
+        return ThresholdState()
+
+    def decide(
+        self, snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings
+    ) -> tuple[SheddingMemory[Any], SheddingDecision]:
+        """Decide one cycle; see `Shedder`."""
+        usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
+        active, unknown = active_brokers(snapshot)
+        order, known = active.tolist(), dict(memory.state.usage_ema)
+        ema, average = _advance(snapshot, order, usage.tolist(), known, config)
+        limits = _Limits(
+            threshold=config.integer("loadBalancerBrokerThresholdShedderPercentage") / 100.0,
+            minimum_bytes_per_s=config.number("loadBalancerBundleUnloadMinThroughputThreshold") * MIB,
+            average=average,
+        )
+        moves: list[Move] = []
+        reasons: list[ReasonBlock] = list(unknown)
+        if average == 0:
+            reasons.append(block(_IDLE, active.astype(np.int32)))
+        else:
+            moves = _shed_above(snapshot, memory, active, ema, limits, reasons)
+            if not moves and config.flag("lowerBoundarySheddingEnabled"):
+                ema, average = _advance(snapshot, order, usage.tolist(), ema, config)
+                limits = _Limits(limits.threshold, limits.minimum_bytes_per_s, average)
+                moves = _shed_highest(snapshot, memory, order, ema, limits, reasons)
+        scores = np.full(len(snapshot.brokers), np.nan)
+        scores[active] = [ema[snapshot.brokers.name[i]] for i in order]
+        lines: tuple[Line, ...] = (
+            Line("average", average),
+            Line("average + threshold", average + limits.threshold),
+        )
+        if config.flag("lowerBoundarySheddingEnabled"):
+            lines += (Line("average - threshold", average - limits.threshold),)
+        return memory.with_state(ThresholdState(ema)), SheddingDecision(
+            moves=tuple(moves), reasons=tuple(reasons), scores=scores, lines=lines, measures={"average": average}
+        )
+
+
+def _advance(
+    snapshot: Snapshot, order: Sequence[int], usage: Sequence[float], known: Mapping[str, float], config: Settings
+) -> tuple[dict[str, float], float]:
+    """Advance the averaged usage of every broker by one sample; return it and its mean, summed in Pulsar's order."""
+    history = config.number("loadBalancerHistoryResourcePercentage")
+    ema: dict[str, float] = {}
+    total = 0.0
+    for i in order:
+        name = snapshot.brokers.name[i]
+        before = known.get(name)
+        ema[name] = usage[i] if before is None else before * history + (1 - history) * usage[i]
+        total += ema[name]
+    return ema, total / len(order) if order else 0.0
+
+
+def _shed_above(
+    snapshot: Snapshot,
+    memory: SheddingMemory[Any],
+    active: Int64Array,
+    ema: Mapping[str, float],
+    limits: _Limits,
+    reasons: list[ReasonBlock],
+) -> list[Move]:
+    """Shed from every broker at or above the average + threshold."""
+    names = snapshot.brokers.name
+    usage = np.array([ema[names[i]] for i in active.tolist()])
+    limit = limits.average + limits.threshold
+    below = usage < limit
+    if below.any():
+        compared = (usage[below] * 100, limits.average * 100, limits.threshold * 100, limit * 100)
+        reasons.append(block(_BELOW, active[below].astype(np.int32), values=compared))
+    over, over_usage = active[~below], usage[~below]
+    share = over_usage - limits.average - limits.threshold + ADDITIONAL_MARGIN
+    required = broker_throughput(snapshot)[over] * share
+    little = required < limits.minimum_bytes_per_s
+    if little.any():
+        too_little = (over_usage[little] * 100, limit * 100, required[little] / MIB, limits.minimum_bytes_per_s / MIB)
+        reasons.append(block(_TOO_LITTLE, over[little].astype(np.int32), values=too_little))
+    counts = reported_bundles(snapshot)[over]
+    single = ~little & (counts <= 1)
+    if single.any():
+        few = (over_usage[single] * 100, limit * 100, counts[single].astype(np.float64))
+        reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
+    shedding = ~little & ~single
+    donors = rank_donors(
+        snapshot, over[shedding].tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles
+    )
+    reasons.extend(donors.reasons)
+    over, over_usage, required = over[shedding], over_usage[shedding] * 100, required[shedding]
+    moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
+    gives = count > 0
+    if gives.any():
+        numbers = (limits.average * 100, limits.threshold * 100, limit * 100, required[gives] / MIB)
+        reasons.append(block(_DONOR, over[gives].astype(np.int32), values=(over_usage[gives], *numbers)))
+    if not gives.all():
+        without = (over_usage[~gives], limit * 100)
+        reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
+    return moves
+
+
+def _shed_highest(
+    snapshot: Snapshot,
+    memory: SheddingMemory[Any],
+    order: Sequence[int],
+    ema: Mapping[str, float],
+    limits: _Limits,
+    reasons: list[ReasonBlock],
+) -> list[Move]:
+    """Lower boundary: when some broker is far below the average, shed from the highest one."""
+    names = snapshot.brokers.name
+    lower = limits.average - limits.threshold
+    if not any(ema[names[i]] < lower for i in order):
+        return []
+    counts = reported_bundles(snapshot)
+    donor = -1
+    highest = lower
+    for i in order:
+        if ema[names[i]] > highest and counts[i] > 1:
+            donor, highest = i, ema[names[i]]
+    if donor < 0:
+        return []
+    required = float(broker_throughput(snapshot)[donor]) * limits.threshold * 0.5
+    compared = (lower * 100, highest * 100, required / MIB)
+    if limits.minimum_bytes_per_s > required:
+        minimum = limits.minimum_bytes_per_s / MIB
+        reasons.append(block(_LOWER_TOO_LITTLE, donor, values=(*compared, minimum)))
+        return []
+    donors = rank_donors(snapshot, [donor], bundle_throughput(snapshot), memory.recently_unloaded_bundles)
+    reasons.extend(donors.reasons)
+    moves, _ = take_until(snapshot, donors, np.array([required]), (_TAKEN, _ENOUGH), reasons)
+    if moves:
+        reasons.append(block(_LOWER_DONOR, donor, values=compared))
+    return moves
+
+
+SHEDDER = ThresholdShedder()

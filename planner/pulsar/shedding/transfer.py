@@ -1,0 +1,848 @@
+"""TransferShedder: pairs the most with the least loaded broker and hands bundles over, or swaps them.
+
+Mirrors `TransferShedder` of the extensible load manager of Pulsar 4.2.4. It differs in that a top bundle always belongs
+to the broker that reports it: a snapshot has one owner for each bundle, so Pulsar's check of that has nothing to do.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.errors import PlannerError
+from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.broker_load import averages
+from planner.pulsar.load.namespace_policies import policy_gate
+from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+
+PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
+"""Prepares the placement filters of one moment.
+
+What it returns answers which registered brokers may take a bundle of a namespace (`tenant/namespace`), and raises
+`PlannerError` where a filter of Pulsar fails.
+"""
+
+_MIB = 1024 * 1024
+_SWAP_TARGET = 0.75
+"""Share of its throughput that a broker must fall below for a swap to be worth it."""
+
+_CYCLE_COOLING = ReasonCode(
+    "transfer.cycle_cooling_down", "the whole cycle is skipped: {other} unloaded bundles too recently"
+)
+_COOLING = ReasonCode(
+    "transfer.cooling_down",
+    "its load data is from {since_s:.1f} s after it unloaded bundles, less than {delay_s:.0f} s: the whole cycle is "
+    "skipped",
+)
+_OUTDATED = ReasonCode(
+    "transfer.outdated", "its load data is {age_s:.0f} s old, more than {ttl_s:.0f} s: left out of the average"
+)
+_CYCLE_OUTDATED = ReasonCode("transfer.cycle_outdated", "the cycle is skipped: no broker has recent load data")
+_CYCLE_NO_BROKERS = ReasonCode("transfer.no_brokers", "the cycle is skipped: no broker has load data")
+_NO_DATA = ReasonCode("transfer.no_load_data", "registered, but it has no load data: the whole cycle is skipped")
+_CYCLE_NO_DATA = ReasonCode("transfer.cycle_no_load_data", "the whole cycle is skipped: {other} has no load data")
+_UNKNOWN = ReasonCode("transfer.unknown", "not registered and without load data: not considered")
+_HOLDS = ReasonCode(
+    "transfer.balanced",
+    "load {load_percent:.1f} %: the deviation {std_percent:.1f} % is not above {target_percent:.1f} %, the lowest "
+    "broker is not underloaded, the highest not overloaded",
+)
+_HIT_COUNT = ReasonCode(
+    "transfer.hit_count",
+    "load {load_percent:.1f} %: shedding was called for in {hits:.0f} cycles in a row, more than {threshold:.0f} are "
+    "needed",
+)
+_NOT_REACHED = ReasonCode(
+    "transfer.pair_limit", "load {load_percent:.1f} %: not reached, {pairs:.0f} pairs were shed, the most in one cycle"
+)
+_MET = ReasonCode(
+    "transfer.between", "load {load_percent:.1f} %: between the brokers that were paired, no partner is left for it"
+)
+_SETTLED = ReasonCode(
+    "transfer.settled",
+    "load {load_percent:.1f} %: not reached, with the chosen moves the deviation falls to {std_percent:.1f} % and no "
+    "broker is over- or underloaded",
+)
+_DONOR = ReasonCode(
+    "transfer.donor",
+    "load {load_percent:.1f} %, paired with {other}: {moved_mib_per_s:.2f} of {wanted_mib_per_s:.2f} MiB/s leave",
+    acts=True,
+)
+_RECEIVER = ReasonCode(
+    "transfer.receiver", "load {load_percent:.1f} %, paired with {other}: takes {moved_mib_per_s:.2f} MiB/s", acts=True
+)
+_CONSUMED = ReasonCode(
+    "transfer.counterpart",
+    "load {load_percent:.1f} %, paired with {other}: without loadBalancerTransferEnabled the next lookup places "
+    "{moved_mib_per_s:.2f} MiB/s, not necessarily here",
+)
+_DONOR_EMPTY = ReasonCode("transfer.no_top_bundles", "load {load_percent:.1f} %: it reports no top bundles")
+_DONOR_SINGLE = ReasonCode("transfer.single_bundle", "load {load_percent:.1f} %: it reports a single top bundle")
+_DONOR_NOTHING = ReasonCode(
+    "transfer.nothing_movable",
+    "load {load_percent:.1f} %, paired with {other}: of the {wanted_mib_per_s:.2f} MiB/s wanted no top bundle can go",
+)
+_RECEIVER_NOTHING = ReasonCode(
+    "transfer.receives_nothing", "load {load_percent:.1f} %: lowest broker, but nothing could be moved to it"
+)
+
+_OVERLOADED = ReasonCode(
+    "transfer.overloaded",
+    "{throughput_mib_per_s:.2f} MiB/s leave {broker} because of overload: {marked_mib_per_s:.2f} of "
+    "{wanted_mib_per_s:.2f} MiB/s then chosen",
+    acts=True,
+)
+_UNDERLOADED = ReasonCode(
+    "transfer.underloaded",
+    "{throughput_mib_per_s:.2f} MiB/s leave {broker} because {other} is underloaded: {marked_mib_per_s:.2f} of "
+    "{wanted_mib_per_s:.2f} MiB/s then chosen",
+    acts=True,
+)
+_SWAP_OVERLOADED = ReasonCode(
+    "transfer.swap_overloaded",
+    "{throughput_mib_per_s:.2f} MiB/s go back to {other} in exchange, because of overload",
+    acts=True,
+)
+_SWAP_UNDERLOADED = ReasonCode(
+    "transfer.swap_underloaded",
+    "{throughput_mib_per_s:.2f} MiB/s go back to {other} in exchange, because {broker} is underloaded",
+    acts=True,
+)
+_MOVES = {
+    ("Overloaded", False): _OVERLOADED,
+    ("Overloaded", True): _SWAP_OVERLOADED,
+    ("Underloaded", False): _UNDERLOADED,
+    ("Underloaded", True): _SWAP_UNDERLOADED,
+}
+UNLOAD_REASONS: Mapping[ReasonCode, str] = MappingProxyType({code: call for (call, _), code in _MOVES.items()})
+"""Pulsar's `UnloadDecision.Reason` for each reason of a move."""
+
+_EXCLUDED = ReasonCode("transfer.bundle_excluded", "its namespace is in loadBalancerSheddingExcludedNamespaces")
+_RECENT = ReasonCode(
+    "transfer.bundle_recent",
+    "it was unloaded {since_minutes:.1f} min ago, within the grace period of {grace_minutes:.0f} min",
+)
+_GATED = ReasonCode(
+    "transfer.bundle_policy",
+    "its namespace has an isolation policy or an anti-affinity group, and "
+    "loadBalancerSheddingBundlesWithPoliciesEnabled is off",
+)
+_FILTERED = ReasonCode("transfer.bundle_filtered", "the placement filters do not let it go to {other}")
+_FILTER_FAILED = ReasonCode("transfer.bundle_filter_failed", "a placement filter failed")
+_LAST = ReasonCode("transfer.bundle_last", "last of the reported bundles: a broker keeps one")
+_IDLE = ReasonCode("transfer.bundle_idle", "no traffic")
+_TOO_BIG = ReasonCode(
+    "transfer.bundle_too_big",
+    "its {throughput_mib_per_s:.2f} MiB/s on top of {marked_mib_per_s:.2f} exceed {wanted_mib_per_s:.2f} MiB/s, and no "
+    "swap with {other} makes up for it",
+)
+_NO_SWAP = ReasonCode(
+    "transfer.bundle_no_swap",
+    "its {throughput_mib_per_s:.2f} MiB/s on top of {marked_mib_per_s:.2f} exceed {wanted_mib_per_s:.2f} MiB/s, and "
+    "there is nothing to swap with",
+)
+_BEHIND = ReasonCode(
+    "transfer.bundle_behind", "the list is left at the first bundle that neither fits nor can be swapped"
+)
+_SWAP_UNFIT = ReasonCode(
+    "transfer.swap_unfit",
+    "its {throughput_mib_per_s:.2f} MiB/s in exchange would lift {other} or lower {broker} beyond where they started",
+)
+_SWAP_VAIN = ReasonCode(
+    "transfer.swap_in_vain", "considered in exchange ({throughput_mib_per_s:.2f} MiB/s), but no swap came out even"
+)
+_SWAP_SPARE = ReasonCode("transfer.swap_not_needed", "not considered in exchange")
+
+
+@dataclass(frozen=True, slots=True)
+class TransferState:
+    """What a TransferShedder remembers.
+
+    Attributes:
+        hit_count: `unloadConditionHitCount`: cycles in a row in which shedding was called for.
+        load_avg: Average load that its counter recorded last (1.0 = 100 %); 0 before the first cycle.
+        load_std: Standard deviation that its counter recorded last (1.0 = 100 %).
+    """
+
+    hit_count: int = 0
+    load_avg: float = 0.0
+    load_std: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The settings in force."""
+
+    target_std: float
+    overloaded: float
+    transfer: bool
+    debug: bool
+    hit_threshold: int
+    pairs: int
+    delay_ms: int
+    ttl_ms: int
+    grace_minutes: int
+    with_policies: bool
+    excluded: frozenset[str]
+
+    @staticmethod
+    def of(config: Settings) -> "_Rules":
+        return _Rules(
+            target_std=config.number("loadBalancerBrokerLoadTargetStd"),
+            overloaded=config.number("loadBalancerBrokerOverloadedThresholdPercentage") / 100,
+            transfer=config.flag("loadBalancerTransferEnabled"),
+            debug=config.flag("loadBalancerDebugModeEnabled"),
+            hit_threshold=config.integer("loadBalancerSheddingConditionHitCountThreshold"),
+            pairs=config.integer("loadBalancerMaxNumberOfBrokerSheddingPerCycle"),
+            delay_ms=config.integer("loadBalanceSheddingDelayInSeconds") * 1000,
+            ttl_ms=config.integer("loadBalancerBrokerLoadDataTTLInSeconds") * 1000,
+            grace_minutes=config.integer("loadBalancerSheddingGracePeriodMinutes"),
+            with_policies=config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled"),
+            excluded=frozenset(config.names("loadBalancerSheddingExcludedNamespaces")),
+        )
+
+    @property
+    def underloaded_share(self) -> float:
+        """Share of the average (of the highest throughput) below which a broker counts as underloaded."""
+        return min(0.5, max(0.0, self.target_std / 2))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Loads:
+    """Numbers of the brokers, by position; what only brokers with load data have is 0 elsewhere."""
+
+    load: list[float]
+    throughput: list[float]
+    throughput_ema: list[float]
+    updated_at_ms: list[int]
+    stored: list[int]
+    """Positions of the brokers with load data, in the order of the store."""
+    notes: tuple[str, ...]
+
+    @staticmethod
+    def of(snapshot: Snapshot, config: Settings) -> "_Loads":
+        brokers = snapshot.brokers
+        known = brokers.has_load_data
+        throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        known_averages, updated = averages(brokers, config), brokers.updated_at_ms
+        notes: list[str] = []
+        assumed = known_averages.assumed & known
+        if assumed.any():
+            notes.append(
+                f"{_count(assumed)} without weightedMaxEMA or msgThroughputEMA in this snapshot: the current usage and "
+                "throughput count, as at a broker's first report."
+            )
+        undated = (updated == 0) & known
+        if undated.any():
+            updated = np.where(updated == 0, snapshot.info.captured_at_ms, updated)
+            notes.append(
+                f"{_count(undated)} without the time of the report: taken as made at the moment of the snapshot."
+            )
+        return _Loads(
+            known_averages.weighted_max_ema.tolist(),
+            throughput.tolist(),
+            known_averages.msg_throughput_ema_bytes_per_s.tolist(),
+            updated.tolist(),
+            _store_order(snapshot),
+            tuple(notes),
+        )
+
+
+def _store_order(snapshot: Snapshot) -> list[int]:
+    """Return the brokers with load data in the order of the store, a `ConcurrentHashMap` of these brokers only."""
+    brokers = snapshot.brokers
+    order = brokers.map_order
+    if not brokers.has_load_data.all():
+        stored = np.flatnonzero(brokers.has_load_data)
+        hashes = java_string_hashes([brokers.name[i] for i in stored.tolist()])
+        order = stored[hash_map_order(hashes, concurrent=True)]
+    positions: list[int] = order.tolist()
+    return positions
+
+
+def _count(which: BoolArray) -> str:
+    number = int(which.sum())
+    return "1 broker" if number == 1 else f"{number} brokers"
+
+
+@dataclass(slots=True)
+class _Statistics:
+    """Running average and deviation of the loads; squares and deviation follow the chosen moves."""
+
+    brokers: int
+    average: float
+    squares: float
+    std: float
+
+    @staticmethod
+    def of(loads: Sequence[float]) -> "_Statistics":
+        total = squares = 0.0
+        for load in loads:
+            total += load
+            squares += load * load
+        average = total / len(loads)
+        return _Statistics(len(loads), average, squares, _root(squares / len(loads) - average * average))
+
+    def shift(self, high: float, low: float, moved: float) -> None:
+        """Take over that load goes from one broker to another."""
+        self.squares -= high * high + low * low
+        high, low = max(0.0, high - moved), low + moved
+        self.squares += high * high + low * low
+        self.std = _root(abs(self.squares / self.brokers - self.average * self.average))
+
+
+def _root(value: float) -> float:
+    """Return the square root; NaN below 0, as in Java."""
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+@dataclass(slots=True)
+class _Log:
+    """Collects reasons about single brokers and bundles."""
+
+    rows: dict[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]] = field(default_factory=dict)
+    named: set[int] = field(default_factory=set)
+    whole: list[ReasonBlock] = field(default_factory=list)
+
+    def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
+        self.rows.setdefault(code, []).append((broker, bundle, other, values))
+        if bundle < 0:
+            self.named.add(broker)
+
+    def say_rest(self, code: ReasonCode, brokers: Sequence[int], *values: FloatArray | float, other: int = -1) -> None:
+        """Give the brokers that have no reason yet the same one.
+
+        Args:
+            code: Its kind.
+            brokers: Positions of the brokers.
+            values: Each one number for all, or one for each broker of the snapshot.
+            other: A second broker that took part.
+        """
+        rest = np.array([broker for broker in brokers if broker not in self.named], dtype=np.int32)
+        if len(rest):
+            columns = [value[rest] if isinstance(value, np.ndarray) else value for value in values]
+            self.whole.append(block(code, rest, values=columns, others=other))
+            self.named.update(rest.tolist())
+
+    def blocks(self) -> list[ReasonBlock]:
+        made = list(self.whole)
+        for code, rows in self.rows.items():
+            brokers, bundles, others, values = zip(*rows, strict=True)
+            made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """A reported top bundle."""
+
+    position: int
+    namespace: str
+    name: str
+    throughput: float
+    rate: float
+
+
+@dataclass(slots=True)
+class _Pair:
+    """A donor and a receiver while the donor's bundles are walked; throughputs in bytes/s."""
+
+    donor: int
+    receiver: int
+    call: str
+    wanted: float
+    offers: tuple[_Bundle, ...]
+    counter_offers: tuple[_Bundle, ...]
+    marked: float = 0.0
+    gained: float = 0.0
+    swap_from: int = 0
+    """Next of the receiver's bundles to consider for a swap; it never goes back."""
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """One cycle, from the moment on at which shedding is called for."""
+
+    snapshot: Snapshot
+    rules: _Rules
+    loads: _Loads
+    statistics: _Statistics
+    filters: Callable[[str], frozenset[str]]
+    recent: Mapping[str, int]
+    log: _Log
+    moves: list[Move] = field(default_factory=list)
+    empty: bool = False
+    few: bool = False
+    allowed: dict[str, frozenset[str] | None] = field(default_factory=dict)
+
+    def shed(self) -> None:
+        """Pair the brokers from both ends and walk the bundles of each donor."""
+        ranked = _by_load(self.loads)
+        low, high, pairs = 0, len(ranked) - 1, 0
+        in_vain: set[int] = set()
+        rest = _MET
+        values: tuple[float, ...] = ()
+        while low < high:
+            if pairs >= self.rules.pairs:
+                rest, values = _NOT_REACHED, (float(pairs),)
+                break
+            call = _called_for(ranked[low], ranked[high], self.loads, self.statistics, self.rules)
+            if call is None:
+                rest, values = _SETTLED, (self.statistics.std * 100,)
+                break
+            receiver, donor = ranked[low], ranked[high]
+            high -= 1
+            if self.pair(donor, receiver, call):
+                pairs, low = pairs + 1, low + 1
+            else:
+                in_vain.add(receiver)
+        percents = np.array(self.loads.load) * 100
+        self.log.say_rest(_RECEIVER_NOTHING, [broker for broker in ranked if broker in in_vain], percents)
+        self.log.say_rest(rest, ranked, percents, *values)
+
+    def pair(self, donor: int, receiver: int, call: str) -> bool:
+        """Walk the donor's bundles; say whether any was chosen."""
+        load, throughput = self.loads.load, self.loads.throughput
+        share = (load[donor] - load[receiver]) / 2
+        wanted = _divide(throughput[donor] * share, load[donor])
+        wanted = math.inf if math.isnan(wanted) else wanted  # Java's comparison with NaN never holds: no limit
+        offers = self.top(donor)
+        if len(offers) <= 1:
+            self.empty |= not offers
+            self.few |= bool(offers)
+            self.log.say(_DONOR_SINGLE if offers else _DONOR_EMPTY, donor, -1, -1, load[donor] * 100)
+            return False
+        pair = _Pair(donor, receiver, call, wanted, offers, self.top(receiver) if self.rules.transfer else ())
+        self.walk(pair)
+        if pair.swap_from:
+            for spare in pair.counter_offers[pair.swap_from :]:
+                self.log.say(_SWAP_SPARE, receiver, spare.position, donor)
+        percents = load[donor] * 100, load[receiver] * 100
+        if not pair.marked > 0:
+            self.few = True
+            self.log.say(_DONOR_NOTHING, donor, -1, receiver, percents[0], wanted / _MIB)
+            return False
+        moved = _divide((pair.marked - pair.gained) * load[donor], throughput[donor])
+        self.statistics.shift(load[donor], load[receiver], moved)
+        self.log.say(_DONOR, donor, -1, receiver, percents[0], pair.marked / _MIB, wanted / _MIB)
+        taken = _RECEIVER if self.rules.transfer else _CONSUMED
+        self.log.say(taken, receiver, -1, donor, percents[1], pair.marked / _MIB)
+        return True
+
+    def walk(self, pair: _Pair) -> None:
+        """Choose bundles of the donor, lightest first."""
+        remaining = len(pair.offers)
+        for at, bundle in enumerate(pair.offers):
+            if self.held(pair, bundle):
+                continue
+            if remaining <= 1:
+                self.leave(pair, at, _LAST)
+                break
+            if bundle.throughput == 0:
+                self.log.say(_IDLE, pair.donor, bundle.position)
+                continue
+            back: Sequence[_Bundle] = ()
+            if pair.marked - pair.gained + bundle.throughput > pair.wanted:
+                found = self.swap(pair, bundle.throughput)
+                if found is None:
+                    code = _TOO_BIG if pair.counter_offers else _NO_SWAP
+                    numbers = bundle.throughput / _MIB, pair.marked / _MIB, pair.wanted / _MIB
+                    self.log.say(code, pair.donor, bundle.position, pair.receiver, *numbers)
+                    self.leave(pair, at + 1, _BEHIND)
+                    break
+                back = found
+            for other in back:
+                self.choose(pair, other, back=True)
+                if self.rules.debug:
+                    pair.gained += other.throughput
+            pair.marked += bundle.throughput
+            remaining -= 1
+            self.choose(pair, bundle, back=False)
+
+    def leave(self, pair: _Pair, at: int, code: ReasonCode) -> None:
+        for bundle in pair.offers[at:]:
+            self.log.say(code, pair.donor, bundle.position)
+
+    def swap(self, pair: _Pair, throughput: float) -> list[_Bundle] | None:
+        """Find bundles of the receiver to take in exchange for one of the donor.
+
+        Args:
+            pair: The two brokers.
+            throughput: What the donor's bundle brings to the receiver, in bytes/s.
+
+        Returns:
+            None when no exchange leaves the receiver below the donor and the donor well below where it started.
+        """
+        before_high = self.loads.throughput[pair.donor]
+        before_low = self.loads.throughput[pair.receiver]
+        high = before_high - pair.marked + pair.gained - throughput
+        low = before_low + pair.marked - pair.gained + throughput
+        chosen: list[_Bundle] = []
+        while pair.swap_from < len(pair.counter_offers):
+            bundle = pair.counter_offers[pair.swap_from]
+            pair.swap_from += 1
+            if self.barred(bundle, pair.receiver, pair.donor):
+                continue
+            traffic = bundle.throughput
+            if traffic == 0:
+                self.log.say(_IDLE, pair.receiver, bundle.position)
+                continue
+            if high + traffic < before_high and low - traffic < before_high:
+                high, low = high + traffic, low - traffic
+                chosen.append(bundle)
+                if low <= high < before_high * _SWAP_TARGET:
+                    return chosen
+            else:
+                self.log.say(_SWAP_UNFIT, pair.receiver, bundle.position, pair.donor, traffic / _MIB)
+        for bundle in chosen:
+            self.log.say(_SWAP_VAIN, pair.receiver, bundle.position, pair.donor, bundle.throughput / _MIB)
+        return None
+
+    def choose(self, pair: _Pair, bundle: _Bundle, *, back: bool) -> None:
+        """Record a move: from donor to receiver, or back."""
+        source, target = (pair.receiver, pair.donor) if back else (pair.donor, pair.receiver)
+        code = _MOVES[pair.call, back]
+        numbers = (
+            (bundle.throughput / _MIB,) if back else (bundle.throughput / _MIB, pair.marked / _MIB, pair.wanted / _MIB)
+        )
+        self.log.say(code, source, bundle.position, target, *numbers)
+        names = self.snapshot.brokers.name
+        reason = Reason(code, names[source], bundle.name, dict(zip(code.fields, numbers, strict=True)), names[target])
+        destination = names[target] if self.rules.transfer else None
+        self.moves.append(Move(bundle.name, names[source], destination, bundle.rate, bundle.throughput, reason))
+
+    def held(self, pair: _Pair, bundle: _Bundle) -> bool:
+        """Say whether the donor must keep a bundle, and log why."""
+        if bundle.namespace in self.rules.excluded:
+            self.log.say(_EXCLUDED, pair.donor, bundle.position)
+            return True
+        if bundle.name in self.recent:
+            since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / 60_000
+            self.log.say(_RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
+            return True
+        return self.barred(bundle, pair.donor, pair.receiver)
+
+    def barred(self, bundle: _Bundle, source: int, target: int) -> bool:
+        """Say whether policies or placement filters keep a bundle from moving, and log why."""
+        code = self.obstacle(bundle, target)
+        if code is not None:
+            self.log.say(code, source, bundle.position, target)
+        return code is not None
+
+    def obstacle(self, bundle: _Bundle, target: int) -> ReasonCode | None:
+        if not self.rules.with_policies and policy_gate(self.snapshot.policies, bundle.namespace) is not None:
+            return _GATED
+        if bundle.namespace not in self.allowed:
+            try:
+                self.allowed[bundle.namespace] = self.filters(bundle.namespace)
+            except PlannerError:
+                self.allowed[bundle.namespace] = None
+        allowed = self.allowed[bundle.namespace]
+        names = self.snapshot.brokers.name
+        if allowed is None:
+            return _FILTER_FAILED
+        # Pulsar asks for the paired broker even when loadBalancerTransferEnabled is off and it is no destination.
+        return None if names[target] in allowed else _FILTERED
+
+    def top(self, broker: int) -> tuple[_Bundle, ...]:
+        """Return the bundles that a broker reports, in report order: lightest first."""
+        table = self.snapshot.bundles
+        owned = self.snapshot.bundles_of(broker)
+        rank = table.top_rank[owned]
+        listed = owned[rank >= 0]
+        listed = listed[np.argsort(table.top_rank[listed], kind="stable")]
+        throughput = table.msg_throughput_in_bytes_per_s[listed] + table.msg_throughput_out_bytes_per_s[listed]
+        rate = table.msg_rate_in_per_s[listed] + table.msg_rate_out_per_s[listed]
+        rows = zip(
+            listed.tolist(),
+            table.namespace[listed].tolist(),
+            table.low[listed].tolist(),
+            table.high[listed].tolist(),
+            throughput.tolist(),
+            rate.tolist(),
+            strict=True,
+        )
+        return tuple(
+            _Bundle(
+                position, (name := self.snapshot.namespaces[namespace]), bundle_name(name, low, high), traffic, rate
+            )
+            for position, namespace, low, high, traffic, rate in rows
+        )
+
+
+def _divide(dividend: float, divisor: float) -> float:
+    """Divide as Java does: by zero gives an infinity or NaN."""
+    if divisor == 0:
+        return math.nan if dividend == 0 or math.isnan(dividend) else math.copysign(math.inf, dividend)
+    return dividend / divisor
+
+
+def _by_load(loads: _Loads) -> list[int]:
+    """Return the brokers with load data by load, lowest first; equal ones as the store lists them."""
+    return sorted(loads.stored, key=loads.load.__getitem__)
+
+
+def _called_for(low: int, high: int, loads: _Loads, statistics: _Statistics, rules: _Rules) -> str | None:
+    """Return Pulsar's reason to shed from the broker at the high end to the one at the low end; None when balanced."""
+    if statistics.std > rules.target_std:
+        return "Overloaded"
+    share = rules.underloaded_share
+    if loads.load[low] < statistics.average * share or loads.throughput_ema[low] < loads.throughput_ema[high] * share:
+        return "Underloaded"
+    if loads.load[high] > rules.overloaded and loads.load[high] > statistics.average + rules.target_std:
+        return "Overloaded"
+    return None
+
+
+def _pulsar_filters(snapshot: Snapshot, config: Settings) -> Callable[[str], frozenset[str]]:
+    return ExtensibleFilters(snapshot, config).allowed
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What the look at the load data found.
+
+    Attributes:
+        statistics: Average and deviation; None when the cycle is skipped.
+        skip: Pulsar's reason to skip the cycle; None when it goes on.
+        marks: Brokers that unloaded recently, those without the ones whose delay is over.
+    """
+
+    statistics: _Statistics | None
+    skip: str | None
+    marks: Mapping[str, int]
+
+
+def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[str, int], log: _Log) -> _Check:
+    """Look at the load data of every broker, in the order of the store."""
+    names, now_ms = snapshot.brokers.name, snapshot.info.captured_at_ms
+    marks = dict(unloaded)
+    counted: list[float] = []
+    outdated = False
+    for broker in loads.stored:
+        updated_ms = loads.updated_at_ms[broker]
+        if now_ms - updated_ms > rules.ttl_ms:
+            outdated = True
+            log.say(_OUTDATED, broker, -1, -1, (now_ms - updated_ms) / 1000, rules.ttl_ms / 1000)
+            continue
+        if names[broker] in marks:
+            since_ms = updated_ms - marks[names[broker]]
+            if since_ms < rules.delay_ms:
+                log.say(_COOLING, broker, -1, -1, since_ms / 1000, rules.delay_ms / 1000)
+                _tell_rest(snapshot, log, _CYCLE_COOLING, broker)
+                return _Check(None, "CoolDown", marks)
+            del marks[names[broker]]
+        counted.append(loads.load[broker])
+    if not counted:
+        _tell_rest(snapshot, log, _CYCLE_OUTDATED if outdated else _CYCLE_NO_BROKERS)
+        return _Check(None, "OutDatedData" if outdated else "NoBrokers", marks)
+    missing = np.flatnonzero(snapshot.brokers.registered & ~snapshot.brokers.has_load_data).tolist()
+    if missing:
+        for broker in missing:
+            log.say(_NO_DATA, broker)
+        _tell_rest(snapshot, log, _CYCLE_NO_DATA, missing[0])
+        return _Check(None, "NoLoadData", marks)
+    return _Check(_Statistics.of(counted), None, marks)
+
+
+def _tell_rest(snapshot: Snapshot, log: _Log, code: ReasonCode, other: int = -1) -> None:
+    """Give every broker that has no reason yet the same one."""
+    log.say_rest(code, range(len(snapshot.brokers)), other=other)
+
+
+_REASONS = (
+    _DONOR,
+    _RECEIVER,
+    _CONSUMED,
+    _DONOR_EMPTY,
+    _DONOR_SINGLE,
+    _DONOR_NOTHING,
+    _RECEIVER_NOTHING,
+    _NOT_REACHED,
+    _MET,
+    _SETTLED,
+    _HIT_COUNT,
+    _HOLDS,
+    _COOLING,
+    _CYCLE_COOLING,
+    _OUTDATED,
+    _CYCLE_OUTDATED,
+    _NO_DATA,
+    _CYCLE_NO_DATA,
+    _CYCLE_NO_BROKERS,
+    _UNKNOWN,
+    *_MOVES.values(),
+    _EXCLUDED,
+    _RECENT,
+    _GATED,
+    _FILTERED,
+    _FILTER_FAILED,
+    _LAST,
+    _IDLE,
+    _TOO_BIG,
+    _NO_SWAP,
+    _BEHIND,
+    _SWAP_UNFIT,
+    _SWAP_VAIN,
+    _SWAP_SPARE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferShedder:
+    """The strategy; see the module. Attributes as in `planner.pulsar.shedding.protocol.Shedder`.
+
+    Attributes:
+        filters: The placement filters that a destination must pass.
+    """
+
+    filters: PlacementFilters = _pulsar_filters
+    name: str = field(default="TransferShedder", init=False)
+    java_class: str = field(
+        default="org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder", init=False
+    )
+    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
+    summary: str = field(
+        default="Pairs the most with the least loaded broker and hands top bundles over, or swaps them, until the "
+        "deviation of the loads is small.",
+        init=False,
+    )
+    settings: tuple[str, ...] = field(
+        default=(
+            "loadBalancerBrokerLoadTargetStd",
+            "loadBalancerBrokerOverloadedThresholdPercentage",
+            "loadBalancerSheddingConditionHitCountThreshold",
+            "loadBalancerTransferEnabled",
+            "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
+            "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+            "loadBalanceSheddingDelayInSeconds",
+            "loadBalancerBrokerLoadDataTTLInSeconds",
+            "loadBalancerSheddingGracePeriodMinutes",
+            "loadBalancerSheddingExcludedNamespaces",
+            "loadBalancerSheddingBundlesWithPoliciesEnabled",
+            "loadBalancerBrokerMaxTopics",
+            "preferLaterVersions",
+            "failureDomainsEnabled",
+            "loadBalancerHistoryResourcePercentage",
+            "loadBalancerCPUResourceWeight",
+            "loadBalancerMemoryResourceWeight",
+            "loadBalancerDirectMemoryResourceWeight",
+            "loadBalancerBandwidthInResourceWeight",
+            "loadBalancerBandwidthOutResourceWeight",
+            "loadBalancerDebugModeEnabled",
+        ),
+        init=False,
+    )
+    reasons: tuple[ReasonCode, ...] = field(default=_REASONS, init=False)
+
+    def initial(self) -> TransferState:
+        """Return the state of a strategy object that was just created."""
+        return TransferState()
+
+    def decide(
+        self, snapshot: Snapshot, memory: SheddingMemory[TransferState], config: Settings
+    ) -> tuple[SheddingMemory[TransferState], SheddingDecision]:
+        """Decide one cycle; see `planner.pulsar.shedding.protocol.Shedder.decide`.
+
+        The brokers' loads are `brokers.weighted_max_ema`, their bundles those with a `bundles.top_rank`. Of
+        `memory.recently_unloaded_brokers` those are dropped whose delay is over.
+        """
+        rules, loads, log = _Rules.of(config), _Loads.of(snapshot, config), _Log()
+        check = _check(snapshot, loads, rules, memory.recently_unloaded_brokers, log)
+        memory = replace(memory, recently_unloaded_brokers=check.marks)
+        if check.statistics is None:
+            return memory, _decision(snapshot, loads, rules, log, None, memory.state, {f"Skip/{check.skip}": 1})
+        statistics = check.statistics
+        for broker in np.flatnonzero(~snapshot.brokers.has_load_data).tolist():
+            log.say(_UNKNOWN, broker)
+        before = replace(statistics)
+        ranked = _by_load(loads)
+        called = _called_for(ranked[0], ranked[-1], loads, statistics, rules) is not None
+        hits = memory.state.hit_count + 1 if called else 0
+        state = TransferState(hits, statistics.average, statistics.std)
+        if hits <= rules.hit_threshold:
+            _hold(loads, rules, statistics, hits, log)
+            return memory.with_state(state), _decision(snapshot, loads, rules, log, before, state, {"Skip/HitCount": 1})
+        cycle = _Cycle(
+            snapshot,
+            rules,
+            loads,
+            statistics,
+            self.filters(snapshot, config),
+            memory.recently_unloaded_bundles,
+            log,
+        )
+        cycle.shed()
+        if cycle.moves:
+            state = replace(state, hit_count=0)
+        decision = _decision(
+            snapshot, loads, rules, log, before, state, _counters(cycle), tuple(cycle.moves), cycle.statistics.std
+        )
+        return memory.with_state(state), decision
+
+
+def _hold(loads: _Loads, rules: _Rules, statistics: _Statistics, hits: int, log: _Log) -> None:
+    """Give every broker the reason why nothing is shed yet."""
+    percents = np.array(loads.load) * 100
+    if hits:
+        log.say_rest(_HIT_COUNT, loads.stored, percents, float(hits), float(rules.hit_threshold))
+    else:
+        log.say_rest(_HOLDS, loads.stored, percents, statistics.std * 100, rules.target_std * 100)
+
+
+def _counters(cycle: _Cycle) -> dict[str, int]:
+    """Return the counters that move: each chosen bundle as the success it becomes, or why none was chosen."""
+    if not cycle.moves:
+        reason = "NoLoadData" if cycle.empty else "NoBundles" if cycle.few else "HitCount"
+        return {f"Skip/{reason}": 1}
+    counters: dict[str, int] = {}
+    for move in cycle.moves:
+        name = f"Success/{UNLOAD_REASONS[move.reason.code]}"
+        counters[name] = counters.get(name, 0) + 1
+    return counters
+
+
+def _decision(
+    snapshot: Snapshot,
+    loads: _Loads,
+    rules: _Rules,
+    log: _Log,
+    statistics: _Statistics | None,
+    state: TransferState,
+    counters: Mapping[str, int],
+    moves: tuple[Move, ...] = (),
+    std_after: float = math.nan,
+) -> SheddingDecision:
+    scores: FloatArray = np.where(snapshot.brokers.has_load_data, np.array(loads.load), np.nan)
+    lines: tuple[Line, ...] = ()
+    measures: dict[str, float] = {"hit_count": float(state.hit_count)}
+    if statistics is not None:
+        average = statistics.average
+        lines = (
+            Line("average", average),
+            Line("average + target deviation", average + rules.target_std),
+            Line("overloaded", rules.overloaded),
+            Line("underloaded", average * rules.underloaded_share),
+        )
+        measures |= {"average": average, "std": statistics.std, "target_std": rules.target_std}
+        if moves:
+            measures["std_after"] = std_after
+    notes = list(loads.notes)
+    if len(snapshot.bundles) and not (snapshot.bundles.top_rank >= 0).any():
+        notes.append("No broker of this snapshot reports top bundles, so nothing can be shed.")
+    if rules.debug:
+        notes.append("loadBalancerDebugModeEnabled is on: traffic taken back in a swap makes room for further bundles.")
+    return SheddingDecision(moves, tuple(log.blocks()), scores, lines, measures, counters, tuple(notes))
+
+
+SHEDDER = TransferShedder()
+"""The strategy with Pulsar's own placement filters."""

@@ -1,0 +1,228 @@
+"""UniformLoadShedder: sheds from the busiest broker when it is too far above the least busy one.
+
+Mirrors `UniformLoadShedder` of Pulsar 4.2.4, with its truncation of quotas to 32-bit integers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.memory import SheddingMemory
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.shedding.selection import (
+    SHARED_REASONS,
+    active_brokers,
+    broker_msg_rate,
+    broker_throughput,
+    bundle_msg_rate,
+    bundle_throughput,
+    moves_of,
+    rank_donors,
+    reported_bundles,
+)
+
+_INT_MAX = 2**31 - 1
+_EPSILON = 1e-6
+
+_WITHIN = ReasonCode(
+    "uniform.within",
+    "{rate_msg_per_s:.0f} msg/s and {throughput_bytes_per_s:.0f} B/s; over all brokers the largest message rate is"
+    " {difference_percent:.1f} % above the smallest (limit {difference_limit_percent:.1f} %) and the largest throughput"
+    " is {ratio:.2f} times the smallest (limit {ratio_limit:.2f})",
+)
+_NOT_HIGHEST = ReasonCode(
+    "uniform.not_highest",
+    "{value:.0f} in + out per second; {other} has the most, and only that broker sheds in a cycle",
+)
+_SINGLE = ReasonCode("uniform.single_bundle", "it has the most traffic ({value:.0f}), but only {bundles:.0f} bundle")
+_TOO_LITTLE = ReasonCode(
+    "uniform.below_minimum",
+    "it has the most traffic, but the share of the difference that would leave, {quota:.0f}, is less than the minimum"
+    " {minimum:.0f}",
+)
+_NO_FIT = ReasonCode(
+    "uniform.no_candidate", "it has the most traffic, but none of its bundles fits into the {quota:.0f} that may leave"
+)
+_RATE_DONOR = ReasonCode(
+    "uniform.msg_rate_donor",
+    "its message rate is {difference_percent:.1f} % above that of {other}, more than {limit_percent:.1f} %:"
+    " up to {quota:.0f} msg/s leave",
+    acts=True,
+)
+_THROUGHPUT_DONOR = ReasonCode(
+    "uniform.throughput_donor",
+    "its throughput is {ratio:.2f} times that of {other}, more than {limit_ratio:.2f}: up to {quota:.0f} B/s leave",
+    acts=True,
+)
+_TAKEN = ReasonCode("uniform.bundle_taken", "{value:.1f} fits into the {left:.0f} that are left to move", acts=True)
+_TOO_BIG = ReasonCode("uniform.bundle_too_big", "{value:.1f} is more than the {left:.0f} that are left to move")
+_ENOUGH_BUNDLES = ReasonCode(
+    "uniform.bundle_limit", "{value:.1f}; already {limit:.0f} bundles are taken, the most in one cycle"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformState:
+    """The strategy remembers nothing."""
+
+
+def _int(value: float) -> int:
+    """Return what Java's cast to `int` makes of a double: truncated, saturated, NaN is 0."""
+    if value != value:  # noqa: PLR0124 - NaN
+        return 0
+    return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The brokers with the most and the least of something, -1 when none qualifies."""
+
+    highest: int
+    lowest: int
+    most: float
+    least: float
+
+
+def _spread(order: Sequence[int], values: FloatArray) -> _Spread:
+    highest = lowest = -1
+    most, least = -1.0, float(_INT_MAX)
+    numbers = values.tolist()
+    for i in order:
+        if numbers[i] > most:
+            highest, most = i, numbers[i]
+        if numbers[i] < least:
+            lowest, least = i, numbers[i]
+    if -_EPSILON <= least <= _EPSILON:
+        least = 1.0
+    return _Spread(highest, lowest, most, least)
+
+
+class UniformLoadShedder:
+    """See the module."""
+
+    name = "UniformLoadShedder"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+    load_manager = LoadManager.MODULAR
+    summary = (
+        "Compares the busiest with the least busy broker, by message rate and by throughput, and moves a share of their"
+        " difference away from the busiest."
+    )
+    settings = (
+        "loadBalancerMsgRateDifferenceShedderThreshold",
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
+        "maxUnloadPercentage",
+        "minUnloadMessage",
+        "minUnloadMessageThroughput",
+        "maxUnloadBundleNumPerShedding",
+    )
+    reasons = (
+        _WITHIN,
+        _NOT_HIGHEST,
+        _SINGLE,
+        _TOO_LITTLE,
+        _NO_FIT,
+        _RATE_DONOR,
+        _THROUGHPUT_DONOR,
+        _TAKEN,
+        _TOO_BIG,
+        _ENOUGH_BUNDLES,
+        *SHARED_REASONS,
+    )
+
+    def initial(self) -> UniformState:
+        """Return the state of a strategy that has seen nothing."""
+        return UniformState()
+
+    def decide(
+        self, snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings
+    ) -> tuple[SheddingMemory[Any], SheddingDecision]:
+        """Decide one cycle; see `Shedder`."""
+        active, unknown = active_brokers(snapshot)
+        order = active.tolist()
+        rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+        rates, throughputs = _spread(order, rate), _spread(order, throughput)
+        difference_percent = (rates.most - rates.least) * 100 / rates.least
+        ratio = throughputs.most / throughputs.least
+        rate_limit = config.number("loadBalancerMsgRateDifferenceShedderThreshold")
+        ratio_limit = config.number("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold")
+        reasons: list[ReasonBlock] = list(unknown)
+        moves: list[Move] = []
+        if rate_limit > 0 and difference_percent > rate_limit:
+            compared = (difference_percent, rate_limit)
+            donor = (_RATE_DONOR, compared, config.number("minUnloadMessage"))
+            moves = _shed(snapshot, memory, config, order, (rates, rate, bundle_msg_rate(snapshot)), donor, reasons)
+        elif ratio_limit > 0 and ratio > ratio_limit:
+            compared = (ratio, ratio_limit)
+            donor = (_THROUGHPUT_DONOR, compared, config.number("minUnloadMessageThroughput"))
+            traffic = (throughputs, throughput, bundle_throughput(snapshot))
+            moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
+        elif order:
+            compared_all = (rate[active], throughput[active], difference_percent, rate_limit, ratio, ratio_limit)
+            reasons.append(block(_WITHIN, active.astype(np.int32), values=compared_all))
+        scores = np.full(len(snapshot.brokers), np.nan)
+        scores[active] = rate[active]
+        measures = {"msg_rate_difference_percent": difference_percent, "throughput_ratio": ratio} if order else {}
+        lines = (Line("largest", rates.most), Line("smallest", rates.least)) if order else ()
+        return memory, SheddingDecision(tuple(moves), tuple(reasons), scores, lines, measures, score_unit="msg/s")
+
+
+def _shed(
+    snapshot: Snapshot,
+    memory: SheddingMemory[Any],
+    config: Settings,
+    order: Sequence[int],
+    traffic: tuple[_Spread, FloatArray, FloatArray],
+    donor_reason: tuple[ReasonCode, tuple[float, float], float],
+    reasons: list[ReasonBlock],
+) -> list[Move]:
+    """Shed from the broker with the most; what is left to move is an `int`, and values are truncated as it shrinks."""
+    spread, of_broker, of_bundle = traffic
+    code, compared, minimum = donor_reason
+    donor = spread.highest
+    others = [i for i in order if i != donor]
+    if others:
+        reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
+    quota = _int((spread.most - spread.least) * config.number("maxUnloadPercentage"))
+    bundles = int(reported_bundles(snapshot)[donor])
+    if bundles <= 1:
+        reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
+        return []
+    if quota < minimum:
+        reasons.append(block(_TOO_LITTLE, donor, values=(quota, minimum)))
+        return []
+    donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles)
+    reasons.extend(donors.reasons)
+    most_bundles = config.integer("maxUnloadBundleNumPerShedding")
+    held: dict[ReasonCode, list[tuple[int, float, float]]] = {_TAKEN: [], _TOO_BIG: [], _ENOUGH_BUNDLES: []}
+    left = quota
+    for bundle, value in zip(donors.bundles.tolist(), donors.values.tolist(), strict=True):
+        if most_bundles != -1 and len(held[_TAKEN]) >= most_bundles:
+            held[_ENOUGH_BUNDLES].append((bundle, value, most_bundles))
+        elif value <= left:
+            held[_TAKEN].append((bundle, value, left))
+            left = _wrapped(left - _int(value))
+        else:
+            held[_TOO_BIG].append((bundle, value, left))
+    for kind, rows in held.items():
+        if rows:
+            places, values, limits = zip(*rows, strict=True)
+            reasons.append(block(kind, donor, places, (values, limits)))
+    if not held[_TAKEN]:
+        reasons.append(block(_NO_FIT, donor, values=(quota,)))
+        return []
+    reasons.append(block(code, donor, values=(*compared, quota), others=spread.lowest))
+    chosen, *numbers = (np.array(column) for column in zip(*held[_TAKEN], strict=True))
+    return moves_of(snapshot, _TAKEN, chosen, [column.astype(np.float64) for column in numbers])
+
+
+def _wrapped(value: int) -> int:
+    """Return a 32-bit `int` after overflow."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
+SHEDDER = UniformLoadShedder()

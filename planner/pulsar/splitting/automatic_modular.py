@@ -1,0 +1,329 @@
+"""Automatic splitting of the modular load manager: the leader splits every bundle above a limit, at once.
+
+Mirrors `BundleSplitterTask` and `ModularLoadManagerImpl.checkNamespaceBundleSplit` of Pulsar 4.2.4. It differs in that
+it already asks the split algorithm, which in Pulsar the owner does when the leader's admin request arrives, and in
+that a source which does not list the topics of a cluster leaves some algorithms without an answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.decisions import Reason, ReasonBlock, ReasonCode, SplitDecision, SplitOrder, block
+from planner.cluster.errors import PulsarError
+from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
+from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.splitting.factory import apply_split
+from planner.pulsar.splitting.protocol import SplitAlgorithm
+from planner.pulsar.splitting.registry import default_split_algorithm
+from planner.pulsar.splitting.request import split_request
+
+_MIB = 1024 * 1024
+
+SETTINGS = (
+    "loadBalancerAutoBundleSplitEnabled",
+    "loadBalancerNamespaceBundleMaxTopics",
+    "loadBalancerNamespaceBundleMaxSessions",
+    "loadBalancerNamespaceBundleMaxMsgRate",
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    "loadBalancerNamespaceMaximumBundles",
+    "defaultNamespaceBundleSplitAlgorithm",
+    "flowOrQpsDifferenceThresholdPercentage",
+)
+"""Real names of the settings that decide."""
+
+_BY_TOPICS = ReasonCode("split_modular.topics", "{topics:.0f} topics > {limit:.0f}", acts=True)
+_BY_SESSIONS = ReasonCode("split_modular.sessions", "{sessions:.0f} producers and consumers > {limit:.0f}", acts=True)
+_BY_RATE = ReasonCode(
+    "split_modular.msg_rate", "long-term average of {msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}", acts=True
+)
+_BY_BANDWIDTH = ReasonCode(
+    "split_modular.bandwidth",
+    "long-term average of {throughput_mib_per_s:.2f} MiB/s > {limit_mib_per_s:.0f}",
+    acts=True,
+)
+_ACTS = (_BY_TOPICS, _BY_SESSIONS, _BY_RATE, _BY_BANDWIDTH)
+
+_FEW_TOPICS = ReasonCode("split_modular.few_topics", "{topics:.0f} topics: fewer than two, nothing to divide")
+_BELOW = ReasonCode(
+    "split_modular.below",
+    "within the limits: {topics:.0f} topics, {sessions:.0f} producers and consumers, long-term averages of "
+    "{msg_rate_per_s:.1f} msg/s and {throughput_mib_per_s:.2f} MiB/s",
+)
+_NAMESPACE_FULL = ReasonCode(
+    "split_modular.namespace_full",
+    "above a limit, but its namespace has {bundles:.0f} bundles with the {chosen:.0f} chosen in this cycle, of "
+    "{limit:.0f} at most",
+)
+_TOO_NARROW = ReasonCode(
+    "split_modular.too_narrow", "above a limit, but its range holds a single hash and cannot be split"
+)
+_NO_BOUNDARY = ReasonCode(
+    "split_modular.no_boundary", "above a limit, but the default split algorithm finds no boundary: nothing changes"
+)
+_REFUSED = ReasonCode(
+    "split_modular.refused", "above a limit, but the bundle factory refuses the boundary of the default split algorithm"
+)
+_ALGORITHM_FAILED = ReasonCode(
+    "split_modular.algorithm_failed", "above a limit, but the default split algorithm fails: nothing changes"
+)
+_TOPICS_UNKNOWN = ReasonCode(
+    "split_modular.topics_unknown",
+    "above a limit and to be split, but this snapshot does not list its topics, so where it would be cut is not known",
+)
+_DISABLED = ReasonCode("split_modular.disabled", "automatic splitting is switched off")
+_ALONE = ReasonCode("split_modular.single_broker", "fewer than two brokers have load data: the leader does not split")
+
+REASONS = (
+    *_ACTS,
+    _FEW_TOPICS,
+    _BELOW,
+    _NAMESPACE_FULL,
+    _TOO_NARROW,
+    _NO_BOUNDARY,
+    _REFUSED,
+    _ALGORITHM_FAILED,
+    _TOPICS_UNKNOWN,
+    _DISABLED,
+    _ALONE,
+)
+"""Every kind of reason given here."""
+
+
+def decide_cycle(snapshot: Snapshot, config: Settings) -> SplitDecision:
+    """Decide what the leader splits now, its switches included.
+
+    Nothing is examined when `loadBalancerAutoBundleSplitEnabled` is off, or when fewer than two brokers have load data;
+    the one reason given then is about the whole cluster.
+    """
+    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        return SplitDecision((), (block(_DISABLED),))
+    if int(snapshot.brokers.has_load_data.sum()) < 2:  # noqa: PLR2004 - the leader and another one
+        return SplitDecision((), (block(_ALONE),))
+    return decide(snapshot, config)
+
+
+def decide(
+    snapshot: Snapshot,
+    config: Settings,
+    *,
+    visit: Int64Array | None = None,
+    bundle_counts: Mapping[str, int] | None = None,
+) -> SplitDecision:
+    """Decide which bundles the leader splits.
+
+    Topics, producers and consumers are the current ones of each load report, rates the long-term averages (0 where
+    there are none). Which bundles of a namespace near `loadBalancerNamespaceMaximumBundles` are still taken depends on
+    the order of visit.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force; whether splitting is switched on is for `decide_cycle` to heed.
+        visit: Positions of the reported bundles in the order of visit; that of Pulsar's hash maps when None.
+        bundle_counts: Bundles of each namespace by its name, 0 where absent; those of the snapshot when None.
+
+    Returns:
+        The bundles in the order in which the leader requests the splits. One that Pulsar chooses, and then cannot cut,
+        has no children; the reason in `reasons` says why.
+    """
+    loads = _Loads.of(snapshot)
+    limits = _Limits.of(config)
+    bundles = snapshot.bundles
+    examined = bundles.has_stats & (bundles.owner >= 0)
+    examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
+    few = loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
+    exceeded = np.select(
+        (
+            loads.topics > limits.topics,
+            (loads.sessions > limits.sessions) & (limits.sessions > 0),
+            loads.msg_rate > limits.msg_rate,
+            loads.throughput > limits.bandwidth_bytes,
+        ),
+        (1, 2, 3, 4),
+        0,
+    ).astype(np.int8)
+    hot = examined & ~few & (exceeded > 0)
+    order = _map_visit(snapshot, examined, hot) if visit is None else visit[hot[visit]]
+    taken, held = _under_cap(snapshot, order, limits.bundles, bundle_counts)
+    splits, cannot = _orders(snapshot, config, taken, exceeded, _Compared(loads, limits))
+    reasons = [
+        _quiet(_FEW_TOPICS, snapshot, np.flatnonzero(examined & few), (loads.topics,)),
+        _quiet(
+            _BELOW,
+            snapshot,
+            np.flatnonzero(examined & ~few & (exceeded == 0)),
+            (loads.topics, loads.sessions, loads.msg_rate, loads.throughput / _MIB),
+        ),
+        *held,
+        *cannot,
+    ]
+    return SplitDecision(splits, tuple(reason for reason in reasons if len(reason)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Loads:
+    """What is compared, of each bundle. Shape of every column: (bundles,)."""
+
+    topics: Int64Array
+    sessions: Int64Array
+    msg_rate: FloatArray
+    throughput: FloatArray
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> "_Loads":
+        table = snapshot.bundles
+        rate = table.long_term_msg_rate_in_per_s + table.long_term_msg_rate_out_per_s
+        throughput = table.long_term_msg_throughput_in_bytes_per_s + table.long_term_msg_throughput_out_bytes_per_s
+        return _Loads(
+            table.topics,
+            table.consumers + table.producers,
+            np.where(table.has_data, rate, 0.0),
+            np.where(table.has_data, throughput, 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The settings in force."""
+
+    topics: int
+    sessions: int
+    msg_rate: int
+    bandwidth_bytes: int
+    bundles: int
+
+    @staticmethod
+    def of(config: Settings) -> "_Limits":
+        mib = config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes")
+        return _Limits(
+            topics=config.integer("loadBalancerNamespaceBundleMaxTopics"),
+            sessions=config.integer("loadBalancerNamespaceBundleMaxSessions"),
+            msg_rate=config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
+            bandwidth_bytes=(mib * _MIB + 2**31) % 2**32 - 2**31,  # multiplied as int: 2048 becomes negative
+            bundles=config.integer("loadBalancerNamespaceMaximumBundles"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The numbers behind each reason that splits."""
+
+    loads: _Loads
+    limits: _Limits
+
+    def values(self, kind: int, position: int) -> dict[str, float]:
+        """Return the numbers compared by the kind of limit exceeded, 0 to 3, of one bundle."""
+        loads, limits = self.loads, self.limits
+        pairs = (
+            (float(loads.topics[position]), float(limits.topics)),
+            (float(loads.sessions[position]), float(limits.sessions)),
+            (float(loads.msg_rate[position]), float(limits.msg_rate)),
+            (float(loads.throughput[position]) / _MIB, limits.bandwidth_bytes / _MIB),
+        )
+        return dict(zip(_ACTS[kind].fields, pairs[kind], strict=True))
+
+
+def _names(snapshot: Snapshot, positions: Int64Array) -> list[str]:
+    """Return full names of some bundles only: all of a big cluster would take longer than the decision."""
+    table = snapshot.bundles
+    rows = zip(*(column[positions].tolist() for column in (table.namespace, table.low, table.high)), strict=True)
+    return [bundle_name(snapshot.namespaces[namespace], low, high) for namespace, low, high in rows]
+
+
+def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64Array:
+    """Return hot bundles as Pulsar comes to them: brokers in the order of their map, then bundles in that of theirs."""
+    positions = np.flatnonzero(hot)
+    if not len(positions):
+        return positions
+    place = np.empty(len(snapshot.brokers), dtype=np.int32)
+    place[snapshot.brokers.map_order] = np.arange(len(place), dtype=np.int32)
+    owner = snapshot.bundles.owner
+    sizes = np.bincount(place[owner[examined]], minlength=len(place))
+    hashes = java_string_hashes(_names(snapshot, positions))
+    return positions[grouped_map_order(hashes, place[owner[positions]], sizes, concurrent=True)]
+
+
+def _under_cap(
+    snapshot: Snapshot, order: Int64Array, cap: int, bundle_counts: Mapping[str, int] | None
+) -> tuple[Int64Array, list[ReasonBlock]]:
+    """Take bundles while their namespace has room; return them and why the others stay."""
+    namespaces = snapshot.bundles.namespace
+    if bundle_counts is None:
+        counts = np.bincount(namespaces, minlength=len(snapshot.namespaces)).tolist()
+    else:
+        counts = [bundle_counts.get(name, 0) for name in snapshot.namespaces]
+    chosen = [0] * len(counts)
+    taken: list[int] = []
+    held: list[tuple[int, int, int]] = []
+    for position, namespace in zip(order.tolist(), namespaces[order].tolist(), strict=True):
+        if counts[namespace] + chosen[namespace] < cap:
+            chosen[namespace] += 1
+            taken.append(position)
+        else:
+            held.append((position, counts[namespace] + chosen[namespace], chosen[namespace]))
+    if not held:
+        return np.array(taken, dtype=np.int64), []
+    columns = np.array(held, dtype=np.int64).T
+    values = (columns[1].astype(np.float64), columns[2].astype(np.float64), float(cap))
+    full = block(_NAMESPACE_FULL, snapshot.bundles.owner[columns[0]], columns[0].astype(np.int32), values)
+    return np.array(taken, dtype=np.int64), [full]
+
+
+def _quiet(
+    code: ReasonCode, snapshot: Snapshot, positions: Int64Array, columns: tuple[FloatArray | Int64Array, ...]
+) -> ReasonBlock:
+    values = [column[positions].astype(np.float64) for column in columns]
+    return block(code, snapshot.bundles.owner[positions], positions.astype(np.int32), values)
+
+
+def _orders(
+    snapshot: Snapshot, config: Settings, taken: Int64Array, exceeded: npt.NDArray[np.int8], compared: _Compared
+) -> tuple[tuple[SplitOrder, ...], list[ReasonBlock]]:
+    """Return the splits in the order of the map of all chosen bundles, and the reasons about them."""
+    names = _names(snapshot, taken)
+    algorithm = default_split_algorithm(config.text("defaultNamespaceBundleSplitAlgorithm"))
+    orders: list[SplitOrder] = []
+    rows: dict[ReasonCode, list[tuple[int, int, tuple[float, ...]]]] = {}
+    for at in hash_map_order(java_string_hashes(names)).tolist():
+        position = int(taken[at])
+        owner = int(snapshot.bundles.owner[position])
+        kind = int(exceeded[position]) - 1
+        reason = Reason(_ACTS[kind], snapshot.brokers.name[owner], names[at], compared.values(kind, position))
+        boundaries, children, why = _cut(snapshot, position, algorithm, config)
+        orders.append(SplitOrder(names[at], snapshot.brokers.name[owner], boundaries, children, reason))
+        code, values = (reason.code, tuple(reason.values.values())) if why is None else (why, ())
+        rows.setdefault(code, []).append((owner, position, values))
+    blocks = []
+    for code, found in rows.items():
+        owners, positions, values = zip(*found, strict=True)
+        blocks.append(block(code, owners, positions, tuple(zip(*values, strict=True))))
+    return tuple(orders), blocks
+
+
+def _cut(
+    snapshot: Snapshot, position: int, algorithm: SplitAlgorithm, config: Settings
+) -> tuple[tuple[int, ...] | None, tuple[str, ...], ReasonCode | None]:
+    """Return boundaries, children, and why there are none; boundaries are None when they cannot be known here."""
+    request = split_request(snapshot, position)
+    ends = (request.low, request.high)
+    if request.high - request.low <= 1:
+        return (), (), _TOO_NARROW
+    try:
+        cuts = algorithm.boundaries(request, config).boundaries
+    except PulsarError:
+        return (), (), _ALGORITHM_FAILED
+    if cuts is None and request.topic_hashes is None:
+        return None, (), _TOPICS_UNKNOWN
+    if not cuts:
+        return (), (), _NO_BOUNDARY
+    try:
+        result = apply_split(ends, ends, cuts)
+    except PulsarError:
+        return (), (), _REFUSED
+    namespace = snapshot.namespaces[snapshot.bundles.namespace[position]]
+    return result.boundaries[1:-1], tuple(bundle_name(namespace, *child) for child in result.children), None

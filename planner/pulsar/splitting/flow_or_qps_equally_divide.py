@@ -1,0 +1,104 @@
+"""flow_or_qps_equally_divide: cuts a bundle so that no piece exceeds the rate or bandwidth limit, if topics allow.
+
+Mirrors `FlowOrQpsEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4. The worked examples of the public Concepts page
+add hexadecimal digits as if they were decimal, omit the tolerance, and leave out the + 1 of each boundary.
+"""
+
+from itertools import pairwise
+
+from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.settings import Settings
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+
+_MIB = 1024 * 1024
+
+_CUT = ReasonCode(
+    "flow_or_qps_equally_divide.cut",
+    "cut at 0x{boundary:08x}: with the topic at 0x{hash:08x} the piece before it would have {msg_rate_per_s:.1f} of"
+    " {msg_rate_limit_per_s:.0f} msg/s and {mib_per_s:.3f} of {mib_limit_per_s:.0f} MiB/s",
+    acts=True,
+)
+_FEW = ReasonCode(
+    "flow_or_qps_equally_divide.too_few_topics",
+    "{topics:.0f} topics, {busy:.0f} hashes with traffic; at least two of each are needed",
+)
+_UNKNOWN = ReasonCode("flow_or_qps_equally_divide.unknown_topics", "its topics are not listed")
+_WITHIN = ReasonCode(
+    "flow_or_qps_equally_divide.within_limits",
+    "{msg_rate_per_s:.1f} msg/s < {msg_rate_gate_per_s:.1f} and {mib_per_s:.3f} MiB/s < {mib_gate_per_s:.3f}"
+    " (the limits and {tolerance_percent:.0f} % on top)",
+)
+_NO_CUT = ReasonCode("flow_or_qps_equally_divide.no_cut", "no piece exceeds a limit, so that nothing is cut")
+
+
+class FlowOrQpsEquallyDivide:
+    """See the module."""
+
+    name = "flow_or_qps_equally_divide"
+    java_class = "FlowOrQpsEquallyDivideBundleSplitAlgorithm"
+    summary = "Cuts so that each piece stays within the message rate and bandwidth limits of a bundle."
+    settings = (
+        "loadBalancerNamespaceBundleMaxMsgRate",
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+        "flowOrQpsDifferenceThresholdPercentage",
+    )
+    reasons = (_CUT, _FEW, _UNKNOWN, _WITHIN, _NO_CUT)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer every cut of one pass over the topics in the order of their hashes; see `SplitAlgorithm`.
+
+        Topics are known by their hash: of two with the same one the traffic of the last counts, for both.
+        """
+        rate_limit = float(config.integer("loadBalancerNamespaceBundleMaxMsgRate"))
+        throughput_limit = float(config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes") * _MIB)
+        tolerance = config.integer("flowOrQpsDifferenceThresholdPercentage") / 100.0
+        traffic: dict[int, tuple[float, float]] = {}
+        busy: list[int] = []
+        total_rate = total_throughput = 0.0
+        if request.topic_hashes is None:
+            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+        hashes = request.topic_hashes.tolist()
+        rows = zip(
+            hashes,
+            request.has_stats.tolist(),
+            request.msg_rate_per_s.tolist(),
+            request.throughput_bytes_per_s.tolist(),
+            strict=True,
+        )
+        for topic_hash, known, rate, throughput in rows:
+            if not known or (rate <= 0 and throughput <= 0):
+                continue
+            busy.append(topic_hash)
+            traffic[topic_hash] = (rate, throughput)
+            total_rate += rate
+            total_throughput += throughput
+        if len(hashes) <= 1 or len(traffic) <= 1:
+            return SplitAnswer(
+                None, (Reason(_FEW, None, None, {"topics": float(len(hashes)), "busy": float(len(traffic))}),)
+            )
+        rate_gate, throughput_gate = rate_limit * (1 + tolerance), throughput_limit * (1 + tolerance)
+        if total_rate < rate_gate and total_throughput < throughput_gate:
+            numbers = (total_rate, rate_gate, total_throughput / _MIB, throughput_gate / _MIB, tolerance * 100)
+            return SplitAnswer(None, (Reason(_WITHIN, None, None, dict(zip(_WITHIN.fields, numbers, strict=True))),))
+        return _cuts(sorted(busy), traffic, (rate_limit, throughput_limit))
+
+
+def _cuts(hashes: list[int], traffic: dict[int, tuple[float, float]], limits: tuple[float, float]) -> SplitAnswer:
+    rate_limit, throughput_limit = limits
+    rate, throughput = traffic[hashes[0]]
+    found: list[int] = []
+    reasons: list[Reason] = []
+    for left, right in pairwise(hashes):
+        next_rate, next_throughput = traffic[right]
+        rate, throughput = rate + next_rate, throughput + next_throughput
+        if rate > rate_limit or throughput > throughput_limit:
+            boundary = left + (right - left) // 2 + 1
+            numbers = (float(boundary), float(right), rate, rate_limit, throughput / _MIB, throughput_limit / _MIB)
+            reasons.append(Reason(_CUT, None, None, dict(zip(_CUT.fields, numbers, strict=True))))
+            found.append(boundary)
+            rate, throughput = next_rate, next_throughput
+    return SplitAnswer(tuple(found), tuple(reasons) or (Reason(_NO_CUT, None, None, {}),))
+
+
+ALGORITHM = FlowOrQpsEquallyDivide()
+"""The algorithm, as the registry lists it."""

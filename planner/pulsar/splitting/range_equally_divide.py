@@ -1,0 +1,37 @@
+"""range_equally_divide: cuts a bundle in the middle of its range, whatever its topics.
+
+Mirrors `RangeEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
+"""
+
+from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.settings import Settings
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+
+_MIDDLE = ReasonCode(
+    "range_equally_divide.middle",
+    "cut at 0x{boundary:08x}, the middle of the range, whatever topics there are",
+    acts=True,
+)
+
+
+class RangeEquallyDivide:
+    """See the module."""
+
+    name = "range_equally_divide"
+    java_class = "RangeEquallyDivideBundleSplitAlgorithm"
+    summary = "Cuts the range in the middle, without a look at the topics. The default."
+    settings: tuple[str, ...] = ()
+    reasons = (_MIDDLE,)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer the middle of the range; see `SplitAlgorithm`.
+
+        The middle of a single hash is its lower end, which the bundle factory refuses.
+        """
+        del config
+        middle = request.low + (request.high - request.low) // 2
+        return SplitAnswer((middle,), (Reason(_MIDDLE, None, None, {"boundary": float(middle)}),))
+
+
+ALGORITHM = RangeEquallyDivide()
+"""The algorithm, as the registry lists it."""

@@ -1,0 +1,59 @@
+"""specified_positions_divide: cuts a bundle at the positions that were asked for.
+
+Mirrors `SpecifiedPositionsBundleSplitAlgorithm` of Pulsar 4.2.4, its internal `force` variant included.
+"""
+
+from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.errors import PulsarError
+from planner.cluster.settings import Settings
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+
+_KEPT = ReasonCode("specified_positions_divide.inside", "cut at 0x{position:08x}, as asked", acts=True)
+_DROPPED = ReasonCode(
+    "specified_positions_divide.outside", "position {position:.0f} does not lie strictly inside {low:.0f} to {high:.0f}"
+)
+_FEW = ReasonCode("specified_positions_divide.too_few_topics", "{topics:.0f} topics; at least two are needed")
+_UNKNOWN = ReasonCode("specified_positions_divide.unknown_topics", "its topics are not listed")
+
+
+class SpecifiedPositionsDivide:
+    """See the module."""
+
+    name = "specified_positions_divide"
+    java_class = "SpecifiedPositionsBundleSplitAlgorithm"
+    summary = "Cuts at the positions given with the request; those outside the bundle are dropped."
+    settings: tuple[str, ...] = ()
+    reasons = (_KEPT, _DROPPED, _FEW, _UNKNOWN)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer the positions strictly inside, sorted, repetitions kept; see `SplitAlgorithm`.
+
+        Raises:
+            PulsarError: No position was given.
+        """
+        del config
+        if not request.positions:
+            raise PulsarError(
+                "IllegalArgumentException",
+                "specified_positions_divide needs positions, and none were given.",
+                remedy="Give positions, or choose another algorithm.",
+            )
+        if not request.force:
+            if request.topic_hashes is None:
+                return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+            if len(request.topic_hashes) <= 1:
+                return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(len(request.topic_hashes))}),))
+        low, high = request.low, request.high
+        kept = tuple(position for position in sorted(request.positions) if low < position < high)
+        ends = {"low": float(low), "high": float(high)}
+        reasons = tuple(
+            Reason(_KEPT, None, None, {"position": float(position)})
+            if low < position < high
+            else Reason(_DROPPED, None, None, {"position": float(position), **ends})
+            for position in sorted(request.positions)
+        )
+        return SplitAnswer(kept or None, reasons)
+
+
+ALGORITHM = SpecifiedPositionsDivide()
+"""The algorithm, as the registry lists it."""

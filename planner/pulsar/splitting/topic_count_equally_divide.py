@@ -1,0 +1,49 @@
+"""topic_count_equally_divide: cuts a bundle between its two central topic hashes.
+
+Mirrors `TopicCountEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
+"""
+
+import numpy as np
+
+from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.settings import Settings
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+
+_MIDDLE = ReasonCode(
+    "topic_count_equally_divide.middle",
+    "cut at 0x{boundary:08x}, half way between 0x{left:08x} and 0x{right:08x}, central of {topics:.0f} topics",
+    acts=True,
+)
+_FEW = ReasonCode("topic_count_equally_divide.too_few_topics", "{topics:.0f} topics; at least two are needed")
+_UNKNOWN = ReasonCode("topic_count_equally_divide.unknown_topics", "its topics are not listed")
+
+
+class TopicCountEquallyDivide:
+    """See the module."""
+
+    name = "topic_count_equally_divide"
+    java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
+    summary = "Cuts half way between the two central topics, so that both halves hold as many topics."
+    settings: tuple[str, ...] = ()
+    reasons = (_MIDDLE, _FEW, _UNKNOWN)
+
+    def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
+        """Answer the middle of the central hashes; see `SplitAlgorithm`.
+
+        With equal central hashes the answer can be the lower end of the bundle, which the bundle factory then refuses.
+        """
+        del config
+        if request.topic_hashes is None:
+            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+        size = len(request.topic_hashes)
+        if size <= 1:
+            return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(size)}),))
+        hashes = np.sort(request.topic_hashes)
+        left, right = int(hashes[max(size // 2 - 1, 0)]), int(hashes[size // 2])
+        boundary = left + (right - left) // 2
+        compared = dict(zip(_MIDDLE.fields, map(float, (boundary, left, right, size)), strict=True))
+        return SplitAnswer((boundary,), (Reason(_MIDDLE, None, None, compared),))
+
+
+ALGORITHM = TopicCountEquallyDivide()
+"""The algorithm, as the registry lists it."""

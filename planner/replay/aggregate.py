@@ -1,0 +1,121 @@
+"""Numbers of several days and clusters of a replay, put together as their meaning asks.
+
+Counts are added, an average over cycles counts by the cycles of its day, a share of traffic by that traffic, a peak is
+the highest one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+Aggregation: TypeAlias = Literal["sum", "by_cycles", "by_shed_traffic", "mean", "max", "min", "worst"]
+"""How the numbers of several days make one: added; averaged by the cycles of each day, or by the traffic it shed, or
+each day alike; the highest; the lowest; the highest, and none at all when a day has none."""
+
+AGGREGATION: Final[Mapping[str, Aggregation]] = MappingProxyType(
+    {
+        "cycles": "sum",
+        "duration_min": "sum",
+        "settled_after_cycles": "worst",
+        "settled_after_min": "worst",
+        "final_std_percent": "mean",
+        "mean_std_percent": "by_cycles",
+        "final_spread_percent": "mean",
+        "final_max_over_average": "mean",
+        "final_msg_rate_std_over_average": "mean",
+        "final_throughput_std_over_average": "mean",
+        "peak_usage_percent": "max",
+        "final_peak_usage_percent": "max",
+        "shed": "sum",
+        "moved": "sum",
+        "splits": "sum",
+        "splits_refused": "sum",
+        "most_shed_in_one_cycle": "max",
+        "topics_disconnected": "sum",
+        "producers_disconnected": "sum",
+        "consumers_disconnected": "sum",
+        "most_clients_in_one_cycle": "max",
+        "client_time_lost_min": "sum",
+        "returned_bundles": "sum",
+        "thrashing_percent": "by_shed_traffic",
+        "most_brokers_over_threshold": "max",
+        "final_brokers_over_threshold": "max",
+        "overloaded_broker_min": "sum",
+        "final_headroom_factor": "min",
+        "unserved": "sum",
+    }
+)
+"""How each measure of a `Summary` is put together over days and clusters."""
+
+_SHED_TRAFFIC = "shed_bytes_per_s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayRow:
+    """What a scenario came to on one day of one cluster.
+
+    Attributes:
+        cluster: Name.
+        scenario: Name of the scenario.
+        day: `yyyy-mm-dd`, UTC.
+        cycles: Shedding cycles of the day.
+        measures: Numbers of the day, named as in `Summary`; None where there is none. `shed_bytes_per_s`, the traffic
+            of what was shed, weighs thrashing; without it the number of bundles shed does.
+    """
+
+    cluster: str
+    scenario: str
+    day: str
+    cycles: int
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def aggregate(rows: Sequence[DayRow], measure: str) -> float | None:  # noqa: PLR0911 - one for each way
+    """Return one measure over several days and clusters of one scenario, put together as `AGGREGATION` says.
+
+    Args:
+        rows: The days.
+        measure: Name of the measure.
+
+    Returns:
+        None when no day has it, or when it is one that counts only if every day has it.
+    """
+    how = AGGREGATION[measure]
+    pairs = [(value, row) for row in rows if (value := row.measures.get(measure)) is not None and _known(value)]
+    values = [value for value, _ in pairs]
+    if not values or (how == "worst" and len(values) < len(rows)):
+        return None
+    match how:
+        case "sum":
+            return math.fsum(values)
+        case "max" | "worst":
+            return max(values)
+        case "min":
+            return min(values)
+        case "mean":
+            return math.fsum(values) / len(values)
+        case "by_cycles":
+            return _weighted(values, [float(row.cycles) for _, row in pairs])
+        case "by_shed_traffic":
+            return _weighted(values, [_shed_traffic(row) for _, row in pairs])
+
+
+def _shed_traffic(row: DayRow) -> float:
+    given = row.measures.get(_SHED_TRAFFIC)
+    return float((row.measures.get("shed") if given is None else given) or 0)
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    total = math.fsum(weights)
+    return math.fsum(v * w for v, w in zip(values, weights, strict=True)) / total if total else 0.0
+
+
+def totals_of(rows: Sequence[DayRow]) -> dict[str, float | None]:
+    """Return every measure over the days of one scenario."""
+    return {measure: aggregate(rows, measure) for measure in AGGREGATION}

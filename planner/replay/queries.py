@@ -1,0 +1,192 @@
+"""Questions about the results of a replay, answered by DuckDB from its Parquet files, finished or not.
+
+A replay has results for each day of each task. What is told of a scenario as a whole is put together as
+`planner.replay.aggregate.AGGREGATION` says, so that it is what the advisor says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from planner.cluster.errors import StoreError
+from planner.replay.aggregate import AGGREGATION
+from planner.simulate.measures import MEASURES
+
+Curve: TypeAlias = Literal["std", "highest", "spread", "shed"]
+"""What can be followed over time."""
+
+CURVES: Final[Mapping[Curve, str]] = {
+    "std": "Deviation of usage (points)",
+    "highest": "Highest usage (%)",
+    "spread": "Highest minus lowest usage (points)",
+    "shed": "Bundles shed so far",
+}
+"""What to call each curve."""
+
+_CURVE_SQL: Final[Mapping[Curve, str]] = {
+    "std": "avg(usage_std_percent)",
+    "highest": "max(usage_highest_percent)",
+    "spread": "avg(usage_highest_percent - usage_lowest_percent)",
+    "shed": "sum(shed)",
+}
+_POINTS: Final = 400
+_MS_PER_MIN: Final = 60_000
+_MOST_ROWS: Final = 2_000
+
+_NOT_FOR_MANY_DAYS: Final = {"cycles", "duration_min", "settled_after_cycles", "settled_after_min"}
+
+SCENARIO_MEASURES: Final = tuple(measure for measure in MEASURES if measure.name not in _NOT_FOR_MANY_DAYS)
+"""The measures that a scenario has over many days."""
+
+
+def _over_days(name: str) -> str:
+    """Return SQL that puts the days of a measure together, as `AGGREGATION` says; what is not finite is no number."""
+    known = f"FILTER (isfinite({name}))"
+    match AGGREGATION[name]:
+        case "sum":
+            return f"sum({name})"
+        case "max" | "worst":
+            return f"max({name})"
+        case "min":
+            return f"min({name}) {known}"
+        case "mean":
+            return f"coalesce(avg({name}) {known}, 0)"
+        case how:
+            weight = "shed_bytes_per_s" if how == "by_shed_traffic" else "cycles"
+            return f"coalesce(sum({name} * {weight}) {known} / nullif(sum({weight}) {known}, 0), 0)"
+
+
+class ReplayResults:
+    """The results of one replay.
+
+    Args:
+        files: Parquet files by name, as `planner.replay.results.result_files` finds them.
+    """
+
+    def __init__(self, files: Mapping[str, Sequence[Path]]) -> None:
+        self._files = {name: [str(path) for path in paths] for name, paths in files.items()}
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been written yet."""
+        return not self._files.get("tasks")
+
+    @contextmanager
+    def _tables(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        try:
+            with duckdb.connect(":memory:") as connection:
+                for name, paths in self._files.items():
+                    connection.read_parquet(paths, union_by_name=True).create_view(name)
+                yield connection
+        except duckdb.Error as error:
+            raise StoreError(
+                f"The results cannot be read: {str(error).splitlines()[0][:200]}.",
+                remedy="Retry the job, or delete it.",
+            ) from error
+
+    def scenarios(self) -> pa.Table:
+        """Return one row for each scenario with results, in the order of names.
+
+        Returns:
+            Columns scenario, tasks, days, cycles and each of `SCENARIO_MEASURES`.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        measures = ", ".join(f"{_over_days(m.name)} AS {m.name}" for m in SCENARIO_MEASURES)
+        query = (
+            f"SELECT scenario, count(DISTINCT task) AS tasks, count(*) AS days, sum(cycles) AS cycles, {measures}"
+            " FROM days GROUP BY scenario ORDER BY scenario"
+        )
+        with self._tables() as tables:
+            return tables.sql(query).to_arrow_table()
+
+    def failed(self, limit: int = 100) -> pa.Table:
+        """Return tasks that failed: columns task, error.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        query = "SELECT task, error FROM tasks WHERE error <> '' ORDER BY task LIMIT ?"
+        with self._tables() as tables:
+            return tables.sql(query, params=[min(limit, _MOST_ROWS)]).to_arrow_table()
+
+    def curves(self, which: Curve, scenarios: Sequence[str], cluster: str = "") -> pa.Table:
+        """Return a quantity over time, at most 400 points for each scenario.
+
+        Args:
+            which: The quantity.
+            scenarios: Names of the scenarios.
+            cluster: Only this one; empty for the mean, highest or sum over all.
+
+        Returns:
+            Columns scenario, at_ms, value, by scenario and time.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        query = (
+            "WITH mine AS (SELECT scenario, at_ms, intervals.* EXCLUDE (task, at_ms) FROM intervals"
+            " JOIN (SELECT DISTINCT task, scenario, cluster FROM days) USING (task)"
+            " WHERE list_contains(?, scenario) AND (? = '' OR cluster = ?)),"
+            f" span AS (SELECT greatest(ceil((max(at_ms) - min(at_ms)) / {_POINTS} / {_MS_PER_MIN}), 1)::BIGINT"
+            f" * {_MS_PER_MIN} AS width FROM mine),"
+            f" grouped AS (SELECT scenario, at_ms // width * width AS at_ms, {_CURVE_SQL[which]}::DOUBLE AS value"
+            " FROM mine, span GROUP BY ALL)"
+        )
+        value = "sum(value) OVER (PARTITION BY scenario ORDER BY at_ms)" if which == "shed" else "value"
+        query += f" SELECT scenario, at_ms, {value} AS value FROM grouped ORDER BY scenario, at_ms"
+        with self._tables() as tables:
+            return tables.sql(query, params=[list(scenarios), cluster, cluster]).to_arrow_table()
+
+    def moves(self, scenario: str, *, kind: str = "", text: str = "", limit: int = _MOST_ROWS) -> pa.Table:
+        """Return events of a scenario, in the order of time.
+
+        Args:
+            scenario: Its name.
+            kind: Only these, such as `shed`; empty for all.
+            text: Only those whose bundle or broker has this in its name, any case.
+            limit: At most so many rows, and never more than 2,000.
+
+        Returns:
+            The columns of `moves.parquet` without the task, with the cluster.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        query = (
+            "SELECT cluster, moves.* EXCLUDE (task) FROM moves"
+            " JOIN (SELECT DISTINCT task, scenario, cluster FROM days) USING (task)"
+            " WHERE scenario = ? AND (? = '' OR kind = ?)"
+            " AND contains(lower(concat_ws(' ', bundle, source, destination)), lower(?))"
+            " ORDER BY at_ms, cluster, bundle LIMIT ?"
+        )
+        with self._tables() as tables:
+            values = [scenario, kind, kind, text, min(limit, _MOST_ROWS)]
+            return tables.sql(query, params=values).to_arrow_table()
+
+    def kinds(self, scenario: str) -> dict[str, int]:
+        """Return how many events of each kind a scenario has.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        query = (
+            "SELECT kind, count(*) FROM moves JOIN (SELECT DISTINCT task, scenario FROM days) USING (task)"
+            " WHERE scenario = ? GROUP BY kind ORDER BY kind"
+        )
+        with self._tables() as tables:
+            return dict(tables.sql(query, params=[scenario]).fetchall())
+
+    def clusters(self) -> list[str]:
+        """Return the clusters with results.
+
+        Raises:
+            StoreError: The files cannot be read.
+        """
+        with self._tables() as tables:
+            return [row[0] for row in tables.sql("SELECT DISTINCT cluster FROM days ORDER BY 1").fetchall()]

@@ -1,0 +1,1 @@
+"""Shadow mode: predicts a watched cluster, and compares with what it did."""

@@ -1,0 +1,586 @@
+"""Shadow mode: predicts from each capture what the load balancer does next, and sees from later ones whether it did.
+
+The leader's memory is carried from cycle to cycle as the planner carries it (`next_cycle`), with the unloads that
+really happened. When the leader decides, nobody tells: Pulsar 4.2.4 decides `loadBalancerSheddingIntervalMinutes` after
+an election and then in that rhythm (the modular load manager counts from the end of one cycle, the extensible one from
+its begin). The rhythm is learned from the first unload that a cycle explains; until then a cycle is supposed every
+interval from the first capture on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from planner.cluster.errors import CaptureError
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.manager.cycle import CycleDecision, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.placement import modular
+from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
+from planner.shadow.record import Cause, Difference, ShadowCycle, Split, Unload
+from planner.shadow.splits import SplitShadow, follow_splits
+from planner.shadow.view import leader_view, new_reports, with_owners_of
+
+_MS_PER_MIN = 60_000
+_SEED = 0
+_SETTLE_MS = 15_000
+_GAPS = 3
+_SETTLE_SHARE = 0.4
+_WAIT_SHARE = 0.5
+_LATEST_SHARE = 0.8
+_MISSED_SHARE = 1.5
+_TOLERANCE_SHARE = 0.1
+_DRIFT_SHARE = 0.02
+_MOST_MISSED = 1_000
+_MOST_OUTSIDE = 1_000
+_MOST_UNSEEN = 30
+_MOST_HITS = 1 << 31
+_ELSEWHERE = "went elsewhere"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prediction:
+    """What the next cycle does, as of one capture.
+
+    Attributes:
+        view: The capture.
+        before: What the leader remembers, as far as is known.
+        after: What it remembers if it carries that out.
+        decision: What it does.
+    """
+
+    view: Snapshot
+    before: LeaderMemory | None
+    after: LeaderMemory
+    decision: CycleDecision
+
+    @property
+    def unloads(self) -> tuple[Unload, ...]:
+        """The bundles that are unloaded, with the brokers that may get them; those included that a draw decides."""
+        found = []
+        for unload in self.decision.unloads:
+            move, others = unload.move, tuple(name for name in unload.acceptable if name != unload.move.source)
+            drawn = bool(others) and len(others) < len(unload.acceptable)
+            if unload.carried_out or drawn:
+                found.append(Unload(move.bundle, move.source, move.destination or "", others, may_stay=drawn))
+        return tuple(found)
+
+    @property
+    def bundles(self) -> frozenset[str]:
+        """The bundles that are unloaded, or may be."""
+        return frozenset(unload.bundle for unload in self.unloads)
+
+    @property
+    def sure(self) -> frozenset[str]:
+        """The bundles that are unloaded for certain."""
+        return frozenset(unload.bundle for unload in self.unloads if not unload.may_stay)
+
+    def explains(self, left: AbstractSet[str]) -> bool:
+        """Say whether exactly these bundles may have been unloaded."""
+        return self.sure <= left <= self.bundles
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Episode:
+    """A cycle under way: from the moment it is due, or the first unload, until nothing more happens.
+
+    Attributes:
+        prediction: From the last capture before it.
+        stable: Whether the capture before that one gave the same prediction.
+        from_ms: That capture.
+        seen_ms: The first capture in which something had happened; the one that made it due when nothing has.
+        later: That capture's content.
+        last_ms: The last capture in which something more had happened.
+        gap_ms: Time between the captures before and after.
+        sources: Bundles that were unloaded, with the broker that had them.
+        disturbed: What else happened meanwhile that makes the prediction void.
+    """
+
+    prediction: Prediction
+    stable: bool
+    from_ms: int
+    seen_ms: int
+    later: Snapshot
+    last_ms: int
+    gap_ms: int
+    sources: Mapping[str, str] = field(default_factory=dict)
+    disturbed: Cause | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowState:
+    """What shadow mode knows after a capture; a new one knows nothing.
+
+    Attributes:
+        memory: What the leader remembers; None before the first cycle, and after an election.
+        leader: Broker id of the leader and when it started; empty and 0 unknown.
+        due_ms: When the next cycle is expected; 0 before the first capture.
+        rhythm_known: Whether a cycle was seen, so that `due_ms` is more than a supposition.
+        silent: Cycles since the last one that was seen.
+        acting_ms: Since when the prediction has been one with unloads; 0 when it is not.
+        began_ms: The first capture since the election; 0 before there is one.
+        watched: Cycles since then; after an election, when the leader's memory is known to be empty, more than enough.
+        number: Cycles judged.
+        prediction: From the last capture.
+        earlier: Bundles that the capture before it predicted; None when they cannot be compared.
+        episode: The cycle under way, if there is one.
+        outside: Bundles that left their broker since the last cycle, but not in one.
+        differences: Differences found since the last cycle.
+        splits: Of splits.
+        predicted_splits: Splits that were predicted and happened, or are overdue, since the last cycle.
+        actual_splits: Splits that happened since the last cycle.
+    """
+
+    memory: LeaderMemory | None = None
+    leader: tuple[str, int] = ("", 0)
+    due_ms: int = 0
+    rhythm_known: bool = False
+    silent: int = 0
+    acting_ms: int = 0
+    began_ms: int = 0
+    watched: int = 0
+    number: int = 0
+    prediction: Prediction | None = None
+    earlier: frozenset[str] | None = None
+    episode: _Episode | None = None
+    outside: tuple[Unload, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    splits: SplitShadow = field(default_factory=SplitShadow)
+    predicted_splits: tuple[Split, ...] = ()
+    actual_splits: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ShadowResult:
+    """What a capture told.
+
+    Attributes:
+        cycles: Cycles that are complete with it.
+        prediction: What the next cycle does.
+        splits: Splits that are expected next.
+        due_ms: When the next cycle is expected, ms since 1970.
+        rhythm_known: Whether that is learned from a cycle that was seen.
+    """
+
+    cycles: tuple[ShadowCycle, ...]
+    prediction: Prediction
+    splits: tuple[Split, ...]
+    due_ms: int
+    rhythm_known: bool
+
+
+def shadow_step(state: ShadowState, before: Snapshot, after: Snapshot) -> tuple[ShadowState, ShadowResult]:
+    """Compare what was predicted from a capture with the next one, and predict from that.
+
+    Args:
+        state: What is known up to the first of them.
+        before: A capture.
+        after: The one after it, of the same cluster.
+
+    Returns:
+        What is known then, and what was found.
+
+    Raises:
+        CaptureError: The captures are of different clusters, or not in the order of time.
+        SettingError: A strategy of the cluster is unknown.
+    """
+    if before.info.cluster != after.info.cluster or before.info.captured_at_ms >= after.info.captured_at_ms:
+        raise CaptureError(
+            "These are no two captures of one cluster, the earlier one first.",
+            where=f"{before.info.cluster}, {after.info.cluster}"[:200],
+            remedy="Follow one cluster in the order of time.",
+        )
+    step = _Step(state, before, after)
+    step.follow()
+    return step.state, step.result()
+
+
+def _predict(view: Snapshot, memory: LeaderMemory | None) -> Prediction:
+    after, decision = next_cycle(view, memory, view.settings, _SEED, explain=False)
+    return Prediction(view, memory, after, decision)
+
+
+def _owners(snapshot: Snapshot) -> dict[str, str]:
+    """Return the broker of each bundle by its name; empty where nobody has it. Heartbeats are left out."""
+    names = (*snapshot.brokers.name, "")
+    return {
+        bundle: names[owner]
+        for bundle, owner in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)
+        if not is_heartbeat_or_sla_namespace(bundle.rpartition("/")[0])
+    }
+
+
+def _leader(snapshot: Snapshot) -> tuple[str, int]:
+    at = snapshot.brokers.position.get(snapshot.info.leader, -1)
+    return (snapshot.info.leader, int(snapshot.brokers.started_at_ms[at]) if at >= 0 else 0)
+
+
+class _Step:
+    """One step; what it finds goes into `state` and `cycles`."""
+
+    def __init__(self, state: ShadowState, before: Snapshot, after: Snapshot) -> None:
+        self.state = state
+        self.before = before
+        self.after = after
+        self.from_ms = before.info.captured_at_ms
+        self.to_ms = after.info.captured_at_ms
+        self.gap_ms = self.to_ms - self.from_ms
+        interval_min = max(before.settings.integer("loadBalancerSheddingIntervalMinutes"), 1)
+        self.interval_ms = interval_min * _MS_PER_MIN
+        made = state.prediction
+        continued = made is not None and made.view.info.captured_at_ms == self.from_ms
+        self.known = made.view if made is not None and continued else before
+        self.view = leader_view(self.known, before, after)
+        self.owners = _owners(after)
+        self.cycles: list[ShadowCycle] = []
+        self.renewed = False
+
+    def change(self, **values: object) -> None:
+        self.state = replace(self.state, **values)  # type: ignore[arg-type] # fields of `ShadowState`
+
+    def result(self) -> ShadowResult:
+        state = self.state
+        assert state.prediction is not None  # noqa: S101 - `follow` has just made it
+        return ShadowResult(
+            tuple(self.cycles), state.prediction, state.splits.predicted, state.due_ms, state.rhythm_known
+        )
+
+    def follow(self) -> None:
+        """Find what happened, judge what is complete, and predict."""
+        if not self.state.due_ms:
+            due_ms = self.from_ms + self.interval_ms
+            self.change(due_ms=due_ms, leader=_leader(self.before), began_ms=self.from_ms)
+        if self.state.prediction is None or self.state.prediction.view.info.captured_at_ms != self.from_ms:
+            self.change(prediction=_predict(self.known, self.state.memory), earlier=None)
+        self.follow_acting(self.from_ms)
+        self.follow_splits()
+        elected_now = self.elected()
+        if self.gap_ms > _MISSED_SHARE * self.interval_ms:
+            self.missed()
+        else:
+            self.follow_unloads(Cause.LEADER if elected_now else None)
+        if elected_now:
+            due_ms = self.from_ms + self.interval_ms
+            self.change(memory=None, due_ms=due_ms, rhythm_known=False, silent=0, began_ms=self.from_ms)
+            self.change(watched=_MOST_HITS)
+        self.change(leader=_leader(self.after))
+        self.follow_memory()
+        held = None if self.renewed or elected_now else self.state.prediction
+        self.change(
+            prediction=_predict(self.view, self.state.memory), earlier=held.bundles if held is not None else None
+        )
+
+    def follow_acting(self, at_ms: int) -> None:
+        """Note since when the prediction has been one with unloads."""
+        acts = bool(self.state.prediction and self.state.prediction.sure)
+        self.change(acting_ms=(self.state.acting_ms or at_ms) if acts else 0)
+
+    def follow_splits(self) -> None:
+        """Let splits be judged."""
+        reports = max(new_reports(self.before, self.after), 1)
+        splits, seen = follow_splits(self.state.splits, self.known, self.view, reports)
+        self.change(
+            splits=splits,
+            predicted_splits=(*self.state.predicted_splits, *seen.predicted),
+            actual_splits=(*self.state.actual_splits, *seen.actual),
+            differences=(*self.state.differences, *seen.differences),
+        )
+
+    def elected(self) -> bool:
+        """Say whether another leader decides since the capture before, or the same one after a restart."""
+        known, now = self.state.leader, _leader(self.after)
+        if not known[0] or not now[0]:
+            return False
+        return known[0] != now[0] or (known[1] != now[1] and bool(known[1]) and bool(now[1]))
+
+    def follow_memory(self) -> None:
+        """Let the leader forget promises as it reads new reports, and brokers that left."""
+        memory = self.state.memory
+        if memory is None or self.after.info.load_manager is not LoadManager.MODULAR:
+            return
+        place = modular.with_active_brokers(memory.modular, self.after)
+        if self.before.brokers.updated_at_ms.tolist() != self.after.brokers.updated_at_ms.tolist():
+            place = modular.after_refresh(place, self.after)
+        if place != memory.modular:
+            self.change(memory=replace(memory, modular=place))
+
+    # Unloads
+
+    def follow_unloads(self, disturbed: Cause | None) -> None:
+        """Find bundles that left their broker, decide whether a cycle did it, and judge it when it is complete."""
+        moved = self.moved()
+        episode = self.state.episode
+        if episode is None and (self.due_now() or (moved and self.is_cycle(moved))):
+            episode = self.open(disturbed)
+        if episode is None:
+            self.aside(moved, Cause.MANUAL)
+            return
+        if disturbed is not None:
+            episode = replace(episode, disturbed=disturbed)
+        if moved:
+            episode = self.add(episode, moved)
+        elif not episode.sources and not self.state.rhythm_known:
+            episode = self.open(episode.disturbed)  # the cycle may come only now
+        if self.complete(episode):
+            self.close(episode)
+        else:
+            self.change(episode=episode)
+
+    def moved(self) -> dict[str, str]:
+        """Return bundles that are in both captures and left a broker which is still there, with that broker."""
+        here, moved, orphaned = self.staying(), {}, []
+        for bundle, source in _owners(self.before).items():
+            if not source or self.owners.get(bundle, source) == source or bundle in self.state.splits.broken:
+                continue
+            if source in here:
+                moved[bundle] = source
+            else:
+                orphaned.append(Unload(bundle, source, self.owners[bundle]))
+        self.note_outside(orphaned, Cause.BROKER_LEFT)
+        return moved
+
+    def staying(self) -> set[str]:
+        """Return the brokers that were there all the time, as far as the captures tell."""
+        now, was = self.after.brokers, self.before.brokers
+        started = dict(zip(was.name, was.started_at_ms.tolist(), strict=True))
+        rows = zip(now.name, now.registered.tolist(), now.started_at_ms.tolist(), strict=True)
+        return {n for n, active, at in rows if active and not (at and started.get(n) and at != started[n])}
+
+    def aside(self, moved: Mapping[str, str], cause: Cause) -> None:
+        """Note bundles that left their broker, but not in a cycle."""
+        self.note_outside((Unload(b, source, self.owners[b]) for b, source in moved.items()), cause)
+
+    def note_outside(self, unloads: Iterable[Unload], cause: Cause) -> None:
+        room = _MOST_OUTSIDE - len(self.state.outside)
+        found = tuple(unloads)[: max(room, 0)]
+        if found:
+            differences = tuple(Difference(unload.bundle, "unloaded", cause) for unload in found)
+            self.change(outside=(*self.state.outside, *found), differences=(*self.state.differences, *differences))
+
+    def due_now(self) -> bool:
+        return self.state.due_ms <= self.to_ms
+
+    def is_cycle(self, moved: Mapping[str, str]) -> bool:
+        """Say whether bundles left in a cycle: one is about due, or some decision of the leader would choose them."""
+        state, prediction = self.state, self.state.prediction
+        if prediction is None:
+            return False
+        if not moved.keys().isdisjoint(prediction.bundles):
+            return True
+        if state.rhythm_known:
+            near_ms = (_TOLERANCE_SHARE + min(_DRIFT_SHARE * state.silent, _TOLERANCE_SHARE)) * self.interval_ms
+            early = self.to_ms >= state.due_ms - near_ms
+            return early or self.from_ms <= state.due_ms - self.interval_ms + near_ms
+        others = self.others(prediction, self.view)
+        return any(not moved.keys().isdisjoint(other().bundles) for _, other in others)
+
+    def stable(self) -> bool:
+        """Say whether the last two captures give the same prediction."""
+        prediction = self.state.prediction
+        return prediction is not None and self.state.earlier == prediction.bundles
+
+    def open(self, disturbed: Cause | None) -> _Episode:
+        prediction = self.state.prediction
+        assert prediction is not None  # noqa: S101 - `follow` makes one first
+        return _Episode(
+            prediction,
+            self.stable(),
+            self.from_ms,
+            self.to_ms,
+            self.view,
+            self.to_ms,
+            self.gap_ms,
+            disturbed=disturbed,
+        )
+
+    def add(self, episode: _Episode, moved: Mapping[str, str]) -> _Episode:
+        """Take unloads into a cycle under way."""
+        if not episode.sources:
+            episode = self.open(episode.disturbed)
+        return replace(episode, sources={**moved, **episode.sources}, last_ms=self.to_ms)
+
+    def complete(self, episode: _Episode) -> bool:
+        """Say whether nothing more is to be expected of a cycle."""
+        since_ms = self.to_ms - (episode.from_ms if episode.sources else min(self.state.due_ms, self.to_ms))
+        settle_ms = min(max(_GAPS * self.gap_ms, _SETTLE_MS), _SETTLE_SHARE * self.interval_ms)
+        if since_ms >= _LATEST_SHARE * self.interval_ms and (episode.sources or self.state.rhythm_known):
+            return True
+        quiet = not episode.sources or self.gap_ms >= settle_ms or self.to_ms - episode.last_ms >= self.gap_ms
+        if since_ms < settle_ms or not quiet:
+            return False
+        if episode.prediction.sure <= episode.sources.keys():
+            return True
+        if not episode.sources and not self.state.rhythm_known:
+            return self.to_ms >= self.state.acting_ms + self.interval_ms + settle_ms
+        return since_ms >= _WAIT_SHARE * self.interval_ms
+
+    # Judging
+
+    def missed(self) -> None:
+        """Judge captures so far apart that several cycles lie between them."""
+        episode = self.state.episode or self.open(Cause.MISSED)
+        moved = self.moved()
+        episode = replace(episode, sources={**moved, **episode.sources}, disturbed=Cause.MISSED)
+        self.close(episode)
+        passed = min(round(self.gap_ms / self.interval_ms) - 1, _MOST_MISSED)
+        for _ in range(passed):
+            further = _predict(self.view, self.state.memory)
+            self.change(memory=settle_memory(further.before, further.after, further.bundles, {}, 0))
+        self.change(rhythm_known=False)
+
+    def others(self, prediction: Prediction, later: Snapshot) -> list[tuple[Cause, Callable[[], Prediction]]]:
+        """Return what else the leader might have decided, with the reason; each is worked out when it is called."""
+        view, memory = prediction.view, prediction.before
+        found: list[tuple[Cause, Callable[[], Prediction]]] = []
+        if view.settings.overrides != later.settings.overrides:
+            found.append((Cause.SETTINGS, lambda: _predict(replace(view, settings=later.settings), memory)))
+        found.append((Cause.LATE_REPORT, lambda: _predict(with_owners_of(view, later), memory)))
+        memories = other_memories(prediction.decision, memory, view)
+        found.extend((Cause.MEMORY, partial(_predict, view, other)) for other in memories)
+        return found
+
+    def close(self, episode: _Episode) -> None:
+        """Judge a cycle, and take over what the leader remembers now."""
+        existing = self.after.bundle_position
+        sources = {
+            bundle: source
+            for bundle, source in episode.sources.items()
+            if self.owners.get(bundle, "") != source or bundle in episode.prediction.bundles
+        }
+        predicted = tuple(u for u in episode.prediction.unloads if u.bundle in existing)
+        actual = tuple(Unload(b, source, self.owners.get(b, "")) for b, source in sources.items())
+        differences, explained = self.differences(episode, predicted, actual)
+        causes = {difference.bundle: difference.cause for difference in differences}
+        in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
+        moment_ms = (episode.from_ms + episode.seen_ms) // 2 if in_cycle else self.state.due_ms
+        self.remember(episode, explained, in_cycle, moment_ms)
+        state = self.state
+        shedder = episode.prediction.decision.shedder.name
+        late = any(d.cause in {Cause.LATE_REPORT, Cause.SETTINGS} and d.what != _ELSEWHERE for d in differences)
+        known = state.watched >= cycles_to_know(shedder, episode.prediction.view.settings)
+        in_time = (
+            known and episode.stable and episode.disturbed is None and episode.gap_ms <= _WAIT_SHARE * self.interval_ms
+        )
+        self.cycles.append(
+            ShadowCycle(
+                cluster=self.after.info.cluster,
+                number=state.number + 1,
+                from_ms=episode.from_ms,
+                to_ms=episode.seen_ms,
+                leader=episode.prediction.view.info.leader,
+                shedder=shedder,
+                predicted=predicted,
+                actual=actual,
+                outside=state.outside,
+                predicted_splits=state.predicted_splits,
+                actual_splits=state.actual_splits,
+                differences=(*state.differences, *differences),
+                in_time=in_time and not late,
+            )
+        )
+        self.change(
+            number=state.number + 1,
+            watched=state.watched + 1,
+            episode=None,
+            acting_ms=0,
+            outside=(),
+            differences=(),
+            predicted_splits=(),
+            actual_splits=(),
+        )
+        self.expect_next(moment_ms, seen=bool(in_cycle))
+
+    def expect_next(self, moment_ms: int, *, seen: bool) -> None:
+        """Work out when the next cycle is due."""
+        due_ms = moment_ms + self.interval_ms
+        while due_ms <= self.to_ms:
+            due_ms += self.interval_ms
+        self.change(
+            due_ms=due_ms,
+            rhythm_known=self.state.rhythm_known or seen,
+            silent=0 if seen else self.state.silent + 1,
+        )
+
+    def remember(self, episode: _Episode, explained: Prediction | None, in_cycle: list[Unload], moment_ms: int) -> None:
+        """Take over what the leader remembers after a cycle."""
+        made = explained or episode.prediction
+        after = made.after if explained is None else carried_out(episode.prediction.after, explained.after)
+        unloaded = {unload.bundle: unload.source for unload in in_cycle}
+        self.change(memory=settle_memory(episode.prediction.before, after, made.bundles, unloaded, moment_ms))
+        self.renewed = True
+
+    def differences(
+        self, episode: _Episode, predicted: tuple[Unload, ...], actual: tuple[Unload, ...]
+    ) -> tuple[tuple[Difference, ...], Prediction | None]:
+        """Return what was not as predicted, and the decision that explains it if there is one."""
+        wanted, left = {u.bundle for u in predicted}, {u.bundle for u in actual}
+        acceptable = {u.bundle: u.acceptable for u in predicted}
+        elsewhere = [u for u in actual if u.destination and u.destination not in acceptable.get(u.bundle, ())]
+        elsewhere = [u for u in elsewhere if u.bundle in wanted]
+        sure = {u.bundle for u in predicted if not u.may_stay}
+        as_predicted = sure <= left <= wanted
+        if as_predicted and not elsewhere:
+            return (), None
+        choose, explained = self.likely(episode, left) if not as_predicted else (_unknown, None)
+        found = [Difference(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
+        found += [Difference(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
+        found += [self.went_elsewhere(episode, unload) for unload in elsewhere]
+        return tuple(found), explained
+
+    def went_elsewhere(self, episode: _Episode, unload: Unload) -> Difference:
+        """Say why a bundle went to another broker than predicted."""
+        cause = episode.disturbed
+        if cause is None:
+            late = _predict(with_owners_of(episode.prediction.view, episode.later), episode.prediction.before)
+            there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
+            cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
+        return Difference(unload.bundle, _ELSEWHERE, cause)
+
+    def likely(self, episode: _Episode, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
+        """Return the likely reason of each difference, and the decision that explains them all if there is one."""
+        if episode.disturbed is not None:
+            cause = episode.disturbed
+            return (lambda _: cause), None
+        others = [(cause, other()) for cause, other in self.others(episode.prediction, episode.later)]
+        for cause, other in others:
+            if other.explains(left):
+                return (lambda _, why=cause: why), other
+
+        unseen = self.unseen_unloads(episode, left)
+        if unseen is not None:
+            return (lambda _: Cause.MEMORY), unseen
+
+        def choose(bundle: str) -> Cause:
+            for cause, other in others:
+                if bundle in other.bundles if bundle in left else bundle not in other.sure:
+                    return cause
+            return Cause.MANUAL if bundle in left else Cause.UNKNOWN
+
+        return choose, None
+
+    def unseen_unloads(self, episode: _Episode, left: set[str]) -> Prediction | None:
+        """Return the decision of a leader that remembers unloads from before the first capture, if it explains all."""
+        made = episode.prediction
+        config = made.view.settings
+        grace_ms = config.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
+        if self.to_ms - self.state.began_ms > grace_ms:
+            return None
+        manager = made.view.info.load_manager
+        memory = made.before or elected(made.decision.shedder, manager, config)
+        for view in (made.view, with_owners_of(made.view, episode.later)):
+            seen = memory.shedding.recently_unloaded_bundles
+            for _ in range(_MOST_UNSEEN):
+                seen = {**dict.fromkeys(made.sure - left, self.state.began_ms), **seen}
+                shed = replace(memory.shedding, recently_unloaded_bundles=seen)
+                made = _predict(view, replace(memory, shedding=shed))
+                if made.sure <= left:
+                    break
+            if made.explains(left):
+                return made
+        return None
+
+
+def _unknown(_bundle: str) -> Cause:
+    return Cause.UNKNOWN

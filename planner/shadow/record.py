@@ -1,0 +1,359 @@
+"""What shadow mode found, cycle by cycle: predicted, actual, the difference and its likely reason; and the score.
+
+A record is one line of JSON in `.shadow.jsonl` beside the snapshots of its cluster. The file begins with a dot, so that
+readers of histories pass it over.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.cluster.errors import CaptureError
+
+RECORD = ".shadow.jsonl"
+"""Name of the record, in the folder of its cluster."""
+
+NEXT = ".shadow-next.json"
+"""Name of what is predicted now, beside the record."""
+
+MAX_BYTES = 16 << 20
+"""What a record may take on disk; the oldest cycles go."""
+
+_LONGEST_LINE = 4 << 20
+
+
+class Cause(StrEnum):
+    """Why a prediction likely differs from what happened."""
+
+    LATE_REPORT = "late report"
+    MEMORY = "different leader memory"
+    MANUAL = "manual unload"
+    MANUAL_SPLIT = "manual split"
+    LEADER = "leader changed"
+    MISSED = "capture missed the cycle"
+    SETTINGS = "settings changed"
+    BROKER_LEFT = "broker left"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """A bundle that leaves its broker.
+
+    Attributes:
+        bundle: Full bundle name.
+        source: Broker that had it.
+        destination: Broker that gets it; empty when it is not known, or nobody does.
+        acceptable: Predicted: brokers that Pulsar may choose.
+        may_stay: Predicted: Pulsar draws the broker, and may draw the one that has the bundle; then it stays.
+    """
+
+    bundle: str
+    source: str
+    destination: str = ""
+    acceptable: tuple[str, ...] = ()
+    may_stay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A bundle that is split.
+
+    Attributes:
+        bundle: Full bundle name.
+        boundaries: New boundaries inside it; None when they could not be predicted.
+    """
+
+    bundle: str
+    boundaries: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that was not as predicted.
+
+    Attributes:
+        bundle: Full bundle name.
+        what: `stayed` (predicted to be unloaded), `unloaded` (not predicted), `went elsewhere`; `not split`,
+            `split` (not predicted), `split elsewhere`.
+        cause: The likely reason.
+    """
+
+    bundle: str
+    what: str
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowCycle:
+    """One shedding cycle, and what was split since the one before.
+
+    Attributes:
+        cluster: Name of the cluster.
+        number: Which one of this watch, from 1.
+        from_ms: The capture from which it was predicted, ms since 1970.
+        to_ms: The capture that first showed what happened, or that nothing did.
+        leader: Broker id of the leader; empty unknown.
+        shedder: Strategy that decides.
+        predicted: Bundles that were to be unloaded.
+        actual: Bundles that were unloaded.
+        outside: Bundles that left their broker since the cycle before, but not in a cycle.
+        predicted_splits: Splits that were predicted, and due.
+        actual_splits: Splits that happened.
+        differences: What was not as predicted, `outside` included, with the likely reason.
+        in_time: Whether the inputs of the leader were seen in time: the capture before the cycle and the one before
+            that predict the same bundles, no report that came later explains other ones, the leader's counters
+            have been followed long enough to be known, and no further cycle, election or change of settings lies
+            between the captures.
+    """
+
+    cluster: str
+    number: int
+    from_ms: int
+    to_ms: int
+    leader: str
+    shedder: str
+    predicted: tuple[Unload, ...]
+    actual: tuple[Unload, ...]
+    outside: tuple[Unload, ...] = ()
+    predicted_splits: tuple[Split, ...] = ()
+    actual_splits: tuple[Split, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    in_time: bool = True
+
+    @property
+    def acts(self) -> bool:
+        """Whether something was unloaded, or to be unloaded for certain."""
+        return bool(self.actual) or not all(u.may_stay for u in self.predicted)
+
+    @property
+    def right(self) -> bool:
+        """Whether exactly the predicted bundles were unloaded; those that may stay, or not."""
+        left = {u.bundle for u in self.actual}
+        sure = {u.bundle for u in self.predicted if not u.may_stay}
+        return sure <= left <= {u.bundle for u in self.predicted}
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The reasons of all differences, each once."""
+        return tuple(dict.fromkeys(difference.cause for difference in self.differences))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How often shadow mode was right.
+
+    Attributes:
+        cycles: Cycles judged.
+        right: Those in which exactly the predicted bundles were unloaded, none included.
+        acting: Cycles in which something was unloaded, or to be unloaded.
+        acting_right: Those of them that were right.
+        in_time: Acting cycles whose inputs were seen in time.
+        in_time_right: Those of them that were right.
+        destinations: Bundles unloaded as predicted whose new broker is known.
+        destinations_right: Those that went to a broker that was predicted to be acceptable.
+        splits: Splits predicted or made.
+        splits_right: Those predicted and made at the same boundaries.
+    """
+
+    cycles: int = 0
+    right: int = 0
+    acting: int = 0
+    acting_right: int = 0
+    in_time: int = 0
+    in_time_right: int = 0
+    destinations: int = 0
+    destinations_right: int = 0
+    splits: int = 0
+    splits_right: int = 0
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        parts = [
+            _share("cycles right", self.right, self.cycles),
+            _share("with unloads", self.acting_right, self.acting),
+            _share("of these seen in time", self.in_time_right, self.in_time),
+            _share("destinations", self.destinations_right, self.destinations),
+            _share("splits", self.splits_right, self.splits),
+        ]
+        return "; ".join(parts)
+
+
+def _share(what: str, right: int, of: int) -> str:
+    return f"{what} {right} of {of}{f' ({right / of:.1%})' if of else ''}"
+
+
+def score_of(cycles: Iterable[ShadowCycle]) -> Score:
+    """Return the score over some cycles."""
+    numbers = dict.fromkeys(Score.__slots__, 0)
+    for cycle in cycles:
+        numbers["cycles"] += 1
+        numbers["right"] += cycle.right
+        if cycle.acts:
+            numbers["acting"] += 1
+            numbers["acting_right"] += cycle.right
+            numbers["in_time"] += cycle.in_time
+            numbers["in_time_right"] += cycle.in_time and cycle.right
+        went = {u.bundle: u.destination for u in cycle.actual if u.destination}
+        for unload in cycle.predicted:
+            if unload.bundle in went:
+                numbers["destinations"] += 1
+                numbers["destinations_right"] += went[unload.bundle] in unload.acceptable
+        cuts = {split.bundle: split.boundaries for split in cycle.predicted_splits}
+        made = {split.bundle: split.boundaries for split in cycle.actual_splits}
+        numbers["splits"] += len(cuts.keys() | made.keys())
+        numbers["splits_right"] += sum(1 for name, at in made.items() if name in cuts and cuts[name] == at)
+    return Score(**numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class NextCycle:
+    """What is predicted as of the last capture.
+
+    Attributes:
+        captured_at_ms: That capture, ms since 1970.
+        due_ms: When the next cycle is expected.
+        rhythm_known: Whether that was learned from a cycle that was seen.
+        shedder: Strategy that decides.
+        unloads: Bundles that are to be unloaded.
+        splits: Splits that are expected.
+        notes: What a reader should know.
+    """
+
+    captured_at_ms: int
+    due_ms: int
+    rhythm_known: bool
+    shedder: str
+    unloads: tuple[Unload, ...] = ()
+    splits: tuple[Split, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_ADAPTER: TypeAdapter[ShadowCycle] = TypeAdapter(ShadowCycle)
+_NEXT: TypeAdapter[NextCycle] = TypeAdapter(NextCycle)
+
+
+def write_next(folder: Path, following: NextCycle) -> None:
+    """Write what is predicted now, in place of what was.
+
+    Raises:
+        CaptureError: The file cannot be written.
+    """
+    target = folder / NEXT
+    other = target.with_name(f"{NEXT}.part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        other.write_text(json.dumps(asdict(following), separators=(",", ":")))
+        other.replace(target)
+    except OSError as error:
+        raise _cannot("written", target, error) from error
+
+
+def read_next(folder: Path) -> NextCycle | None:
+    """Return what is predicted now; None when nobody follows the cluster, or the file cannot be made out.
+
+    Raises:
+        CaptureError: There is a file, but it cannot be read.
+    """
+    try:
+        with (folder / NEXT).open("rb") as file:
+            content = file.read(_LONGEST_LINE)
+        return _NEXT.validate_python(json.loads(content))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _cannot("read", folder / NEXT, error) from error
+    except (ValueError, ValidationError, RecursionError):
+        return None
+
+
+def _cannot(what: str, path: Path, error: OSError) -> CaptureError:
+    remedy = "Make room, or choose another folder." if what == "written" else "Check its rights."
+    return CaptureError(f"The record cannot be {what}: {error.strerror}.", where=str(path), remedy=remedy)
+
+
+class ShadowRecord:
+    """The record of a cluster, on disk.
+
+    A line is written at once, and lines that a writer left unfinished are passed over. When the file is too long, its
+    newer half is written anew under another name, and renamed.
+
+    Args:
+        folder: Folder of the cluster in the history.
+        max_bytes: What the record may take.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.path = folder / RECORD
+        self.max_bytes = max_bytes
+
+    def add(self, cycle: ShadowCycle) -> None:
+        """Append a cycle, and make room for it.
+
+        Raises:
+            CaptureError: The file cannot be written.
+        """
+        line = json.dumps(asdict(cycle), separators=(",", ":")).encode() + b"\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            size = self.path.stat().st_size if self.path.exists() else 0
+            if size + len(line) > self.max_bytes:
+                self._keep_newest(self.max_bytes // 2 - len(line))
+            with self.path.open("ab") as file:
+                if file.tell() and not self._ends_a_line():
+                    file.write(b"\n")
+                file.write(line)
+        except OSError as error:
+            raise _cannot("written", self.path, error) from error
+
+    def _ends_a_line(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+
+    def _keep_newest(self, size: int) -> None:
+        with self.path.open("rb") as file:
+            file.seek(-min(max(size, 0), self.path.stat().st_size), os.SEEK_END)
+            kept = file.read().partition(b"\n")[2]
+        other = self.path.with_name(f"{RECORD}.part")
+        other.write_bytes(kept)
+        other.replace(self.path)
+
+    def read(self, last: int = 100_000) -> tuple[ShadowCycle, ...]:
+        """Return the cycles on record, oldest first, without lines that cannot be read.
+
+        Args:
+            last: How many of them at most.
+
+        Raises:
+            CaptureError: There is a file, but it cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                lines = file.read(2 * self.max_bytes).splitlines()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise _cannot("read", self.path, error) from error
+        return tuple(_cycles(lines[-last:]))
+
+
+def _cycles(lines: Sequence[bytes]) -> Iterable[ShadowCycle]:
+    for line in lines:
+        if len(line) <= _LONGEST_LINE and (cycle := _cycle(line)) is not None:
+            yield cycle
+
+
+def _cycle(line: bytes) -> ShadowCycle | None:
+    try:
+        content: Any = json.loads(line)
+        return _ADAPTER.validate_python(content)
+    except (ValueError, ValidationError, RecursionError):
+        return None

@@ -1,0 +1,86 @@
+"""Follows a cluster that is being watched, and keeps the record."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
+from planner.history.watched import HistoryFolder
+from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
+from planner.shadow.record import NextCycle, Score, ShadowCycle, ShadowRecord, score_of, write_next
+
+_KINDS = 3
+_MOST_CYCLES = 100_000
+
+
+class ShadowWatch:
+    """Follows a cluster capture by capture, and keeps the record and the score.
+
+    Args:
+        root: Folder of all histories; the record goes beside the snapshots of the cluster. None keeps none.
+        tell: Told a line for each cycle.
+    """
+
+    def __init__(self, root: Path | None, tell: Callable[[str], None]) -> None:
+        self.root = root
+        self.tell = tell
+        self.state = ShadowState()
+        self.last: Snapshot | None = None
+        self.cycles: list[ShadowCycle] = []
+        self._failed = ""
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take the next capture in. What cannot be predicted is told once."""
+        before, self.last = self.last, snapshot
+        if before is None or before.info.captured_at_ms == snapshot.info.captured_at_ms:
+            return
+        try:
+            self.state, result = shadow_step(self.state, before, snapshot)
+        except PlannerError as error:
+            self.state = ShadowState()
+            if str(error) != self._failed:
+                self._failed = str(error)
+                self.tell(f"shadow: {error}")
+            return
+        self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
+        for cycle in result.cycles:
+            self.tell(describe(cycle))
+        if self.root is not None:
+            self._keep(self.root, result, snapshot)
+
+    def _keep(self, root: Path, result: ShadowResult, snapshot: Snapshot) -> None:
+        folder = HistoryFolder(root, 1).folder_of(snapshot.info.cluster)
+        record = ShadowRecord(folder)
+        for cycle in result.cycles:
+            record.add(cycle)
+        made = result.prediction
+        following = NextCycle(
+            snapshot.info.captured_at_ms,
+            result.due_ms,
+            result.rhythm_known,
+            made.decision.shedder.name,
+            made.unloads,
+            result.splits,
+            made.decision.notes,
+        )
+        write_next(folder, following)
+
+    @property
+    def score(self) -> Score:
+        """The score so far."""
+        return score_of(self.cycles)
+
+
+def describe(cycle: ShadowCycle) -> str:
+    """Return a line about a cycle."""
+    if not cycle.acts:
+        told = "nothing to unload, and nothing was"
+    else:
+        told = f"{len(cycle.predicted)} predicted, {len(cycle.actual)} unloaded"
+    verdict = "right" if cycle.right else "wrong"
+    splits = f", {len(cycle.actual_splits)} split" if cycle.actual_splits else ""
+    counted = Counter(f"{d.what} ({d.cause})" for d in cycle.differences)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counted.most_common(_KINDS))
+    late = "" if cycle.in_time or not cycle.acts else "; inputs not seen in time"
+    return f"cycle {cycle.number}: {verdict}: {told}{splits}{f'; {kinds}' if kinds else ''}{late}"

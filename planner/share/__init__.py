@@ -1,0 +1,1 @@
+"""What a person takes away: links, scenario files, admin commands, exports, reports."""

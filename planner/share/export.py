@@ -1,0 +1,163 @@
+"""A plan as JSON and as CSV, for other programs and for spreadsheets."""
+
+import csv
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from planner.cluster.digest import snapshot_digest
+from planner.explain.finding import Finding
+from planner.share.commands import Command, CommandOptions, changed_settings, conf_value, final_moves, plan_commands
+from planner.share.link import scenario_digest
+from planner.simulate.measures import MEASURES, Summary, summary
+from planner.simulate.scenario import scenario_to_json
+from planner.simulate.trace import Event, Trace
+
+FORMAT_VERSION: Final = 1
+"""Version of the JSON document."""
+
+EVENT_COLUMNS: Final = (
+    "cycle",
+    "minute",
+    "at",
+    "at_ms",
+    "kind",
+    "bundle",
+    "source",
+    "destination",
+    "acceptable",
+    "children",
+    "why",
+    "topics",
+    "producers",
+    "consumers",
+    "msg_rate_per_s",
+    "throughput_bytes_per_s",
+)
+"""Columns of the CSV: cycle from 0, minutes since the start, UTC and ms since 1970, then as `Event` has them."""
+
+_MS_PER_MIN = 60_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def plan_document(
+    trace: Trace,
+    *,
+    snapshot_name: str = "",
+    findings: Sequence[Finding] = (),
+    options: CommandOptions | None = None,
+) -> dict[str, Any]:
+    """Return everything a plan says as JSON values; numbers that are not finite are null.
+
+    Args:
+        trace: What a simulation found.
+        snapshot_name: What the snapshot is called.
+        findings: What the diagnosis says of it.
+        options: How the commands are written.
+    """
+    document = {
+        "format_version": FORMAT_VERSION,
+        "plan_digest": trace.digest(),
+        "complete": trace.complete,
+        "snapshot": {
+            "digest": snapshot_digest(trace.start),
+            "name": snapshot_name,
+            "cluster": trace.start.info.cluster,
+            "captured_at_ms": trace.start.info.captured_at_ms,
+        },
+        "scenario_digest": scenario_digest(trace.scenario),
+        "scenario": scenario_to_json(trace.scenario),
+        "settings_changed": {
+            name: {"before": before, "after": after} for name, (before, after) in changed_settings(trace).items()
+        },
+        "measures": _measures(summary(trace)) if trace.cycles else {},
+        "diagnosis": [_plain(finding) for finding in findings],
+        "moves": [dataclasses.asdict(move) for move in final_moves(trace)],
+        "commands": [_command(command) for command in plan_commands(trace, options)],
+        "events": [
+            {"cycle": cycle.index, **dataclasses.asdict(event)} for cycle in trace.cycles for event in cycle.events
+        ],
+        "notes": trace.notes,
+    }
+    finite: dict[str, Any] = _finite(document)
+    return finite
+
+
+def plan_json(
+    trace: Trace,
+    *,
+    snapshot_name: str = "",
+    findings: Sequence[Finding] = (),
+    options: CommandOptions | None = None,
+) -> str:
+    """Return `plan_document` as text; equal plans give equal text."""
+    document = plan_document(trace, snapshot_name=snapshot_name, findings=findings, options=options)
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def events_csv(trace: Trace) -> str:
+    """Return one row for each event (RFC 4180, UTF-8), with a row of names first.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe in front; the JSON has it as it is.
+    """
+    target = io.StringIO()
+    writer = csv.writer(target)
+    writer.writerow(EVENT_COLUMNS)
+    start_ms = trace.start.info.captured_at_ms
+    for cycle in trace.cycles:
+        for event in cycle.events:
+            writer.writerow(_row(cycle.index, event, start_ms))
+    return target.getvalue()
+
+
+def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ...]:
+    at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    cells = (
+        cycle,
+        round((event.at_ms - start_ms) / _MS_PER_MIN, 3),
+        at,
+        event.at_ms,
+        event.kind,
+        event.bundle,
+        event.source,
+        event.destination,
+        " ".join(event.acceptable),
+        " ".join(event.children),
+        event.why,
+        event.topics,
+        event.producers,
+        event.consumers,
+        event.msg_rate_per_s,
+        event.throughput_bytes_per_s,
+    )
+    return tuple(f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in cells)
+
+
+def _measures(numbers: Summary) -> dict[str, Any]:
+    return {
+        measure.name: {"value": getattr(numbers, measure.name), "unit": measure.unit, "label": measure.label}
+        for measure in MEASURES
+    }
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
+    return {**fields, "changes": {name: conf_value(value) for name, value in finding.changes.items()}}
+
+
+def _command(command: Command) -> dict[str, Any]:
+    return {**dataclasses.asdict(command), "line": command.line}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

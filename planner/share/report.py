@@ -1,0 +1,276 @@
+"""A plan as one Markdown file for a review: what is changed, what comes of it, why, and what to do.
+
+The file stands alone: charts are in it as `data:` addresses. Names from clusters and links are hostile; they are
+escaped, and HTML in them stays text.
+"""
+
+import base64
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import FormatError
+from planner.explain.finding import Finding
+from planner.share.commands import (
+    CommandOptions,
+    changed_settings,
+    command_script,
+    conf_value,
+    final_moves,
+    plan_commands,
+)
+from planner.share.link import scenario_digest
+from planner.simulate.measures import MEASURES, Measure, summary
+from planner.simulate.scenario import Assumptions, Step, scenario_to_json
+from planner.simulate.trace import Trace
+
+_MOST_MOVES = 200
+_MAX_IMAGE_BYTES = 5_000_000
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#!~&$])")
+_MAGIC = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9\-._~:/?#\[\]@!$&'*+,;=%]+")
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<svg[\s>]")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture for the report.
+
+    Attributes:
+        title: What it shows; its heading.
+        image: PNG, JPEG or SVG.
+        text: What there is to see, for those who do not see it.
+    """
+
+    title: str
+    image: bytes
+    text: str = ""
+
+
+def markdown_report(
+    trace: Trace,
+    *,
+    snapshot_name: str = "",
+    charts: Sequence[Chart] = (),
+    findings: Sequence[Finding] = (),
+    link: str = "",
+    options: CommandOptions | None = None,
+) -> str:
+    """Return a plan as Markdown (GitHub's, with tables).
+
+    Args:
+        trace: What a simulation found.
+        snapshot_name: What the snapshot is called.
+        charts: Pictures to show, in their order.
+        findings: What the diagnosis says of it.
+        link: Address that opens the scenario; left out when it is no `http` or `https` address.
+        options: How the commands are written.
+
+    Raises:
+        FormatError: A chart is no picture, or too large.
+    """
+    parts = [
+        *_head(trace, snapshot_name, link),
+        *_changes(trace),
+        *_measures(trace),
+        *_charts(charts),
+        *_diagnosis(findings),
+        *_moves(trace),
+        *_notes(trace),
+        *_commands(trace, options),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(value: str) -> str:
+    """Return a text that Markdown shows as it is, on one line."""
+    clean = "".join(sign if sign.isprintable() else " " for sign in value)
+    return _SPECIAL.sub(r"\\\1", clean)
+
+
+def _name(value: str) -> str:
+    """Return a name in the type of code where that is possible."""
+    plain = value and value.isprintable() and not set(value) & {"`", "|", "\\"} and value == value.strip()
+    return f"`{value}`" if plain else _text(value)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    if value is None or math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "no limit"
+    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}"  # noqa: PLR2004
+    return f"{shown} {unit}".strip()
+
+
+def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
+    info, scenario = trace.start.info, trace.scenario
+    at = datetime.fromtimestamp(info.captured_at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    yield f"# Plan: {_text(scenario.name)}" if scenario.name else "# Plan"
+    rows = [
+        ["Cluster", f"{_name(info.cluster)}, {trace.scenario.load_manager_over(trace.start).value} load manager"],
+        ["Snapshot", f"{_text(snapshot_name)} {_name(snapshot_digest(trace.start))}".strip()],
+        ["Captured", at],
+        ["Scenario", _name(scenario_digest(scenario))],
+        ["Plan", _name(trace.digest())],
+        ["Pulsar", _text(scenario.pulsar_version)],
+        ["Cycles", f"{len(trace.cycles):,} of {scenario.cycles:,}, seed {scenario.seed}"],
+    ]
+    yield _table(["", ""], rows)
+    if _ADDRESS.fullmatch(link):
+        yield f"[Open the scenario](<{link}>)"
+    if not trace.complete:
+        yield "**The simulation was stopped before its last cycle; what follows is only its beginning.**"
+    yield "Nothing of this plan has been carried out: it was simulated."
+
+
+def _changes(trace: Trace) -> Iterator[str]:
+    yield "## What is changed"
+    if not trace.scenario.steps:
+        yield "No edits."
+    else:
+        yield "\n".join(f"{at}. {_step(step)}" for at, step in enumerate(trace.scenario.steps, start=1))
+    yield "### Settings"
+    changed = changed_settings(trace)
+    if changed:
+        rows = [
+            [_name(name), _text(conf_value(before)) or "not set", _text(conf_value(after)) or "not set"]
+            for name, (before, after) in changed.items()
+        ]
+        yield _table(["setting", "before", "after"], rows)
+    else:
+        yield "None is changed."
+    supposed = scenario_to_json(trace.scenario).get("assumptions", {})
+    if supposed:
+        rows = [
+            [_name(name), _text(str(getattr(Assumptions(), name))), _text(str(value))]
+            for name, value in sorted(supposed.items())
+        ]
+        yield "### Assumptions"
+        yield _table(["assumption", "default", "here"], rows)
+
+
+def _step(step: Step) -> str:
+    kind = _text(step.edit.kind.replace("_", " "))
+    written = _said(step)
+    rest = ", ".join(f"{_text(name.replace('_', ' '))} {_shown(value)}" for name, value in written.items())
+    return f"{'' if step.on else '(switched off) '}**{kind}**{': ' if rest else ''}{rest}"
+
+
+def _said(step: Step) -> dict[str, object]:
+    names = step.edit.__dataclass_fields__
+    default = {name: field.default for name, field in names.items()}
+    values = {name: getattr(step.edit, name) for name in names if name != "kind"}
+    return {name: value for name, value in values.items() if value != default[name]}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(_name(str(part)) for part in value)
+    return (
+        _name(str(value)) if isinstance(value, str) else _text(f"{value:g}" if isinstance(value, float) else str(value))
+    )
+
+
+def _measures(trace: Trace) -> Iterator[str]:
+    yield "## Measures"
+    if not trace.cycles:
+        yield "No cycle was simulated."
+        return
+    numbers = summary(trace)
+
+    def row(measure: Measure) -> list[str]:
+        return [_text(measure.label), _number(getattr(numbers, measure.name), measure.unit), _text(measure.meaning)]
+
+    yield _table(["measure", "value", "meaning"], [row(measure) for measure in MEASURES])
+    kinds = Counter(event.kind for event in trace.events)
+    if kinds:
+        yield (
+            "Events: "
+            + ", ".join(f"{number:,} {_text(kind.replace('_', ' '))}" for kind, number in kinds.items())
+            + "."
+        )
+
+
+def _charts(charts: Sequence[Chart]) -> Iterator[str]:
+    if charts:
+        yield "## Charts"
+    for chart in charts:
+        kind = next((kind for magic, kind in _MAGIC if chart.image.startswith(magic)), None)
+        if kind is None and _SVG.match(chart.image):
+            kind = "image/svg+xml"
+        if kind is None or len(chart.image) > _MAX_IMAGE_BYTES:
+            raise FormatError(
+                "A chart cannot go into the report.",
+                where=chart.title,
+                remedy=f"Give a PNG, JPEG or SVG of at most {_MAX_IMAGE_BYTES:,} bytes.",
+            )
+        yield f"### {_text(chart.title)}"
+        if chart.text:
+            yield _text(chart.text)
+        yield f"![{_text(chart.text or chart.title)}](data:{kind};base64,{base64.b64encode(chart.image).decode()})"
+
+
+def _diagnosis(findings: Sequence[Finding]) -> Iterator[str]:
+    yield "## Diagnosis"
+    if not findings:
+        yield "No known failure pattern shows."
+    for finding in findings:
+        lines = [f"**{_text(finding.title)}** ({finding.severity})", _text(finding.evidence)]
+        lines.append(f"*Remedy:* {_text(finding.remedy)}")
+        if finding.changes:
+            tried = ", ".join(_name(f"{name}={conf_value(value)}") for name, value in finding.changes.items())
+            lines.append(f"*To try:* {tried}")
+        yield "\n".join(f"{'- ' if at == 0 else '  '}{line}  " for at, line in enumerate(lines))
+
+
+def _moves(trace: Trace) -> Iterator[str]:
+    moves = final_moves(trace)
+    yield "## Moves"
+    if not moves:
+        yield "Every bundle is served at the end by the broker that served it at the start."
+        return
+    clients = sum(move.producers + move.consumers for move in moves)
+    yield (
+        f"{len(moves):,} bundles with {sum(move.topics for move in moves):,} topics and {clients:,} clients are served"
+        " by another broker at the end."
+    )
+    rows = [
+        [
+            _name(move.bundle),
+            _name(move.source) if move.source else "nobody",
+            _name(move.destination),
+            _number(move.msg_rate_per_s),
+            _number(move.throughput_bytes_per_s / 1e6),
+            f"{move.topics:,}",
+            f"{move.producers + move.consumers:,}",
+            _text(move.why),
+        ]
+        for move in moves[:_MOST_MOVES]
+    ]
+    yield _table(["bundle", "from", "to", "msg/s", "MB/s", "topics", "clients", "why"], rows)
+    if len(moves) > _MOST_MOVES:
+        yield f"And {len(moves) - _MOST_MOVES:,} more; the commands below and the JSON export have all."
+
+
+def _notes(trace: Trace) -> Iterator[str]:
+    if trace.notes:
+        yield "## Notes"
+        yield "\n".join(f"- {_text(note)}" for note in trace.notes)
+
+
+def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
+    script = command_script(plan_commands(trace, options), f"Plan {trace.scenario.name}".strip())
+    longest = max((len(run) for run in re.findall(r"`+", script)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield "## Commands"
+    yield f"{fence}sh\n{script}{fence}"

@@ -1,0 +1,84 @@
+"""Scenarios as files: JSON that a person can read and edit, with the snapshot they were made over."""
+
+import json
+import re
+from typing import Any
+
+from planner.cluster.errors import FormatError
+from planner.share.link import LinkedScenario, canonical_text, decode_link, read_json, scenario_digest
+from planner.simulate.scenario import Scenario, scenario_from_json
+
+MOST_BYTES = 2_000_000
+"""What a scenario file may have."""
+
+_KIND = "pulsar-bundle-planner scenario"
+_DIGEST = re.compile(r"[0-9a-f]{64}|")
+_LINK = re.compile(rb"\s*[0-9]{1,4}\.[A-Za-z0-9_-]+\s*")
+_MAX_NAME = 200
+
+
+def scenario_file(scenario: Scenario, digest: str = "", snapshot_name: str = "") -> str:
+    """Return a scenario as the text of a file; equal ones give equal text.
+
+    Args:
+        scenario: The scenario.
+        digest: Digest of the snapshot that it changes; empty when it is meant for any.
+        snapshot_name: What that is called.
+
+    Raises:
+        PlannerError: A value of the scenario is out of bounds.
+    """
+    document = {
+        "kind": _KIND,
+        "snapshot": {"digest": digest, "name": snapshot_name},
+        "scenario": json.loads(canonical_text(scenario)),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
+    """Read a file that may come from anywhere: what `scenario_file` writes, a scenario alone, or the text of a link.
+
+    Args:
+        data: Its content.
+        name: What the person calls it; used in messages alone.
+
+    Returns:
+        The scenario and, where the file says so, the snapshot it changes. The scenario is None only for the text of a
+        link that names a kept one.
+
+    Raises:
+        FormatError: It is too large, or no scenario.
+        PlannerError: A value in it is out of bounds.
+    """
+    if len(data) > MOST_BYTES:
+        raise FormatError(f"The file has {len(data):,} bytes; a scenario has at most {MOST_BYTES:,}.", where=name)
+    if _LINK.fullmatch(data):
+        return decode_link(data.decode())
+    try:
+        document = read_json(data.decode("utf-8-sig"))
+    except ValueError as error:
+        reason = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)[:200]
+        raise FormatError(
+            f"The file cannot be read: {reason}.", where=name, remedy="Give a scenario that the planner exported."
+        ) from error
+    digest, called = "", ""
+    if isinstance(document, dict) and document.get("kind") == _KIND:
+        digest, called = _snapshot(document.get("snapshot"), name)
+        document = document.get("scenario")
+    scenario = scenario_from_json(document)
+    return LinkedScenario(
+        scenario=scenario, scenario_digest=scenario_digest(scenario), snapshot_digest=digest, snapshot_name=called
+    )
+
+
+def _snapshot(said: Any, name: str) -> tuple[str, str]:
+    digest = said.get("digest", "") if isinstance(said, dict) else None
+    called = said.get("name", "") if isinstance(said, dict) else None
+    if not isinstance(digest, str) or not isinstance(called, str) or not _DIGEST.fullmatch(digest):
+        raise FormatError(
+            "The file does not say rightly which snapshot it changes.",
+            where=name,
+            remedy="Give digest (64 hex digits, or empty) and name of the snapshot.",
+        )
+    return digest, called[:_MAX_NAME]

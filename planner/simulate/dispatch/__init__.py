@@ -1,0 +1,1 @@
+"""Dispatch under limits, simulated over time."""

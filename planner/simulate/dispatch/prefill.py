@@ -1,0 +1,131 @@
+"""What a snapshot knows about a topic, to begin a dispatch simulation with."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Policies, Snapshot
+from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic
+from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
+
+_MESSAGE_BYTES = 1024
+_MOST_FAN_OUT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTraffic:
+    """Traffic of a topic with all its partitions.
+
+    Attributes:
+        name: Full name, without `-partition-N`.
+        listed: Partitions that the snapshot lists (1 for a topic without); 0 when it does not know the topic.
+        partitions: How many there are at least, by the highest number listed.
+        brokers: Position of each partition's broker, in the order of their numbers; broker 0 where unknown.
+        msg_rate_in_per_s: Messages published to all of them.
+        msg_rate_out_per_s: Messages dispatched by all of them.
+        message_bytes: Mean size of a message, 1024 when there is no traffic.
+        fan_out: Subscriptions that the dispatch rate speaks for: the nearest number to dispatched over published.
+        consumers: Consumers of a partition, on average, rounded up.
+    """
+
+    name: str
+    listed: int
+    partitions: int
+    brokers: tuple[int, ...]
+    msg_rate_in_per_s: float
+    msg_rate_out_per_s: float
+    message_bytes: int
+    fan_out: int
+    consumers: int
+
+
+def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
+    """Return what a snapshot knows about a topic; a name it does not list has no traffic.
+
+    Args:
+        snapshot: The cluster.
+        topic: Full name, of the topic or of one of its partitions.
+
+    Raises:
+        SettingError: It is no full topic name.
+    """
+    base = parse_topic(topic).base
+    table = snapshot.topics
+    names = table.name
+    near = pc.starts_with(names, pattern=base) if len(table) else pa.array([], type=pa.bool_())
+    rows = [
+        int(row)
+        for row in np.flatnonzero(near.to_numpy(zero_copy_only=False))
+        if parse_topic(names[int(row)].as_py()).base == base
+    ]
+    numbers = [parse_topic(names[row].as_py()).partition for row in rows]
+    partitions = max((n + 1 for n in numbers if n is not None), default=1)
+    brokers = [0] * partitions
+    for row, number in zip(rows, numbers, strict=True):
+        bundle = int(table.bundle[row])
+        if bundle >= 0:
+            brokers[number or 0] = max(int(snapshot.bundles.owner[bundle]), 0)
+    rate_in, rate_out = (float(c[rows].sum()) for c in (table.msg_rate_in_per_s, table.msg_rate_out_per_s))
+    bytes_in, bytes_out = (
+        float(c[rows].sum()) for c in (table.msg_throughput_in_bytes_per_s, table.msg_throughput_out_bytes_per_s)
+    )
+    size = bytes_in / rate_in if rate_in > 0 else bytes_out / rate_out if rate_out > 0 else _MESSAGE_BYTES
+    fan_out = round(rate_out / rate_in) if rate_in > 0 else 1
+    consumers = int(np.ceil(table.consumers[rows].mean() / max(fan_out, 1))) if rows else 1
+    return TopicTraffic(
+        base,
+        len(rows),
+        partitions,
+        tuple(brokers),
+        rate_in,
+        rate_out,
+        max(round(size), 1),
+        min(max(fan_out, 1), _MOST_FAN_OUT),
+        max(consumers, 1),
+    )
+
+
+def with_limits(
+    name: str,
+    publish: PublishPattern,
+    messages_per_entry: int,
+    entry_bytes: int,
+    subscriptions: tuple[SubscriptionLoad, ...],
+    brokers: tuple[int, ...],
+    policies: Policies,
+    config: Settings,
+) -> TopicLoad:
+    """Return a topic with the limits in force for it; those given with the subscriptions are replaced.
+
+    Args:
+        name: Full topic name.
+        publish: Messages published to all partitions.
+        messages_per_entry: Messages in a batch.
+        entry_bytes: Size of an entry.
+        subscriptions: Who reads it, by name; replicators get the replicators' limit.
+        brokers: Broker of each partition; as many partitions as numbers.
+        policies: Dispatch policies of the cluster.
+        config: Settings of the brokers.
+
+    Raises:
+        SettingError: `name` is no full topic name.
+    """
+    limited = []
+    for one in subscriptions:
+        level = Level.REPLICATOR if one.kind is SubscriptionType.REPLICATOR else Level.SUBSCRIPTION
+        rate = limit_chain(level, name, policies, config, one.name).rate
+        limited.append(replace(one, limit=rate))
+    return TopicLoad(
+        name,
+        publish,
+        messages_per_entry,
+        entry_bytes,
+        tuple(limited),
+        len(brokers),
+        brokers,
+        limit_chain(Level.TOPIC, name, policies, config).rate,
+        parse_topic(name).persistent,
+    )

@@ -1,0 +1,249 @@
+"""Where bundles went during a simulation, and which came back: the events read as journeys from broker to broker."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.simulate.trace import Event, EventKind, Trace
+
+THRASHING_WINDOW_MIN = 60.0
+"""Minutes within which traffic that leaves a broker again counts as moved in vain."""
+
+_MS_PER_MIN = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """One way of a bundle from a broker to another.
+
+    Attributes:
+        bundle: Full bundle name.
+        source: Broker that it left; empty when nobody served it.
+        destination: Broker that serves it now; empty while nobody does.
+        left_at_ms: When it left, ms since 1970.
+        arrived_at_ms: When the other broker got it; as `left_at_ms` while nobody has.
+        cause: What made it leave: `shed`, `moved` by an operator, or `placed` when its broker left the cluster or it
+            had none.
+        msg_rate_per_s: Message rate in + out.
+        throughput_bytes_per_s: Throughput in + out.
+        topics: Topics disconnected.
+        producers: Producers that had to reconnect.
+        consumers: Consumers that had to reconnect.
+    """
+
+    bundle: str
+    source: str
+    destination: str
+    left_at_ms: int
+    arrived_at_ms: int
+    cause: EventKind
+    msg_rate_per_s: float = 0.0
+    throughput_bytes_per_s: float = 0.0
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A bundle that came back to a broker it had left: one line of the ping-pong ledger.
+
+    Attributes:
+        bundle: Full bundle name.
+        broker: The broker.
+        left_at_ms: When it left.
+        returned_at_ms: When it was back.
+        left_by: Why it left.
+        returned_by: Why it left the last broker before it came back.
+        throughput_bytes_per_s: Its throughput in + out when it came back.
+    """
+
+    bundle: str
+    broker: str
+    left_at_ms: int
+    returned_at_ms: int
+    left_by: EventKind
+    returned_by: EventKind
+    throughput_bytes_per_s: float
+
+    @property
+    def away_min(self) -> float:
+        """Minutes it was away."""
+        return (self.returned_at_ms - self.left_at_ms) / _MS_PER_MIN
+
+    @property
+    def by_shedding(self) -> bool:
+        """Whether the load balancer itself sent it away and back."""
+        return self.left_by == "shed" and self.returned_by == "shed"
+
+
+def _departure(event: Event, source: str) -> Journey:
+    return Journey(
+        bundle=event.bundle,
+        source=source,
+        destination=event.destination,
+        left_at_ms=event.at_ms,
+        arrived_at_ms=event.at_ms,
+        cause=event.kind,
+        msg_rate_per_s=event.msg_rate_per_s,
+        throughput_bytes_per_s=event.throughput_bytes_per_s,
+        topics=event.topics,
+        producers=event.producers,
+        consumers=event.consumers,
+    )
+
+
+class _Walk:
+    """Where every bundle is, while the events are read."""
+
+    def __init__(self, served_by: Mapping[str, str]) -> None:
+        self.broker = dict(served_by)
+        """Broker that serves, or served last, each bundle."""
+        self.closed: set[str] = set()
+        """Bundles whose clients wait for a broker, and were counted."""
+        self.made: list[Journey] = []
+        self.open: dict[str, int] = {}
+        """Place in `made` of the journeys that have not ended."""
+        self.disconnections: list[Event] = []
+
+    def read(self, event: Event) -> None:
+        """Follow one event."""
+        if event.kind in {"shed", "moved"}:
+            self.disconnections.append(event)
+            self.leave(event, event.source)
+            if not event.destination:
+                self.closed.add(event.bundle)
+        elif event.kind == "unserved":
+            self.close(event)
+        elif event.kind == "placed":
+            self.place(event)
+        elif event.kind == "split" and event.bundle in self.broker:
+            parent = self.broker.pop(event.bundle)
+            self.broker.update(dict.fromkeys(event.children, parent))
+
+    def leave(self, event: Event, source: str) -> None:
+        if not event.destination:
+            self.open[event.bundle] = len(self.made)
+        self.made.append(_departure(event, source))
+        self.broker[event.bundle] = event.destination or source
+
+    def close(self, event: Event) -> None:
+        """Count the clients of a bundle whose broker is gone, once."""
+        if event.bundle in self.broker and event.bundle not in self.closed:
+            self.disconnections.append(event)
+            self.closed.add(event.bundle)
+
+    def place(self, event: Event) -> None:
+        """Let a bundle arrive: its journey ends, or it begins one because its broker is gone."""
+        begun = self.open.pop(event.bundle, None)
+        if begun is not None:
+            self.made[begun] = replace(self.made[begun], destination=event.destination, arrived_at_ms=event.at_ms)
+            self.broker[event.bundle] = event.destination
+        else:
+            self.close(event)
+            self.leave(event, event.source or self.broker.get(event.bundle, ""))
+        self.closed.discard(event.bundle)
+
+
+def _served_by(snapshot: Snapshot) -> dict[str, str]:
+    names, owners = snapshot.brokers.name, snapshot.bundles.owner.tolist()
+    return {bundle: names[at] for bundle, at in zip(snapshot.bundle_names, owners, strict=True) if at >= 0}
+
+
+def journeys(trace: Trace) -> tuple[Journey, ...]:
+    """Return the ways of all bundles in the order in which they left.
+
+    A bundle that was unloaded without a destination arrives with the `placed` event that follows. The children of a
+    split are where their parent was.
+    """
+    walk = _Walk(_served_by(trace.start))
+    for event in trace.events:
+        walk.read(event)
+    return tuple(walk.made)
+
+
+def disconnections(trace: Trace) -> tuple[tuple[Event, ...], ...]:
+    """Return, cycle by cycle, the events whose topics, producers and consumers are disconnected.
+
+    Clients are disconnected when their bundle is shed or moved, and when its broker leaves or a split gives it away,
+    which shows when it is placed anew. That a bundle is placed after it was unloaded disconnects nobody once more, and
+    neither does a split whose children stay.
+    """
+    walk = _Walk(_served_by(trace.start))
+    by_cycle: list[tuple[Event, ...]] = []
+    for cycle in trace.cycles:
+        for event in cycle.events:
+            walk.read(event)
+        by_cycle.append(tuple(walk.disconnections))
+        walk.disconnections.clear()
+    return tuple(by_cycle)
+
+
+def returns(ways: Iterable[Journey]) -> tuple[Return, ...]:
+    """Return the ping-pong ledger: every bundle that came back to a broker it had left, in the order of coming back.
+
+    Args:
+        ways: Journeys in order, as `journeys` returns them.
+    """
+    left: dict[tuple[str, str], Journey] = {}
+    ledger: list[Return] = []
+    for way in ways:
+        if way.source:
+            left[way.bundle, way.source] = way
+        before = left.pop((way.bundle, way.destination), None) if way.destination else None
+        if before is not None:
+            ledger.append(
+                Return(
+                    bundle=way.bundle,
+                    broker=way.destination,
+                    left_at_ms=before.left_at_ms,
+                    returned_at_ms=way.arrived_at_ms,
+                    left_by=before.cause,
+                    returned_by=way.cause,
+                    throughput_bytes_per_s=way.throughput_bytes_per_s,
+                )
+            )
+    return tuple(ledger)
+
+
+def thrashing_percent(ways: Iterable[Journey], window_min: float = THRASHING_WINDOW_MIN) -> float:
+    """Return the thrashing score: the share of the shed traffic that was shed in vain.
+
+    Traffic (throughput in + out) that a broker sheds is in vain as far as shedding gave that broker as much within the
+    `window_min` minutes before. A broker that only gives, or only receives, makes 0; two brokers that hand the same
+    traffic to and fro for ever come near 100.
+
+    Why it is counted by broker, not by bundle: Pulsar sheds no bundle twice within
+    `loadBalancerSheddingGracePeriodMinutes` (30), so a cluster that thrashes sends other bundles back; a count of
+    bundles that move twice would call it calm. A first move that puts a bundle on the wrong broker, which must then
+    shed, is counted once. Moves for other reasons (an operator, a broker that left) are not.
+
+    Args:
+        ways: Journeys in order, as `journeys` returns them.
+        window_min: How far back a broker's gains count.
+
+    Returns:
+        Percent, 0 to 100; 0 when nothing was shed.
+    """
+    gained: dict[str, deque[tuple[int, float]]] = {}
+    total = vain = 0.0
+    for way in ways:
+        if way.cause != "shed":
+            continue
+        traffic = way.throughput_bytes_per_s
+        total += traffic
+        queue = gained.setdefault(way.source, deque())
+        while queue and queue[0][0] < way.left_at_ms - window_min * _MS_PER_MIN:
+            queue.popleft()
+        left = traffic
+        while queue and left > 0:
+            at, amount = queue.popleft()
+            used = min(amount, left)
+            left -= used
+            if amount > used:
+                queue.appendleft((at, amount - used))
+        vain += traffic - left
+        if way.destination:
+            gained.setdefault(way.destination, deque()).append((way.arrived_at_ms, traffic))
+    return 100 * vain / total if total else 0.0

@@ -1,0 +1,1 @@
+"""Spark sessions, and the Java they run on."""

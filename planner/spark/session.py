@@ -1,0 +1,310 @@
+"""Spark sessions: a local one that needs no set-up, or one on a cluster that exists.
+
+`SPARK_REMOTE` (`sc://host:port`) names a Spark Connect server, which needs no Java here; `PLANNER_SPARK_MASTER` names a
+master: `spark://host:7077`, `yarn`, `k8s://https://host:6443`. Without either, Spark runs on this machine. PySpark
+starts a master's application with `spark-submit` in client mode: its options are those of `PYSPARK_SUBMIT_ARGS` and of
+`spark-defaults.conf`. `PLANNER_SPARK_WAIT_S` says how long to wait for workers (60).
+"""
+
+import os
+import re
+import socket
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from planner.cluster.errors import ReplayError
+from planner.spark.java import JavaRuntime, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_REMOTE: Final = "SPARK_REMOTE"
+_MASTER: Final = "PLANNER_SPARK_MASTER"
+_CONNECT_PORT: Final = 15_002
+_MASTER_PORT: Final = 7_077
+_PATIENCE_S: Final = 5.0
+_WORKERS_S: Final = 60.0
+_WAIT: Final = "PLANNER_SPARK_WAIT_S"
+_KUBERNETES: Final = "k8s://"
+_KUBERNETES_PORT: Final = 443
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+def local_session(name: str, cores: int | None = None, java: JavaRuntime | None = None) -> "SparkSession":
+    """Start Spark in this process, on the loopback address alone.
+
+    Args:
+        name: What Spark calls the application.
+        cores: How many cores it may use; all by default.
+        java: The Java to run on; the one found on this machine by default.
+
+    Raises:
+        ReplayError: There is no Java, or Spark does not start.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return _start(f"local[{cores or '*'}]", name, java or find_java(), {"spark.driver.bindAddress": "127.0.0.1"})
+
+
+def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -> "SparkSession":
+    os.environ["JAVA_HOME"] = str(runtime.home)
+    remote = os.environ.pop(_REMOTE, None)  # Spark refuses a master where a server is named as well
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - takes a second to import
+
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **more,
+    }
+    if _is_loopback(master):
+        options["spark.driver.host"] = "127.0.0.1"
+    try:
+        builder = SparkSession.builder.master(master).appName(name)
+        for key, value in options.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except Exception as error:
+        reason = first_line(error)
+        where = "" if master.startswith("local") else f" with the master {master}"
+        raise ReplayError(
+            f"Spark does not start on {runtime.source} (Java {runtime.version}){where}: {reason}.",
+            remedy="Set JAVA_HOME to a Java 17 or newer." if not where else f"Correct {_MASTER}, and see the log.",
+        ) from error
+    finally:
+        if remote is not None:
+            os.environ[_REMOTE] = remote
+
+
+def _is_loopback(master: str) -> bool:
+    """Tell whether workers are on this machine; those of a Kubernetes proxy here are not."""
+    return master.startswith("local") or any(master.startswith(f"spark://{host}:") for host in _LOOPBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPlace:
+    """Where Spark runs.
+
+    Attributes:
+        kind: Which way it is reached.
+        address: Its address, which may hold a token; empty for this machine.
+    """
+
+    kind: Literal["local", "connect", "master"]
+    address: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Where that is, without secrets."""
+        if self.kind == "local":
+            return "Spark on this machine"
+        shown = re.sub(r"//[^/@]*@", "//", self.address.partition("/;")[0])
+        return f"Spark Connect at {shown}" if self.kind == "connect" else f"Spark, master {shown}"
+
+
+def spark_place() -> SparkPlace:
+    """Return where Spark jobs run, as the environment says."""
+    remote, master = os.environ.get(_REMOTE, "").strip(), os.environ.get(_MASTER, "").strip()
+    if remote:
+        return SparkPlace("connect", remote)
+    return SparkPlace("master", master) if master else SparkPlace("local")
+
+
+def package_code(folder: Path) -> Path:
+    """Write this package as a zip that Spark gives to workers that do not have it.
+
+    Args:
+        folder: Where to.
+
+    Returns:
+        The file.
+    """
+    root = Path(__file__).resolve().parents[1]
+    target = folder / "planner-code.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(root.rglob("*.py")):
+            entry = zipfile.ZipInfo(path.relative_to(root.parent).as_posix())
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, path.read_bytes())
+    return target
+
+
+def _answers(address: str, default_port: int) -> bool:
+    """Tell whether somebody listens at one of the hosts of `scheme://host:port,host:port/...`."""
+    hosts = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    for one in hosts.split(","):
+        host, _, port = one.rpartition(":") if re.search(r":[0-9]+$", one) else (one, "", "")
+        with (
+            suppress(OSError),
+            socket.create_connection((host.strip("[]"), int(port or default_port)), timeout=_PATIENCE_S),
+        ):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session that tasks can be run on.
+
+    Attributes:
+        spark: The session.
+        place: Where it runs.
+        parallel: Tasks that it could run at once when it was opened, or was told to.
+        fixed: Whether it was told to.
+    """
+
+    spark: "SparkSession"
+    place: SparkPlace
+    parallel: int
+    fixed: bool = False
+
+    def parallel_now(self) -> int:
+        """Return how many tasks to run at once; workers of a cluster come and go. A Connect server says it once."""
+        if self.fixed or self.place.kind != "master":
+            return self.parallel
+        return max(int(self.spark.sparkContext.defaultParallelism), 1)
+
+    def cancel(self) -> None:
+        """Stop everything that runs."""
+        with suppress(Exception):
+            if self.place.kind == "connect":
+                self.spark.interruptAll()
+            else:
+                self.spark.sparkContext.cancelAllJobs()
+
+
+@contextmanager
+def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSession]:
+    """Open the session that the environment asks for, and close it at the end.
+
+    Args:
+        name: What Spark calls the application.
+        folder: Where the packaged code may lie.
+        cores: Cores of this machine to use where Spark runs here, else how many tasks to run at once; 0 for all.
+
+    Raises:
+        ReplayError: Nobody answers, or Spark does not start.
+    """
+    place = spark_place()
+    if place.kind == "local":
+        spark = local_session(name, cores or None)
+    elif place.kind == "connect":
+        spark = _connect(place, name, folder)
+    else:
+        spark = _cluster(place, name, folder)
+    try:
+        fixed = cores > 0 and place.kind != "local"
+        yield OpenSession(spark, place, cores if fixed else _parallel(spark), fixed)
+    finally:
+        with suppress(Exception):
+            spark.stop()
+
+
+def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
+    if not _answers(place.address, _CONNECT_PORT):
+        raise ReplayError(
+            f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark Connect server, or correct {_REMOTE}."
+        )
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - takes a second to import
+
+    try:
+        builder: Any = SparkSession.builder.remote(place.address)
+        spark: SparkSession = builder.appName(name).create()
+        spark.addArtifact(str(package_code(folder)), pyfile=True)
+    except Exception as error:
+        reason = first_line(error)
+        raise ReplayError(
+            f"The Spark Connect server refuses: {reason}.",
+            where=place.in_words,
+            remedy=f"See that it runs Spark 4, and that {_REMOTE} has the token that it asks for.",
+        ) from error
+    return spark
+
+
+def _cluster(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
+    wait_s = _wait_s()
+    _check_master(place)
+    if _is_loopback(place.address):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = _start(place.address, name, find_java(), {})
+    spark.sparkContext.addPyFile(str(package_code(folder)))
+    _wait_for_workers(spark, place, wait_s)
+    return spark
+
+
+def _wait_s() -> float:
+    given = os.environ.get(_WAIT, "").strip()
+    if not given:
+        return _WORKERS_S
+    if not re.fullmatch(r"[0-9]{1,5}", given):
+        raise ReplayError(f"{_WAIT} is no number of seconds.", where=given[:20], remedy="Give a whole number, or none.")
+    return float(given)
+
+
+def _check_master(place: SparkPlace) -> None:
+    """Refuse a master that cannot be there, since Spark itself would try for minutes, or not say why."""
+    address, port = place.address, _MASTER_PORT
+    if address == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        raise ReplayError(
+            "Nothing says where YARN is.", remedy="Set HADOOP_CONF_DIR to the folder with the cluster's yarn-site.xml."
+        )
+    if address.startswith(_KUBERNETES):
+        address, port = address.removeprefix(_KUBERNETES), _KUBERNETES_PORT
+        address = address if "://" in address else f"https://{address}"
+    elif not address.startswith("spark://"):
+        return
+    if not _answers(address, port):
+        raise ReplayError(f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark master, or correct {_MASTER}.")
+
+
+def _wait_for_workers(spark: "SparkSession", place: SparkPlace, wait_s: float) -> None:
+    """Wait until a worker has joined; without any, Spark would wait for ever.
+
+    Something small is run meanwhile, for a cluster that allocates workers on demand gives none before.
+    """
+    until = time.monotonic() + wait_s
+    asking = Thread(target=_ask_for_workers, args=(spark,), daemon=True)
+    asking.start()
+    while len(spark.sparkContext.statusTracker().getExecutorInfos()) <= 1:  # the driver is one
+        if time.monotonic() > until:
+            spark.stop()
+            raise ReplayError(
+                f"No worker came within {wait_s:.0f} s: {place.in_words}.",
+                remedy=(
+                    "Start workers, or free cores and memory there (see spark.executor.memory);"
+                    f" {_WAIT} makes it wait longer."
+                ),
+            )
+        time.sleep(0.2)
+    asking.join()
+
+
+def _ask_for_workers(spark: "SparkSession") -> None:
+    with suppress(Exception):  # it is stopped when none came; anything else shows at the next step
+        spark.range(0, 2, 1, 2).count()
+
+
+def _parallel(spark: "SparkSession") -> int:
+    """Return how many tasks Spark can run at once, which is the number of partitions that it makes unasked."""
+    from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - see above
+
+    try:
+        return max(spark.range(100_000).select(spark_partition_id().alias("p")).distinct().count(), 1)
+    except Exception as error:
+        reason = first_line(error)
+        raise ReplayError(f"Spark runs nothing: {reason}.", remedy="See the log, then retry.") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of Spark says first, without its stack."""
+    lines = (line.strip().rstrip(".") for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)[:300]

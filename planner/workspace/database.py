@@ -1,0 +1,348 @@
+"""The workspace: one DuckDB file with every snapshot a person has loaded, and the scenarios made over them."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import StoreError
+from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, column_info, make_topics
+from planner.formats.encoding import (
+    info_to_json,
+    policies_to_json,
+    read_info,
+    read_policies,
+    read_settings,
+)
+from planner.formats.tables import brokers_from_arrow, bundles_from_arrow, table_to_arrow
+from planner.workspace.scenarios import Scenarios
+
+_SCHEMA_VERSION = 1
+_WORKSPACE_VARIABLE = "PLANNER_WORKSPACE"
+_LIMIT = 2_000
+
+_TYPES = {"text": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "id": "INTEGER", "hash": "UINTEGER"}
+_TABLES: dict[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] = {
+    "brokers": BrokerTable,
+    "bundles": BundleTable,
+    "topics": TopicTable,
+}
+_NAMES_ON_DISK = {("bundles", "namespace"), ("bundles", "owner")}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSnapshot:
+    """What the workspace knows of a snapshot without loading it.
+
+    Attributes:
+        digest: SHA-256 of the content; the name of the snapshot in links.
+        name: What the person calls it.
+        cluster: Name of the cluster.
+        load_manager: `modular` or `extensible`.
+        pulsar_version: Version of the brokers.
+        captured_at_ms: When it was captured, ms since 1970.
+        brokers: How many brokers.
+        namespaces: How many namespaces.
+        bundles: How many bundles.
+        topics: How many topics.
+        source: What it was made from.
+        description: What there is to see in it.
+        warnings: What is missing or estimated.
+        stored_at_ms: When it was added, ms since 1970.
+    """
+
+    digest: str
+    name: str
+    cluster: str
+    load_manager: str
+    pulsar_version: str
+    captured_at_ms: int
+    brokers: int
+    namespaces: int
+    bundles: int
+    topics: int
+    source: str
+    description: str
+    warnings: tuple[str, ...]
+    stored_at_ms: int
+
+
+def default_path() -> Path:
+    """Return where the workspace lives: `PLANNER_WORKSPACE`, else `.workspace/planner.duckdb` in the current folder."""
+    return Path(os.environ.get(_WORKSPACE_VARIABLE) or Path(".workspace") / "planner.duckdb")
+
+
+def open_workspace(path: Path | None = None) -> "Workspace":
+    """Open the workspace, making it when there is none.
+
+    Args:
+        path: The file; `default_path()` by default.
+
+    Raises:
+        StoreError: The file is damaged, newer than this planner, in use by another process, or cannot be written.
+    """
+    file = path or default_path()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        connection = duckdb.connect(str(file))
+    except (duckdb.Error, OSError) as error:
+        text = str(error)
+        if "lock" in text.lower():
+            remedy = f"Close the other planner, or set {_WORKSPACE_VARIABLE} to another file."
+            raise StoreError("Another planner has the workspace open.", where=str(file), remedy=remedy) from error
+        remedy = f"Move the file away, or set {_WORKSPACE_VARIABLE} to another one."
+        raise StoreError("The workspace cannot be opened.", where=str(file), remedy=remedy) from error
+    return Workspace(connection, file)
+
+
+class Workspace:
+    """The saved snapshots. Safe to use from several threads; every call works on a cursor of its own.
+
+    Attributes:
+        path: The file.
+        scenarios: The saved scenarios.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self._writing = threading.Lock()
+        self._create()
+        self.scenarios = Scenarios(self._cursor, self._writing)
+
+    def close(self) -> None:
+        """Close the file; the workspace cannot be used afterwards."""
+        self._connection.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._connection.cursor()
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0][:300]
+            remedy = "Check that the disk has room and the file may be written."
+            raise StoreError(f"The workspace failed: {reason}.", where=str(self.path), remedy=remedy) from error
+        finally:
+            cursor.close()
+
+    def _create(self) -> None:
+        with self._cursor() as cursor:
+            cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER)")
+            version = cursor.execute("SELECT max(version) FROM schema_version").fetchall()[0][0]
+            if version is None:
+                cursor.execute("INSERT INTO schema_version VALUES (?)", [_SCHEMA_VERSION])
+            elif version != _SCHEMA_VERSION:
+                raise StoreError(
+                    f"The workspace has version {version}; this planner uses {_SCHEMA_VERSION}.",
+                    where=str(self.path),
+                    remedy=f"Update the planner, or set {_WORKSPACE_VARIABLE} to another file.",
+                )
+            cursor.execute(
+                "CREATE TABLE IF NOT EXISTS snapshots (digest VARCHAR PRIMARY KEY, name VARCHAR, cluster VARCHAR,"
+                " load_manager VARCHAR, pulsar_version VARCHAR, captured_at_ms BIGINT, brokers BIGINT,"
+                " namespaces BIGINT, bundles BIGINT, topics BIGINT, source VARCHAR, description VARCHAR,"
+                " warnings VARCHAR, stored_at_ms BIGINT, info VARCHAR, settings VARCHAR, policies VARCHAR)"
+            )
+            for part, kind in _TABLES.items():
+                columns = ", ".join(
+                    f"{i.name} {'VARCHAR' if (part, i.name) in _NAMES_ON_DISK else _TYPES[i.kind]}"
+                    for i in column_info(kind)
+                )
+                cursor.execute(f"CREATE TABLE IF NOT EXISTS {part} (snapshot VARCHAR, row INTEGER, {columns})")
+
+    def add(self, snapshot: Snapshot, name: str) -> SavedSnapshot:
+        """Save a snapshot; the same content is recognised by its digest and not stored twice.
+
+        Everything is written in one transaction: when it fails, the workspace is as it was.
+
+        Args:
+            snapshot: A validated snapshot.
+            name: What to call it.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        digest = snapshot_digest(snapshot)
+        with self._writing:
+            known = self.find(digest)
+            if known is not None:
+                return known
+            with self._cursor() as cursor:
+                cursor.execute("BEGIN")
+                try:
+                    self._insert(cursor, snapshot, digest, name.strip()[:200] or snapshot.info.cluster)
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    cursor.execute("ROLLBACK")
+                    raise
+        saved = self.find(digest)
+        if saved is None:
+            raise StoreError(
+                "The snapshot was written and is not there.", where=str(self.path), remedy="Load it again."
+            )
+        return saved
+
+    def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, digest: str, name: str) -> None:
+        info = snapshot.info
+        settings = {k: list(v) if isinstance(v, tuple) else v for k, v in snapshot.settings.overrides.items()}
+        cursor.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                digest,
+                name,
+                info.cluster,
+                info.load_manager.value,
+                info.pulsar_version,
+                info.captured_at_ms,
+                len(snapshot.brokers),
+                len(snapshot.namespaces),
+                len(snapshot.bundles),
+                len(snapshot.topics),
+                info.source,
+                info.description,
+                json.dumps(info.warnings),
+                int(time.time() * 1000),
+                json.dumps(info_to_json(info)),
+                json.dumps(settings),
+                json.dumps(policies_to_json(snapshot.policies)),
+            ],
+        )
+        for part, kind in _TABLES.items():
+            table = table_to_arrow(snapshot, part)
+            if not table.num_rows:
+                continue
+            if part == "topics":
+                table = table.append_column("hash", pa.array(snapshot.topics.hash))
+            table = table.append_column("row", pa.array(np.arange(table.num_rows, dtype=np.int32)))
+            columns = ", ".join(info.name for info in column_info(kind))
+            cursor.register("incoming", table)
+            try:
+                cursor.execute(
+                    f"INSERT INTO {part} (snapshot, row, {columns}) SELECT ?, row, {columns} FROM incoming",
+                    [digest],
+                )
+            finally:
+                cursor.unregister("incoming")
+
+    _SAVED = (
+        "SELECT digest, name, cluster, load_manager, pulsar_version, captured_at_ms, brokers, namespaces, bundles,"
+        " topics, source, description, warnings, stored_at_ms FROM snapshots"
+    )
+
+    @staticmethod
+    def _saved(row: tuple[Any, ...]) -> SavedSnapshot:
+        names = [field.name for field in fields(SavedSnapshot)]
+        values = dict(zip(names, row, strict=True))
+        return SavedSnapshot(**{**values, "warnings": tuple(json.loads(values["warnings"]))})
+
+    def saved(self) -> tuple[SavedSnapshot, ...]:
+        """Return every saved snapshot, the one added last first."""
+        with self._cursor() as cursor:
+            rows = cursor.execute(f"{self._SAVED} ORDER BY stored_at_ms DESC, digest").fetchall()
+        return tuple(map(self._saved, rows))
+
+    def find(self, digest_prefix: str) -> SavedSnapshot | None:
+        """Return the snapshot whose digest starts so; None when there is none or it is not the only one."""
+        with self._cursor() as cursor:
+            rows = cursor.execute(
+                f"{self._SAVED} WHERE starts_with(digest, ?) LIMIT 2", [digest_prefix.lower()]
+            ).fetchall()
+        return self._saved(rows[0]) if digest_prefix and len(rows) == 1 else None
+
+    def snapshot(self, digest: str) -> Snapshot:
+        """Load a saved snapshot as a whole.
+
+        Raises:
+            StoreError: There is no such snapshot.
+        """
+        with self._cursor() as cursor:
+            heads = cursor.execute(
+                "SELECT info, settings, policies FROM snapshots WHERE digest = ?", [digest]
+            ).fetchall()
+            if not heads:
+                raise StoreError(
+                    "There is no such snapshot.", where=digest[:12], remedy="Load it on the Snapshots page."
+                )
+            head = heads[0]
+            tables = {part: self._table(cursor, part, digest) for part in _TABLES}
+        brokers = brokers_from_arrow(tables["brokers"], "brokers")
+        bundles, namespaces = bundles_from_arrow(tables["bundles"], brokers, "bundles")
+        topics = {name: tables["topics"][name] for name in tables["topics"].column_names}
+        name = topics.pop("name").combine_chunks().cast(pa.large_string())
+        return Snapshot(
+            info=read_info(json.loads(head[0]), "workspace"),
+            settings=read_settings(json.loads(head[1]), "workspace"),
+            brokers=brokers,
+            namespaces=namespaces,
+            bundles=bundles,
+            topics=make_topics(**{n: c.to_numpy() for n, c in topics.items()}, name=name),
+            policies=read_policies(json.loads(head[2]), "workspace"),
+        )
+
+    @staticmethod
+    def _table(cursor: duckdb.DuckDBPyConnection, part: str, digest: str) -> pa.Table:
+        columns = ", ".join(info.name for info in column_info(_TABLES[part]))
+        query = f"SELECT {columns} FROM {part} WHERE snapshot = ? ORDER BY row"
+        return cursor.sql(query, params=[digest]).to_arrow_table()
+
+    def rename(self, digest: str, name: str) -> None:
+        """Give a saved snapshot another name; an empty one changes nothing."""
+        if name.strip():
+            with self._writing, self._cursor() as cursor:
+                cursor.execute("UPDATE snapshots SET name = ? WHERE digest = ?", [name.strip()[:200], digest])
+
+    def delete(self, digest: str) -> None:
+        """Delete a saved snapshot; one that is not there is no error."""
+        with self._writing, self._cursor() as cursor:
+            cursor.execute("BEGIN")
+            for part in _TABLES:
+                cursor.execute(f"DELETE FROM {part} WHERE snapshot = ?", [digest])
+            cursor.execute("DELETE FROM snapshots WHERE digest = ?", [digest])
+            cursor.execute("COMMIT")
+
+    def find_topics(self, digest: str, text: str, limit: int = 50) -> pa.Table:
+        """Return topics whose name contains a text, busiest first.
+
+        Args:
+            digest: The snapshot.
+            text: What to look for, any case.
+            limit: At most so many rows, and never more than 2,000.
+
+        Returns:
+            Columns name, hash, bundle (position), msg_rate_per_s, throughput_bytes_per_s.
+        """
+        query = (
+            "SELECT name, hash, bundle, msg_rate_in_per_s + msg_rate_out_per_s AS msg_rate_per_s,"
+            " msg_throughput_in_bytes_per_s + msg_throughput_out_bytes_per_s AS throughput_bytes_per_s"
+            " FROM topics WHERE snapshot = ? AND contains(lower(name), lower(?))"
+            " ORDER BY throughput_bytes_per_s DESC, name LIMIT ?"
+        )
+        with self._cursor() as cursor:
+            return cursor.sql(query, params=[digest, text, min(limit, _LIMIT)]).to_arrow_table()
+
+    def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
+        """Return the topics of a bundle in the order of their hashes.
+
+        Args:
+            digest: The snapshot.
+            bundle: Position of the bundle.
+            limit: At most so many rows, and never more than 2,000.
+
+        Returns:
+            The columns of the topic table but the bundle.
+        """
+        columns = ", ".join(info.name for info in column_info(TopicTable) if info.name != "bundle")
+        query = f"SELECT {columns} FROM topics WHERE snapshot = ? AND bundle = ? ORDER BY hash, name LIMIT ?"
+        with self._cursor() as cursor:
+            return cursor.sql(query, params=[digest, bundle, min(limit, _LIMIT)]).to_arrow_table()

@@ -1,0 +1,141 @@
+"""The scenarios that a workspace keeps: those a person saved, and those too large for a link."""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+
+import duckdb
+
+from planner.cluster.errors import PlannerError, StoreError
+from planner.share.link import canonical_text, read_json, scenario_digest
+from planner.simulate.scenario import Scenario, scenario_from_json
+
+_MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SavedScenario:
+    """What the workspace knows of a scenario without reading it.
+
+    Attributes:
+        digest: `scenario_digest` of its content.
+        snapshot: Digest of the snapshot that it changes; empty when none was said.
+        name: What the person calls it.
+        snapshot_name: What the snapshot was called.
+        edits: How many edits it has, those switched off too.
+        stored_at_ms: When it was saved, ms since 1970.
+    """
+
+    digest: str
+    snapshot: str
+    name: str
+    snapshot_name: str
+    edits: int
+    stored_at_ms: int
+
+
+class Scenarios:
+    """The saved scenarios of a workspace; safe to use from several threads."""
+
+    def __init__(
+        self,
+        cursor: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
+        writing: threading.Lock,
+    ) -> None:
+        """Take what the workspace shares.
+
+        Args:
+            cursor: Gives a cursor of its own for one use.
+            writing: Held by whoever writes.
+        """
+        self._cursor = cursor
+        self._writing = writing
+        with cursor() as opened:
+            opened.execute(
+                "CREATE TABLE IF NOT EXISTS scenarios (digest VARCHAR, snapshot VARCHAR, name VARCHAR,"
+                " snapshot_name VARCHAR, edits INTEGER, stored_at_ms BIGINT, content VARCHAR,"
+                " PRIMARY KEY (digest, snapshot))"
+            )
+
+    _COLUMNS = ", ".join(field.name for field in fields(SavedScenario))
+
+    def save(self, scenario: Scenario, snapshot: str = "", snapshot_name: str = "") -> SavedScenario:
+        """Save a scenario; the same one over the same snapshot is kept once, and moves to the front.
+
+        Args:
+            scenario: The scenario.
+            snapshot: Digest of the snapshot that it changes.
+            snapshot_name: What that is called.
+
+        Raises:
+            PlannerError: A value of the scenario is out of bounds.
+            StoreError: It cannot be written.
+        """
+        content = canonical_text(scenario)
+        saved = SavedScenario(
+            digest=scenario_digest(scenario),
+            snapshot=snapshot,
+            name=scenario.name,
+            snapshot_name=snapshot_name.strip()[:_MAX_NAME],
+            edits=len(scenario.steps),
+            stored_at_ms=int(time.time() * 1000),
+        )
+        values = [getattr(saved, field.name) for field in fields(SavedScenario)]
+        with self._writing, self._cursor() as cursor:
+            cursor.execute(
+                f"INSERT OR REPLACE INTO scenarios ({self._COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [*values, content],
+            )
+        return saved
+
+    def list(self, snapshot: str | None = None) -> tuple[SavedScenario, ...]:
+        """Return the saved scenarios, the one saved last first.
+
+        Args:
+            snapshot: Only those that change the snapshot of this digest; None for all.
+        """
+        query = (
+            f"SELECT {self._COLUMNS} FROM scenarios WHERE ? IS NULL OR snapshot = ?"
+            " ORDER BY stored_at_ms DESC, digest, snapshot"
+        )
+        with self._cursor() as cursor:
+            rows = cursor.execute(query, [snapshot, snapshot]).fetchall()
+        return tuple(SavedScenario(*row) for row in rows)
+
+    def load(self, digest: str) -> Scenario:
+        """Read a saved scenario.
+
+        Raises:
+            StoreError: There is none of this digest, or it was changed in the file.
+        """
+        with self._cursor() as cursor:
+            rows = cursor.execute("SELECT content FROM scenarios WHERE digest = ? LIMIT 1", [digest]).fetchall()
+        if not rows:
+            raise StoreError(
+                f"The scenario {digest[:12]} is not kept on this server.",
+                remedy="Open the link on the server that made it, export the scenario there, and import the file here.",
+            )
+        try:
+            scenario = scenario_from_json(read_json(rows[0][0]))
+            whole = scenario_digest(scenario) == digest
+        except (PlannerError, ValueError):
+            whole = False
+        if not whole:
+            raise StoreError(
+                "The saved scenario is damaged.", where=digest[:12], remedy="Delete it and import it anew."
+            )
+        return scenario
+
+    def delete(self, digest: str, snapshot: str | None = None) -> None:
+        """Delete a saved scenario; one that is not there is no error.
+
+        Args:
+            digest: Its digest.
+            snapshot: Only where it changes the snapshot of this digest; None for all.
+        """
+        with self._writing, self._cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM scenarios WHERE digest = ? AND (? IS NULL OR snapshot = ?)", [digest, snapshot, snapshot]
+            )

@@ -1,0 +1,25 @@
+"""Scores of brokers against what they are compared with."""
+
+import numpy as np
+
+from planner.cluster.decisions import Line
+from planner.figures.scores import broker_scores
+
+
+def test_scores_are_ranked_and_every_line_is_named() -> None:
+    lines = (Line("average", 0.5), Line("average + threshold", 0.6))
+    shedding = np.array([False, True, False])
+    figure = broker_scores(["a", "b", "c"], np.array([0.2, 0.8, np.nan]), shedding, lines, "fraction")
+    bar = figure.data[0]
+    assert list(bar.x) == ["b", "a", "c"]
+    assert list(bar.y)[:2] == [80.0, 20.0]
+    assert bar.customdata[0] == "unloads in the next cycle"
+    assert [shape.name for shape in figure.layout.shapes] == ["average 50.0 %", "average + threshold 60.0 %"]
+    assert [shape.y0 for shape in figure.layout.shapes] == [50.0, 60.0]
+    assert figure.layout.showlegend
+
+
+def test_without_lines_there_is_no_legend() -> None:
+    figure = broker_scores(["a"], np.array([30.0]), np.array([False]), (), "msg/s")
+    assert not figure.layout.showlegend
+    assert figure.layout.yaxis.title.text == "score (msg/s)"

@@ -1,0 +1,31 @@
+"""Runs a page as Streamlit does, without a browser."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from planner.web import state
+
+PAGES = Path(__file__).parent.parent.parent.parent / "pages"
+
+
+@pytest.fixture
+def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
+    """Returns a function that runs a page with parts of an address; the workspace is empty at first."""
+    assert not workspace_file.exists()
+    st.cache_resource.clear()
+    # Links between pages need the router, which AppTest does not run.
+    monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
+
+    def run(name: str, **address: str) -> AppTest:
+        test = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
+        for key, value in address.items():
+            test.query_params[key] = value
+        return test.run()
+
+    yield run
+    state.workspace().close()
+    st.cache_resource.clear()

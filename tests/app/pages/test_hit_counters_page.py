@@ -1,0 +1,113 @@
+"""The Hit counters page: what a leader counts, and when it acts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from planner.web import state
+from planner.workspace.samples import load_sample, samples
+
+Page = Callable[..., AppTest]
+
+
+def digest(file: str) -> str:
+    return next(s.digest for s in samples() if s.file == file)[:12]
+
+
+def shown(test: AppTest) -> str:
+    return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error])
+
+
+def test_avg_shedder_fires_when_its_hits_are_enough(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"), loadBalancerAvgShedderHitCountHighThreshold="3")
+    assert not test.exception
+    assert "**AvgShedder** acts in cycle 3, 6, 9." in shown(test)
+    pairs = next(d.value for d in test.dataframe if "difference" in d.value.columns)
+    # 70 and 30 % are 39.999998 points apart in single precision: that pair is no high hit.
+    assert pairs["difference"].round(6).tolist() == [60.0, 39.999998, 0.0]
+    assert pairs["high hits before"].tolist() == [2, 0, 0]
+    assert pairs["high hits"].tolist() == [0, 0, 0]
+    assert pairs["unloads"].tolist() == [True, False, False]
+    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
+    assert counted["bundles chosen"].tolist()[:3] == [0, 0, 1]
+
+
+def test_threshold_shedder_shows_its_averages(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("threshold-shedder.json"), strategy="ThresholdShedder")
+    assert not test.exception
+    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
+    assert counted["broker-1:8080"].round(6).tolist() == [40.0] * 10
+
+
+def test_transfer_shedder_counts_cycles_in_a_row(page: Page) -> None:
+    test = page(
+        "hit_counters", snapshot=digest("transfer-shedder.json"), loadBalancerSheddingConditionHitCountThreshold="3"
+    )
+    assert not test.exception
+    assert "**TransferShedder** acts in cycle 4, 8." in shown(test)
+
+
+def test_a_link_keeps_the_cycles(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"), cycles="4")
+    assert len(next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)) == 4
+    assert test.query_params["cycles"] == "4"
+
+
+def test_consecutive_snapshots_are_gone_through_in_the_order_of_time(page: Page) -> None:
+    quiet = load_sample(next(s for s in samples() if s.file == "avg-shedder.json"))
+    alike = np.full(len(quiet.brokers), 50.0)
+    before = replace(
+        quiet,
+        info=replace(quiet.info, captured_at_ms=quiet.info.captured_at_ms - 300_000),
+        brokers=replace(quiet.brokers, cpu_usage_percent=alike),
+    )
+    shown(page("overview"))
+    first = state.workspace().add(before, "earlier, balanced")
+    later = state.workspace().add(quiet, "later, apart")
+    test = page(
+        "hit_counters",
+        snapshot=later.digest[:12],
+        sequence=f"{later.digest[:12]},{first.digest[:12]}",
+        loadBalancerAvgShedderHitCountHighThreshold="2",
+        cycles="3",
+    )
+    assert not test.exception
+    assert "2 snapshots, the last one seen in 3 cycles" in shown(test)
+    assert "acts in cycle 3." in shown(test)  # one quiet cycle, then two hits
+    missing = page("hit_counters", snapshot=later.digest[:12], sequence="0123456789ab")
+    assert "cannot be shown" in missing.warning[0].value
+
+
+def test_automatic_splits_count_checks_in_a_row(page: Page) -> None:
+    test = page(
+        "hit_counters",
+        snapshot=digest("real-extensible.json"),
+        strategy="Automatic splits",
+        defaultNamespaceBundleSplitAlgorithm="range_equally_divide",
+        loadBalancerNamespaceBundleMaxTopics="1",
+    )
+    assert not test.exception
+    assert "**Automatic splits** acts in cycle 4" in shown(test)
+    rows = next(d.value for d in test.dataframe if "splits" in d.value.columns)
+    assert rows["splits"].any()
+    assert "4 cycles in a row" in rows[rows["splits"]]["why"].tolist()[0]
+
+
+def test_every_sample_opens(page: Page) -> None:
+    for sample in samples():
+        if sample.file.endswith(".json"):
+            test = page("hit_counters", snapshot=sample.digest[:12])
+            assert not test.exception, sample.file
+            assert not test.error, sample.file
+
+
+def test_choices_one_after_the_other_all_count(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"))
+    for name in ("ThresholdShedder", "AvgShedder", "ThresholdShedder"):
+        next(s for s in test.selectbox if s.label == "What counts").set_value(name).run()
+        assert f"**{name}** " in shown(test)
+    for cycles in (3, 7, 5):
+        next(n for n in test.number_input if n.label == "Cycles with the last one").set_value(cycles).run()
+        assert f"the last one seen in {cycles} cycles" in shown(test)

@@ -1,0 +1,162 @@
+"""Every page: with a sample, without any snapshot, from a link, from a bad link."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.web import state
+from planner.web.snapshots import settings_frame
+from planner.workspace.samples import samples
+
+Page = Callable[..., AppTest]
+VIEWS = ("overview", "bundle_map", "brokers")
+
+
+def texts(test: AppTest) -> str:
+    parts = [*test.markdown, *test.caption, *test.info, *test.error, *test.warning, *test.success]
+    return "\n".join(str(p.value) for p in parts)
+
+
+def by_title(title: str) -> str:
+    return next(s.digest for s in samples() if s.title.startswith(title))
+
+
+@pytest.mark.parametrize("name", [*VIEWS, "snapshots"])
+def test_first_start_shows_the_first_sample(page: Page, name: str) -> None:
+    test = page(name)
+    assert not test.exception
+    assert state.workspace().saved()[0].digest == samples()[0].digest
+    assert test.query_params["snapshot"] == samples()[0].digest[:12]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_empty_workspace_says_what_to_do(page: Page, name: str) -> None:
+    first = page(name)
+    state.forget(state.workspace().saved()[0].digest)
+    first.session_state["was_started"] = True
+    first.query_params.clear()
+    again = first.run()
+    assert not again.exception
+    assert "There is no snapshot yet" in texts(again)
+    assert any("Open this sample" in b.label for b in again.button)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_link_to_a_sample_opens_it(page: Page, name: str) -> None:
+    digest = by_title("OverloadShedder")
+    test = page(name, snapshot=digest[:12])
+    assert not test.exception
+    assert [s.digest for s in state.workspace().saved()] == [digest]
+
+
+@pytest.mark.parametrize("name", [*VIEWS, "snapshots"])
+def test_link_to_an_unknown_snapshot_says_which(page: Page, name: str) -> None:
+    test = page(name, snapshot="0123456789ab")
+    assert not test.exception
+    assert "0123456789ab" in test.error[0].value
+
+
+def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
+    test = page("overview", snapshot=by_title("ThresholdShedder: 40")[:12])
+    assert "ThresholdShedder unloads 1 bundle from 1 broker" in texts(test)
+    frames = [d.value for d in test.dataframe]
+    scores = next(f for f in frames if "score (%)" in f.columns)
+    assert scores["broker"].tolist()[0] == "broker-1:8080"
+    assert scores["unloads"].tolist() == [1, 0, 0]
+    assert "average 20.0 % + threshold 10.0 points = 30.0 %" in scores["why"].iloc[0]
+    moves = next(f for f in frames if "from" in f.columns)
+    assert moves["from"].tolist() == ["broker-1:8080"]
+    assert moves["MB/s"].iloc[0] == pytest.approx(50 * 1024 * 1024 / 1e6)
+
+
+def test_overview_of_every_sample(page: Page) -> None:
+    for sample in samples():
+        if sample.file.endswith(".zip"):
+            continue
+        test = page("overview", snapshot=sample.digest[:12])
+        assert not test.exception, sample.file
+        assert not test.error, sample.file
+
+
+def test_bundle_map_shows_the_split_of_the_public_example(page: Page) -> None:
+    test = page("bundle_map", snapshot=by_title("flow_or_qps")[:12])
+    assert not test.exception
+    shown = texts(test)
+    assert "0x00000000_0x1c800001, 0x1c800001_0x2e800001" in shown
+    topics = next(d.value for d in test.dataframe if "topic" in d.value.columns)
+    assert topics["hash"].tolist()[:2] == ["0x10000000", "0x15000000"]
+
+
+def test_bundle_map_link_to_a_bundle(page: Page) -> None:
+    digest = by_title("OverloadShedder")
+    range_ = "0x24924924_0x49249248"
+    test = page("bundle_map", snapshot=digest[:12], namespace="example/orders", bundle=range_)
+    assert any(s.value == range_ for s in test.selectbox)
+    wrong = page("bundle_map", snapshot=digest[:12], namespace="example/orders", bundle="0x0_0x1")
+    assert not wrong.exception
+    assert "does not have" in wrong.warning[0].value
+
+
+def test_bundle_map_finds_namespaces(page: Page) -> None:
+    test = page("bundle_map")
+    test.text_input[0].set_value("nothing like this").run()
+    assert "No namespace has this text" in texts(test)
+    test.text_input[0].set_value("CLICKS").run()
+    assert not test.exception
+    assert test.selectbox[1].options[-1] == "acme/clicks"
+
+
+def test_brokers_explains_what_counts(page: Page) -> None:
+    test = page("brokers")
+    resources = next(d.value for d in test.dataframe if "meaning" in d.value.columns)
+    meaning = dict(zip(resources["resource"], resources["meaning"], strict=True))
+    assert meaning["CPU"] == "decides the score"
+    assert meaning["Heap memory"] == "never counts in the modular load manager"
+    assert meaning["Direct memory"] == "weight 0, does not count"
+
+
+def test_snapshots_renames_and_lists(page: Page) -> None:
+    test = page("snapshots")
+    name = next(t for t in test.text_input if t.label == "Name")
+    name.set_value("My cluster")
+    next(b for b in test.button if b.label == "Rename").click().run()
+    assert state.workspace().saved()[0].name == "My cluster"
+    assert not test.exception
+    name = next(t for t in test.text_input if t.label == "Name")
+    name.set_value("*mine* $x$")
+    next(b for b in test.button if b.label == "Rename").click().run()
+    assert any(text.value.startswith(r"**\*mine\* \$x\$**") for text in test.markdown)
+
+
+def test_settings_are_told_as_broker_conf_writes_them(small: Snapshot) -> None:
+    frame = settings_frame(replace(small, settings=Settings({"loadBalancerAutoBundleSplitEnabled": False})))
+    assert frame[["in force", "default"]].to_numpy().tolist() == [["false", "true"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("brokers", "Broker"), ("bundle_map", "Namespace"), ("bundle_map", "Bundle")]
+)
+def test_no_choice_is_lost(page: Page, name: str, label: str) -> None:
+    test = page(name)
+    for _ in range(3):
+        box = next(s for s in test.selectbox if s.label == label)
+        wanted = next(option for option in box.options if option != box.value)
+        box.select(wanted).run()
+        assert next(s for s in test.selectbox if s.label == label).value == wanted
+
+
+def test_a_long_name_of_an_owner_is_told_whole(page: Page) -> None:
+    test = page("bundle_map", snapshot=by_title("100 brokers")[:12])
+    assert not test.exception
+    owner = next(text.value for text in test.markdown if text.value.startswith("Owner: "))
+    assert owner.endswith(".generated.example\\:8080**")
+    pages = next(number for number in test.number_input if number.label == "Page, of 3")
+    pages.set_value(3).run()
+    assert not test.exception
+    assert "20 namespaces of 100" in texts(test)
+    next(text for text in test.text_input if text.label == "Find a namespace").set_value("orders").run()
+    assert not test.exception

@@ -1,0 +1,378 @@
+"""The pages about scenarios: edits, undo, links, comparison, reasons, failures, commands."""
+
+from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.share.link import decode_link, encode_link
+from planner.simulate.measures import MEASURES
+from planner.simulate.scenario import AddBrokers, Assumptions, ScaleTraffic, Scenario, Step
+from planner.web import state
+from planner.web.edit_forms import KINDS
+from planner.web.text import number
+from planner.workspace.samples import samples
+
+Page = Callable[..., AppTest]
+NEEDED: dict[str, dict[str, Any]] = {
+    "change_capacity": {"CPU cores": 8.0},
+    "set_isolation": {"Namespaces": "example/.*", "Primary brokers": "broker-[12].*"},
+    "set_anti_affinity": {"Group": "apart"},
+}
+"""What a form wants filled in before its edit does anything."""
+PAGES = ("what_if", "moves", "compare", "why", "failure_review")
+
+
+def sample(file: str = "pip-364.json") -> str:
+    return next(s.digest for s in samples() if s.file == file)
+
+
+def link(*steps: Step, file: str = "pip-364.json", **changes: Any) -> str:
+    return encode_link(Scenario(steps=steps, cycles=12, **changes), sample(file), "a sample")
+
+
+def shown(test: AppTest) -> str:
+    return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error, *test.success])
+
+
+def press(test: AppTest, label: str) -> AppTest:
+    next(b for b in test.button if b.label == label).click()
+    return test.run()
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("file", ["pip-364.json", "transfer-shedder.json"])
+def test_opens(page: Page, name: str, file: str) -> None:
+    test = page(name, snapshot=sample(file)[:12])
+    assert not test.exception
+    assert not test.error
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_opens_a_link(page: Page, name: str) -> None:
+    test = page(name, scenario=link(Step(AddBrokers(count=2)), Step(ScaleTraffic(factor=1.5, at_min=3))))
+    assert not test.exception
+    assert not test.error
+    assert test.query_params["snapshot"] == sample()[:12]
+
+
+class TestWhatIf:
+    def test_tells_what_happens(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        assert "3 bundles shed" in shown(test)
+        assert "Plan digest" in shown(test)
+
+    def test_another_strategy_changes_plan_and_link(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        before = shown(test)
+        next(s for s in test.selectbox if s.label == "Shedding strategy").select("AvgShedder").run()
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.settings["loadBalancerLoadSheddingStrategy"] == "AvgShedder"
+        assert scenario.settings["loadBalancerLoadPlacementStrategy"] == "AvgShedder"
+        assert shown(test) != before
+
+    def test_the_placement_of_the_snapshot_comes_back_after_avg_shedder(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        for shedder, placement in (
+            ("AvgShedder", "AvgShedder"),
+            ("ThresholdShedder", "LeastResourceUsageWithWeight"),
+            ("AvgShedder", "AvgShedder"),
+            ("UniformLoadShedder", "LeastResourceUsageWithWeight"),
+        ):
+            next(s for s in test.selectbox if s.label == "Shedding strategy").select(shedder).run()
+            assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == shedder
+            assert next(s for s in test.selectbox if s.label == "Placement strategy").value == placement
+
+    def test_undo_and_redo(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
+        next(n for n in test.number_input if n.label == "Cycles").set_value(20).run()
+        changed = test.query_params["scenario"]
+        press(test, "Undo")
+        assert next(n for n in test.number_input if n.label == "Cycles").value == 12
+        press(test, "Redo")
+        assert test.query_params["scenario"] == changed
+
+    def test_an_opened_link_can_be_undone(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        opened = link(Step(AddBrokers(count=2)))
+        test.query_params["scenario"] = opened
+        test.run()
+        assert [t.label for t in test.toggle if "brokers" in t.label] == ["Add 2 brokers"]
+        press(test, "Undo")
+        assert not [t.label for t in test.toggle if "brokers" in t.label]
+        assert "scenario" not in test.query_params
+        press(test, "Redo")
+        again = decode_link(test.query_params["scenario"]).scenario
+        assert again == decode_link(opened).scenario
+
+    def test_a_finding_is_tried_with_one_click(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        button = next(b for b in test.button if b.label.startswith("Try loadBalancerHistoryResourcePercentage"))
+        wanted = button.label.rpartition(" = ")[2]
+        button.click().run()
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert str(scenario.settings["loadBalancerHistoryResourcePercentage"]) == wanted
+
+    def test_steps_through_the_cycles(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        assert "Cycle 1, minute 0: 1 bundle (44.5 MB/s) shed" in shown(test)
+        press(test, "Next")
+        assert "Cycle 2, minute 1: 1 bundle" in shown(test)
+        next(s for s in test.slider if s.label == "Cycle").set_value(30).run()
+        assert "Cycle 30, minute 29: nothing is shed" in shown(test)
+        press(test, "Back")
+        assert "Cycle 29, minute 28: nothing is shed" in shown(test)
+
+    @pytest.mark.parametrize("quantity", ["msg_rate_per_s", "throughput_bytes_per_s", "bundles"])
+    def test_another_quantity_as_heat_map(self, page: Page, quantity: str) -> None:
+        test = page("what_if", snapshot=sample()[:12], quantity=quantity, show="map")
+        assert not test.exception
+        assert "of 5 brokers in 30 cycles; the highest is" in shown(test)
+
+    def test_more_cpu_than_there_is(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
+        assert "asks for more CPU than the machine has" in shown(test)
+        (headroom,) = [float(m.value.removesuffix(" x")) for m in test.metric if m.label == "Headroom"]
+        assert headroom < 1
+
+    def test_an_edit_is_added_switched_off_and_deleted(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        press(test, "Add")
+        switch = next(t for t in test.toggle if "traffic" in t.label)
+        assert switch.label == "2 x traffic of the cluster"
+        switch.set_value(False).run()
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert [step.on for step in scenario.steps] == [False]
+        next(b for b in test.button if b.key and b.key.startswith("delete-")).click().run()
+        assert "scenario" not in test.query_params
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_every_kind_of_edit_has_a_form(self, page: Page, kind: str) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        next(s for s in test.selectbox if s.label == "What").select(kind).run()
+        assert not test.exception
+        for label, value in NEEDED.get(kind, {}).items():
+            assert next(b for b in test.button if b.label == "Add").disabled
+            next(w for w in [*test.text_input, *test.number_input] if w.label.startswith(label)).set_value(value).run()
+        press(test, "Add")
+        assert not test.exception
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.edits[0].kind == kind
+        assert "Plan digest" in shown(test)
+
+    def test_no_number_field_takes_more_than_a_browser_can_count(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        for kind in KINDS:
+            next(s for s in test.selectbox if s.label == "What").select(kind).run()
+            assert all(abs(n.proto.max) < 2**53 for n in test.number_input)
+
+    def test_brokers_are_added_twice_and_drained(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(AddBrokers(count=2))))
+        next(s for s in test.selectbox if s.label == "What").select("add_brokers").run()
+        press(test, "Add")
+        assert "already" not in shown(test)
+        next(s for s in test.selectbox if s.label == "What").select("drain_broker").run()
+        box = next(s for s in test.selectbox if s.label == "Broker")
+        assert box.options[-3:] == ["added-1:8080", "added-2:8080", "added2-1:8080"]
+        box.select("added2-1:8080").run()
+        press(test, "Add")
+        assert "Plan digest" in shown(test)
+
+    def test_an_edit_that_does_not_fit_is_said(self, page: Page) -> None:
+        test = page("what_if", scenario=link(Step(ScaleTraffic(scope="namespace", target="no/where"))))
+        assert not test.exception
+        assert "no namespace no/where" in shown(test)
+
+    def test_a_setting_is_added_and_dropped(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        picker = next(s for s in test.selectbox if s.label == "Change a setting")
+        picker.select("loadBalancerBrokerThresholdShedderPercentage").run()
+        field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedder"))
+        field.set_value(40).run()
+        assert "0 bundles shed" in shown(test)
+        next(b for b in test.button if b.key and b.key.startswith("drop-")).click().run()
+        assert "3 bundles shed" in shown(test)
+
+    def test_every_assumption_is_editable_and_justified(self, page: Page) -> None:
+        test = page("what_if", snapshot=sample()[:12])
+        test.session_state["assumptions"] = True
+        test.run()
+        fields = [w for w in [*test.number_input, *test.toggle] if "assum" in str(w.key) or "moments" in w.label]
+        assert len(fields) == len(dataclass_fields(Assumptions)) - 1, "and the model of the CPU, a list"
+        assert all(widget.help for widget in fields)
+        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back.set_value(30.0).run()
+        scenario = decode_link(test.query_params["scenario"]).scenario
+        assert scenario is not None
+        assert scenario.assumptions.reconnection_s == 30
+        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back.set_value(2.0).run()
+        assert next(n for n in test.number_input if n.label.startswith("A client is back")).value == 2
+
+
+class TestLinks:
+    @pytest.mark.parametrize("text", ["rubbish", "1.", "1.AAAA", "9.AAAA", "1." + "A" * 500])
+    def test_bad_links_are_said(self, page: Page, text: str) -> None:
+        test = page("what_if", scenario=text, snapshot=sample()[:12])
+        assert not test.exception
+        assert test.error
+        assert "bundles shed" in shown(test)
+
+    def test_a_link_to_a_snapshot_that_is_not_here_names_it(self, page: Page) -> None:
+        text = encode_link(Scenario(cycles=7), "ab" * 32, "our production")
+        test = page("what_if", scenario=text)
+        assert not test.exception
+        assert "our production" in shown(test)
+        assert "abababababab" in shown(test)
+
+    def test_the_upload_that_a_link_waits_for_is_named(self, page: Page) -> None:
+        test = page("what_if", scenario=encode_link(Scenario(cycles=7), "ab" * 32, "our [production]"))
+        waiting = test.session_state["pending_scenarios"]
+        there = page("snapshots")
+        assert not any("waits for" in str(info.value) for info in there.info)
+        there.session_state["pending_scenarios"] = waiting
+        there.run()
+        assert any("ab" * 32 in str(info.value) for info in there.info)
+
+
+class TestMoves:
+    def test_commands_and_diagnosis(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        code = "\n".join(block.value for block in test.code)
+        assert "pulsar-admin" in code
+        assert "unload" in code
+        assert [m.value for m in test.metric if m.label == "Bundles moved"] == ["3"]
+
+    def test_the_report_is_written(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        press(test, "Write the report")
+        assert not test.exception
+        assert "Markdown with its charts inside" in shown(test)
+
+    def test_a_filter_that_nothing_passes(self, page: Page) -> None:
+        test = page("moves", snapshot=sample()[:12])
+        next(t for t in test.text_input if t.label == "Bundle").set_value("nothing like this").run()
+        assert not test.exception
+        assert any("Nothing of this kind" in str(info.value) for info in test.info)
+
+
+def test_compare_shows_all_five_strategies(page: Page) -> None:
+    test = page("compare", snapshot=sample()[:12])
+    frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert {"ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder", "TransferShedder"} <= set(frame)
+    assert frame.map(str).apply(lambda column: column.str.contains("★")).any().any()
+
+
+def test_compare_names_what_is_alike_and_who_does_nothing(page: Page) -> None:
+    test = page("compare", snapshot=sample()[:12])
+    assert "OverloadShedder and TransferShedder shed nothing" in shown(test)
+    few = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    next(t for t in test.toggle if "same in all" in t.label).set_value(True).run()
+    every = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert len(few) < len(every) == len(MEASURES)
+    settings = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    assert dict(zip(settings["scenario"], settings["load manager"], strict=True))["TransferShedder"] == "extensible"
+    assert not settings.map(lambda value: str(value).startswith("org.")).any().any()
+
+
+def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
+    page("what_if", snapshot=sample()[:12])
+    for seed in range(8):
+        state.workspace().scenarios.save(Scenario(seed=seed, name=f"Seed {seed}"), sample(), "a sample")
+    test = page("compare", snapshot=sample()[:12], compare="mine")
+    assert not test.exception
+    assert "8 scenarios over 30 cycles" in shown(test)
+    frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
+    assert len(frame.columns) == 9
+    chosen = next(m for m in test.multiselect if m.label == "Scenarios")
+    chosen.set_value(chosen.value[:1]).run()
+    assert any("at least two" in str(info.value) for info in test.info)
+
+
+def test_names_of_scenarios_are_no_markdown(page: Page) -> None:
+    page("what_if", snapshot=sample()[:12])
+    for seed, name in enumerate(("[x](http://elsewhere.example)", "**loud**")):
+        state.workspace().scenarios.save(Scenario(seed=seed, name=name), sample(), "a sample")
+    test = page("compare", snapshot=sample()[:12], compare="mine")
+    assert not test.exception
+    assert "elsewhere" in shown(test)
+    assert "[x](" not in shown(test)
+    assert "**loud" not in shown(test)
+
+
+def test_compare_writes_whole_numbers_in_full() -> None:
+    assert [number(v) for v in (13_748, 1_310.0, 0.44881, 18_281.4, float("inf"))] == [
+        "13,748",
+        "1,310",
+        "0.4488",
+        "18,281",
+        "unlimited",
+    ]
+
+
+def test_why_says_what_holds_a_bundle_whatever_the_settings(page: Page) -> None:
+    test = page("why", snapshot=sample("real-modular.json")[:12], broker="127.0.0.1:18081", cycle="1")
+    assert "No setting of ThresholdShedder changes that" in shown(test)
+    assert any("anti-affinity group" in str(text.value) for text in test.text)
+
+
+def test_why_says_what_would_have_to_change(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-4:8080", cycle="1")
+    assert "1 bundle of broker-4:8080 shed" in shown(test)
+    assert any("loadBalancerBrokerThresholdShedderPercentage >=" in block.value for block in test.code)
+
+
+def test_why_about_a_bundle_that_nobody_looked_at_tells_about_its_broker(page: Page) -> None:
+    bundle = "example/orders/0x00000000_0x04444444"
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", bundle=bundle, cycle="2")
+    assert "did not come to this bundle" in shown(test)
+    rules = next(d.value for d in test.dataframe if "rule" in d.value.columns)
+    assert set(rules["about"]) == {"broker-1:8080"}
+
+
+def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    assert "chose nothing of broker-1:8080" in shown(test)
+    assert any("<=" in block.value for block in test.code)
+
+
+def test_every_choice_on_why_is_taken(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    for broker in ("broker-2:8080", "broker-3:8080", "broker-1:8080"):
+        next(box for box in test.selectbox if box.label == "Broker").set_value(broker).run()
+        assert test.query_params["broker"] == broker
+        assert f"chose nothing of {broker}" in shown(test)
+    for cycle in (3, 4, 2):
+        next(box for box in test.number_input if box.label == "Cycle").set_value(cycle).run()
+        assert test.query_params["cycle"] == str(cycle)
+
+
+def test_every_choice_of_what_the_address_keeps_is_taken(page: Page) -> None:
+    test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
+    for strategy in ("AvgShedder", "OverloadShedder", "UniformLoadShedder"):
+        next(box for box in test.selectbox if box.label == "Ask").set_value(strategy).run()
+        assert test.query_params["ask"] == strategy
+    for name, label, param, values in (
+        ("compare", "Compare", "compare", ("mine", "shedders", "mine")),
+        ("failure_review", "Lose", "lose", ("2", "1", "2")),
+    ):
+        test = page(name, snapshot=sample()[:12])
+        for value in values:
+            next(group for group in test.button_group if group.label == label).set_value(value).run()
+            assert test.query_params.get(param, values[1]) == value
+
+
+def test_failures_are_reviewed(page: Page) -> None:
+    test = page("failure_review", snapshot=sample()[:12])
+    frame = next(d.value for d in test.dataframe if "lost" in d.value.columns)
+    assert len(frame) == 5
+    two = page("failure_review", snapshot=sample()[:12], lose="2")
+    assert len(next(d.value for d in two.dataframe if "lost" in d.value.columns)) == 10

@@ -1,0 +1,186 @@
+"""The Throttling page: the chain, edits, the timeline, brokers, links."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from planner.cluster.errors import SettingError
+from planner.cluster.snapshot import DispatchRate
+from planner.pulsar.throttling.precedence import Level, Source
+from planner.share.link import decode_link
+from planner.simulate.scenario import SetDispatchRate
+from planner.web.throttling import duration, rate_text
+from planner.web.throttling_form import read_edit, written_edit
+from planner.workspace.samples import samples
+
+Page = Callable[..., AppTest]
+
+
+def digest(file: str) -> str:
+    return next(s.digest for s in samples() if s.file == file)[:12]
+
+
+def shown(test: AppTest) -> str:
+    parts = [*test.markdown, *test.caption, *test.warning, *test.error, *test.code, *test.info]
+    return "\n".join(str(p.value) for p in parts)
+
+
+def frame(test: AppTest, column: str) -> Any:
+    return next(d.value for d in test.dataframe if column in d.value.columns)
+
+
+def real(page: Page, **address: str) -> AppTest:
+    return page("throttling", snapshot=digest("real-modular.json"), **address)
+
+
+def test_limits_of_a_real_cluster_are_in_force(page: Page) -> None:
+    test = real(page, topic="persistent://acme/orders/unknown")
+    assert not test.exception
+    assert not test.error
+    text = shown(test)
+    assert "**topic**: 5,000 messages and 8,388,608 bytes in 1 s, by the namespace policy" in text
+    assert "**subscription**: 2,000 messages in 1 s" in text
+    chain = frame(test, "why")
+    assert chain["in force"].sum() == 2
+    assert "does not list this topic" in text
+
+
+def test_a_topic_with_a_limit_is_offered_first(page: Page) -> None:
+    test = real(page)
+    assert not test.exception
+    chosen = str(test.selectbox[1].value)
+    assert chosen.startswith(("persistent://acme/orders/", "persistent://acme/clicks/"))
+    assert frame(test, "scenario")["scenario"].tolist() == ["As it is", "Without limits"]
+
+
+def test_an_edit_of_a_link_wins_and_gives_the_command(page: Page) -> None:
+    topic = "persistent://acme/orders/some"
+    address = {"topic": topic, "limit-topic": "topic:10:-1:1:0", "publish": "100", "backlog": "3000", "batch": "3"}
+    test = real(page, **address)
+    assert not test.exception
+    assert not test.error
+    text = shown(test)
+    assert f"pulsar-admin topicPolicies set-dispatch-rate {topic} --msg-dispatch-rate 10" in text
+    rows = frame(test, "scenario").set_index("scenario")
+    assert rows.index.tolist() == ["As it is", "Edited", "Without limits"]
+    assert rows.loc["Edited", "delivered msg/s"] == pytest.approx(10, abs=0.6)
+    assert rows.loc["Edited", "backlog"].startswith("backlog grows")
+    assert rows.loc["Edited", "most over the limit in 1 s"] == 20
+    assert rows.loc["As it is", "backlog"].startswith("backlog drains in")
+    assert "bound by topic (messages)" in text
+
+
+def test_an_edit_in_the_form_goes_into_the_address(page: Page) -> None:
+    test = real(page, topic="persistent://acme/audit/some")
+    place = next(s for s in test.selectbox if s.label == "Set the limit of the topic as")
+    place.set_value("namespace policy").run()
+    next(n for n in test.number_input if n.label == "Messages").set_value(77).run()
+    assert not test.exception
+    assert test.query_params["limit-topic"] == "namespace:77:-1:1:0"
+    assert "pulsar-admin namespaces set-dispatch-rate acme/audit --msg-dispatch-rate 77" in shown(test)
+
+
+def test_partitions_multiply_the_quota(page: Page) -> None:
+    test = real(page, **{"topic": "persistent://acme/audit/p", "limit-topic": "topic:10:-1:1:0", "partitions": "4"})
+    assert "each of 4 partitions has it, 40 msg/s in all" in shown(test)
+
+
+def test_settings_of_a_link_and_what_needs_a_restart(page: Page) -> None:
+    switches = {"dispatchThrottlingOnNonBacklogConsumerEnabled": "False", "dispatchThrottlingForFilteredEntries": "x"}
+    test = real(page, dispatchThrottlingRateInByte="1000", cacheEvictionByExpectedReadCount="False", **switches)
+    assert not test.exception
+    text = shown(test)
+    assert "--config dispatchThrottlingRateInByte --value 1000" in text
+    assert "cacheEvictionByExpectedReadCount=False" in text or "cacheEvictionByExpectedReadCount=false" in text
+    off = real(page, dispatchThrottlingOnNonBacklogConsumerEnabled="False")
+    assert "is throttled at all" in shown(off)
+
+
+def test_brokers_add_up(page: Page) -> None:
+    brokers = frame(real(page), "may / bandwidth")
+    assert len(brokers) == 3
+    assert (brokers["topics with a limit"] <= brokers["topics"]).all()
+    assert brokers["topics with a limit"].sum() > 0
+    assert (brokers["may / bandwidth"] > 0).all()
+
+
+def test_documentation_is_played(page: Page) -> None:
+    played = frame(real(page), "the document says").set_index("example")
+    assert played.loc["30 of 10 delivered", "delivered, second by second"] == "30, 0, 0, 30, 0, 0"
+    assert played.loc["11 of 10 delivered", "limit left before"].startswith("10, 9")
+
+
+BAD = [
+    {"topic": "nothing"},
+    {"publish": "many"},
+    {"publish": "nan"},
+    {"backlog": "-1"},
+    {"limit-topic": "topic:1:1"},
+    {"limit-topic": "global-named:1:1:1:0"},
+    {"limit-topic": "topic:99999999999:1:1:0"},
+    {"dispatcherMaxReadBatchSize": "0"},
+    {"dispatchRateLimiterFactoryClassName": "com.example.Mine"},
+]
+
+
+@pytest.mark.parametrize("address", BAD)
+def test_bad_links_are_said_so(page: Page, address: dict[str, str]) -> None:
+    test = real(page, **address)
+    assert not test.exception
+    assert test.error
+
+
+def test_every_sample_opens(page: Page) -> None:
+    for sample in samples():
+        if not sample.file.endswith(".json"):
+            continue
+        test = page("throttling", snapshot=sample.digest[:12])
+        assert not test.exception, sample.file
+        assert not test.error, sample.file
+
+
+def test_nothing_to_look_at(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.web.state.samples", lambda: ())
+    monkeypatch.setattr("planner.web.widgets.samples", lambda: ())
+    test = page("throttling")
+    assert not test.exception
+    assert "There is no snapshot yet" in shown(test)
+
+
+def test_edits_are_written_and_read() -> None:
+    for place in (Source.LOCAL_TOPIC, Source.GLOBAL_TOPIC, Source.NAMESPACE):
+        rate = DispatchRate(5, 6, 7, relative_to_publish_rate=True)
+        assert read_edit(written_edit(place, rate), Level.TOPIC) == (place, rate)
+    with pytest.raises(SettingError):
+        read_edit("named:1:1:1:0", Level.TOPIC)
+
+
+def test_texts() -> None:
+    assert [duration(s) for s in (9, 250, 11_100, 10**6)] == ["9 s", "4 min 10 s", "3 h 5 min", "11 days"]
+    assert rate_text(None) == "not set"
+    assert rate_text(DispatchRate(0, -1)) == "no limit"
+    assert rate_text(DispatchRate(1, 2000, 3, relative_to_publish_rate=True)) == (
+        "1 message and 2,000 bytes in 3 s, added to the publish rate"
+    )
+
+
+def test_limits_go_into_the_scenario(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(st, "switch_page", lambda target: opened.append(str(target)))
+    test = real(page, **{"topic": "persistent://acme/audit/p", "limit-topic": "namespace:77:-1:1:0"})
+    next(b for b in test.button if b.label == "Take into the scenario").click().run()
+    assert not test.exception
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert scenario.edits == (SetDispatchRate(target="acme/audit", msg_per_period=77),)
+    assert opened[0].endswith("what_if.py")
+
+
+def test_every_subscription_asked_for_is_taken(page: Page) -> None:
+    test = real(page)
+    for name in ("audit", "billing", "copy"):
+        next(box for box in test.text_input if box.label == "Subscription").set_value(name).run()
+        assert test.query_params["subscription"] == name

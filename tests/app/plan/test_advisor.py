@@ -1,0 +1,408 @@
+"""The advisor on hand-made replays: front, choice, evidence, sensitivity, holdout, commands."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.advise.advisor import Advice, Configured, Question, advise, apply_commands
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
+from planner.replay.aggregate import DayRow
+from planner.share.commands import command_script
+from planner.simulate.scenario import KillBroker, Scenario, Step
+
+THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+SMALLEST = "loadBalancerBundleUnloadMinThroughputThreshold"
+STRATEGY = "loadBalancerLoadSheddingStrategy"
+ASK = Question(balance=("deviation",), disruption=("unloads",))
+NOW = {"east": Configured(Settings(), LoadManager.MODULAR)}
+
+
+def row(scenario: str, day: int, std: float, shed: float, cluster: str = "east") -> DayRow:
+    measures = {"mean_std_percent": std, "shed": shed, "moved": 0.0}
+    return DayRow(cluster=cluster, scenario=scenario, day=f"2027-01-{day:02}", cycles=10, measures=measures)
+
+
+def replay(values: Mapping[str, Sequence[tuple[float, float]]]) -> list[DayRow]:
+    """Deviation and unloads of each day, by scenario."""
+    return [row(name, day, *pair) for name, days in values.items() for day, pair in enumerate(days, start=1)]
+
+
+def scenario(name: str, **settings: str | float | bool) -> Scenario:
+    return Scenario(name=name, settings=settings)
+
+
+def thresholds(**values: int) -> list[Scenario]:
+    return [scenario(name, **{THRESHOLD: value}) for name, value in values.items()]
+
+
+class TestFront:
+    VALUES: Mapping[str, Sequence[tuple[float, float]]] = {
+        "now": [(10.0, 10.0)],
+        "calm": [(20.0, 0.0)],
+        "knee": [(6.0, 3.0)],
+        "keen": [(5.0, 40.0)],
+        "twin": [(6.0, 3.0)],
+        "bad": [(30.0, 40.0)],
+    }
+    SCENARIOS = thresholds(now=10, calm=90, knee=5, keen=1, twin=6, bad=2)
+
+    def advice(self, weight: float | None = None) -> Advice:
+        asked = Question(balance=("deviation",), disruption=("unloads",), weight=weight)
+        return advise(replay(self.VALUES), self.SCENARIOS, asked, NOW)
+
+    def test_front_current_and_knee(self) -> None:
+        advice = self.advice()
+        assert [one.name for one in advice.front] == ["keen", "knee", "twin", "calm"]
+        assert (advice.current, advice.knee, advice.chosen) == ("now", "knee", "knee")
+        mean = sum(days[0][0] for days in self.VALUES.values()) / len(self.VALUES)
+        assert advice.candidate("now").balance == pytest.approx(100 * 10 / mean)
+
+    def test_a_weight_moves_the_choice_to_the_ends(self) -> None:
+        assert self.advice(1.0).chosen == "keen"
+        assert self.advice(0.0).chosen == "calm"
+        assert self.advice(0.0).knee == "knee"
+
+    def test_of_equals_the_current_one_is_chosen(self) -> None:
+        same = {name: [(6.0, 3.0)] for name in ("other", "now")}
+        assert advise(replay(same), thresholds(other=5, now=10), ASK, NOW).chosen == "now"
+
+    def test_what_failed_somewhere_is_left_out_and_said(self) -> None:
+        rows = replay({"now": [(1, 1), (1, 1)], "half": [(0, 0)]})
+        advice = advise(rows, thresholds(now=10, half=5), ASK, NOW)
+        assert [one.name for one in advice.candidates] == ["now"]
+        assert "half is left out: 1 of 2 days" in advice.notes[0]
+
+    def test_nothing_to_compare_is_said(self) -> None:
+        with pytest.raises(PlannerError, match="no scenario that can be compared"):
+            advise([], thresholds(now=10), ASK, NOW)
+
+    def test_a_day_twice_is_refused(self) -> None:
+        with pytest.raises(PlannerError, match="there twice"):
+            advise([row("now", 1, 1, 1)] * 2, thresholds(now=10), ASK, NOW)
+
+    def test_without_current_settings_there_is_no_evidence_but_a_note(self) -> None:
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), thresholds(a=5, b=6), ASK, NOW)
+        assert advice.evidence is None
+        assert any("current settings were not replayed" in note for note in advice.notes)
+
+    def test_an_objective_that_is_nought_everywhere_is_said(self) -> None:
+        advice = advise(replay({"now": [(1, 0)], "a": [(2, 0)]}), thresholds(now=10, a=5), ASK, NOW)
+        assert advice.chosen == "now"
+        assert any("Bundles unloaded is 0 with all settings" in note for note in advice.notes)
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            Question(weight=1.5),
+            Question(balance=()),
+            Question(balance=("unloads",)),
+            Question(first_share=-1),
+            Question(disruption=("nothing",)),
+        ],
+    )
+    def test_a_bad_question_is_said(self, asked: Question) -> None:
+        with pytest.raises(SettingError):
+            advise(replay(self.VALUES), self.SCENARIOS, asked, NOW)
+
+    def test_the_current_settings_are_found_whatever_way_they_are_written(self) -> None:
+        assert self.advice().current == "now"
+        rows = replay({"as it is": [(1, 1)], "a": [(2, 0)]})
+        plain = [scenario("as it is"), scenario("a", **{THRESHOLD: 5})]
+        assert advise(rows, plain, ASK).current == "as it is"
+        other = {"east": Configured(Settings({THRESHOLD: 5}), LoadManager.MODULAR)}
+        assert advise(rows, [scenario("as it is", **{THRESHOLD: 10}), plain[1]], ASK, other).current == "a"
+
+
+class TestSupposed:
+    """What all scenarios share does not keep the current settings from being found."""
+
+    EVERY = "loadBalancerSheddingIntervalMinutes"
+
+    def test_shared_settings_are_said_and_passed_over(self) -> None:
+        both = [scenario("a", **{self.EVERY: 5, THRESHOLD: 10}), scenario("b", **{self.EVERY: 5, THRESHOLD: 20})]
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW)
+        assert advice.current == "a"
+        assert advice.notes == (
+            f"All scenarios suppose {self.EVERY} = 5, also the current settings that others are compared with.",
+        )
+
+    def test_a_setting_that_only_some_change_counts(self) -> None:
+        both = [scenario("a", **{self.EVERY: 5, THRESHOLD: 10}), scenario("b", **{self.EVERY: 1, THRESHOLD: 20})]
+        assert advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW).current == ""
+
+    def test_what_all_share_may_be_as_it_is(self) -> None:
+        both = [scenario("a", **{self.EVERY: 1}), scenario("b", **{self.EVERY: 1, THRESHOLD: 20})]
+        advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW)
+        assert (advice.current, advice.notes) == ("a", ())
+
+
+class TestYardsticks:
+    """Scenarios that measure with different rulers are not compared by them."""
+
+    OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
+    CPU = "loadBalancerCPUResourceWeight"
+
+    def rows(self) -> list[DayRow]:
+        numbers = {"now": (5.0, 50.0), "a": (6.0, 0.0)}
+        return [
+            DayRow(
+                cluster="east",
+                scenario=name,
+                day="2027-01-01",
+                cycles=1,
+                measures={
+                    "mean_std_percent": std,
+                    "overloaded_broker_min": late,
+                    "final_throughput_std_over_average": std,
+                    "shed": 1.0,
+                    "moved": 0.0,
+                },
+            )
+            for name, (std, late) in numbers.items()
+        ]
+
+    def test_another_limit_makes_no_less_overload(self) -> None:
+        asked = Question(balance=("deviation", "overload"), disruption=("unloads",))
+        lax = [scenario("now"), scenario("a", **{self.OVERLOADED: 100})]
+        advice = advise(self.rows(), lax, asked, NOW)
+        assert advice.chosen == "now"
+        assert advice.question.balance == ("deviation",)
+        assert any(f"Time overloaded does not count: it is measured with {self.OVERLOADED}" in n for n in advice.notes)
+        same = [scenario("now"), scenario("a", **{THRESHOLD: 5})]
+        assert advise(self.rows(), same, asked, NOW).question == asked
+
+    def test_other_weights_leave_no_measure_of_usage(self) -> None:
+        light = [scenario("now"), scenario("a", **{self.CPU: 0.5})]
+        with pytest.raises(SettingError, match="measured with loadBalancerCPUResourceWeight"):
+            advise(self.rows(), light, ASK, NOW)
+        asked = Question(balance=("throughput",), disruption=("unloads",))
+        assert advise(self.rows(), light, asked, NOW).chosen == "now"
+
+    def test_heap_memory_counts_only_where_it_does(self) -> None:
+        heap = Settings({"loadBalancerMemoryResourceWeight": 1.0})
+        modular = {"east": Configured(heap, LoadManager.MODULAR)}
+        other = [scenario("now"), Scenario(name="a", load_manager="extensible")]
+        with pytest.raises(SettingError, match="loadBalancerMemoryResourceWeight"):
+            advise(self.rows(), other, ASK, modular)
+        assert advise(self.rows(), other, ASK, NOW).chosen == "now"
+
+
+class TestEvidence:
+    DAYS: Mapping[str, Sequence[tuple[float, float]]] = {
+        "now": [(10, 1)] * 6,
+        "new": [(5, 2), (6, 2), (7, 0), (8, 1), (9, 3), (11, 4)],
+    }
+
+    def test_wins_losses_and_chance(self) -> None:
+        advice = advise(
+            replay(self.DAYS),
+            thresholds(now=10, new=5),
+            Question(balance=("deviation",), disruption=("unloads",), weight=1.0),
+            NOW,
+        )
+        assert advice.chosen == "new"
+        evidence = advice.evidence
+        assert evidence is not None
+        assert evidence.wins("balance") == (5, 1, 0)
+        assert evidence.wins("disruption") == (1, 4, 1)
+        assert evidence.chance("balance") == pytest.approx(2 * (1 + 6) / 64)
+        by_name = {change.measure.name: change for change in evidence.measures}
+        assert (by_name["shed"].current, by_name["shed"].chosen, by_name["shed"].better) == (6, 12, False)
+        assert by_name["mean_std_percent"].better is True
+        assert by_name["splits"].better is None
+        assert [day.day for day in evidence.days] == [f"2027-01-{day:02}" for day in range(1, 7)]
+
+    def test_days_of_several_clusters_count_each(self) -> None:
+        rows = [row(name, 1, std, 1, cluster) for name, std in (("now", 9), ("new", 5)) for cluster in ("a", "b")]
+        now = dict.fromkeys(("a", "b"), NOW["east"])
+        advice = advise(rows, thresholds(now=10, new=5), ASK, now)
+        assert advice.clusters == ("a", "b")
+        assert advice.evidence is not None
+        assert advice.evidence.wins("balance") == (2, 0, 0)
+        assert advice.candidate("now").totals["shed"] == 2
+
+
+class TestSensitivity:
+    """A line of thresholds; the choice is 10 and its neighbours become worse step by step."""
+
+    VALUES: Mapping[str, Sequence[tuple[float, float]]] = {
+        "t5": [(8, 16)],  # far more unloads
+        "t8": [(9, 10.5)],
+        "t10": [(10, 10)],
+        "t12": [(10.5, 9.8)],
+        "t20": [(14, 9.8)],  # beaten by t12
+        "t30": [(15, 9)],
+    }
+
+    def advice(self, loss: float) -> Advice:
+        scenarios = thresholds(t5=5, t8=8, t10=10, t12=12, t20=20, t30=30)
+        asked = Question(balance=("deviation",), disruption=("unloads",), weight=0.3, loss_percent=loss)
+        return advise(replay(self.VALUES), scenarios, asked, NOW)
+
+    def test_how_far_a_threshold_can_move(self) -> None:
+        advice = self.advice(15)
+        assert advice.chosen == "t10"
+        (found,) = advice.sensitivity
+        assert (found.setting, found.chosen, found.low, found.high) == (THRESHOLD, 10, 8, 12)
+        assert [step.value for step in found.steps] == [5, 8, 10, 12, 20, 30]
+        assert [step.on_front for step in found.steps] == [True, True, True, True, False, True]
+        mean = sum(days[0][1] for days in self.VALUES.values()) / len(self.VALUES)
+        assert found.steps[0].loss_percent == pytest.approx(100 * 6 / mean)
+        assert "anything replayed from 8 to 12 would do" in found.sentence
+
+    def test_less_may_be_lost(self) -> None:
+        (found,) = self.advice(1).sensitivity
+        assert (found.low, found.high) == (10, 10)
+        assert "narrow" in found.sentence
+
+    def test_more_may_be_lost_but_the_front_still_counts(self) -> None:
+        (found,) = self.advice(1000).sensitivity
+        assert (found.low, found.high) == (5, 12)
+
+    def test_only_what_differs_in_one_setting_is_a_neighbour(self) -> None:
+        scenarios = [
+            scenario("now"),
+            scenario("a", **{THRESHOLD: 5}),
+            scenario("b", **{THRESHOLD: 5, SMALLEST: 20.0}),
+            scenario("c", **{THRESHOLD: 30, SMALLEST: 20.0}),
+        ]
+        rows = replay({"now": [(9, 9)], "a": [(1, 1)], "b": [(1, 5)], "c": [(1, 1)]})
+        advice = advise(rows, scenarios, ASK, NOW)
+        assert advice.chosen == "a"
+        by_name = {one.setting: one for one in advice.sensitivity}
+        assert [step.name for step in by_name[THRESHOLD].steps] == ["a", "now"]
+        assert [step.name for step in by_name[SMALLEST].steps] == ["a", "b"]
+        assert by_name[SMALLEST].high == 10.0
+
+    def test_a_setting_that_was_not_tried_alone_is_said(self) -> None:
+        scenarios = [scenario("now"), scenario("a", **{THRESHOLD: 5, SMALLEST: 20.0})]
+        advice = advise(replay({"now": [(9, 9)], "a": [(1, 1)]}), scenarios, ASK, NOW)
+        assert all(not one.tried and "nobody can say" in one.sentence for one in advice.sensitivity)
+
+    def test_names_have_no_range(self) -> None:
+        scenarios = [scenario("now"), scenario("a", **{STRATEGY: "OverloadShedder"})]
+        advice = advise(replay({"now": [(1, 1)], "a": [(9, 9)]}), scenarios, ASK, NOW)
+        (found,) = advice.sensitivity
+        assert found.chosen == "ThresholdShedder"
+        assert "OverloadShedder would not do" in found.sentence
+
+
+class TestHoldout:
+    def advice(self, days: Mapping[str, Sequence[tuple[float, float]]], share: float = 0.6) -> Advice:
+        scenarios = thresholds(
+            **{name: value for name, value in (("now", 10), ("new", 5), ("old", 20)) if name in days}
+        )
+        asked = Question(balance=("deviation",), disruption=("unloads",), first_share=share)
+        return advise(replay(days), scenarios, asked, NOW)
+
+    def test_a_choice_that_holds(self) -> None:
+        found = self.advice({"now": [(10, 10)] * 5, "new": [(5, 5)] * 5}).holdout
+        assert found is not None
+        assert (len(found.first_days), len(found.rest_days)) == (3, 2)
+        assert (found.chosen, found.best, found.holds, found.distance) == ("new", "new", True, 0.0)
+        assert found.promised == pytest.approx((-100 * 5 / 7.5, -100 * 5 / 7.5))
+        assert [day.day for day in found.days] == [*found.first_days, *found.rest_days]
+        assert found.days[0].balance == pytest.approx((100 * 10 / 7.5, 100 * 5 / 7.5))
+
+    def test_a_choice_that_turns_does_not_hold(self) -> None:
+        advice = self.advice({"now": [(10, 10)] * 5, "new": [(1, 1)] * 3 + [(15, 20)] * 2})
+        found = advice.holdout
+        assert found is not None
+        assert (found.chosen, found.best, found.holds) == ("new", "now", False)
+        assert found.distance == pytest.approx(1 / 3)
+        assert "Balance was" in found.reasons[0]
+        assert "worse on the rest" in found.reasons[1]
+        assert "33.3 % better in both" in found.reasons[2]
+
+    def test_a_promise_that_is_broken_on_one_side_only(self) -> None:
+        found = self.advice({"now": [(10, 10)] * 5, "new": [(5, 5)] * 3 + [(12, 5)] * 2}).holdout
+        assert found is not None
+        assert not found.holds
+        assert len(found.reasons) == 1
+        assert "Balance" in found.reasons[0]
+
+    def test_a_gain_that_is_lost_by_little_is_said_but_holds(self) -> None:
+        found = self.advice({"now": [(10, 10)] * 5, "new": [(5, 5)] * 3 + [(10.5, 5)] * 2}).holdout
+        assert found is not None
+        assert found.holds
+        assert f"is no longer ({100 * 0.5 / 10.25:.1f} % worse) on the rest" in found.reasons[1]
+        assert f"is still {100 * 5 / 7.5:.1f} % on the rest" in found.reasons[2]
+
+    def test_it_is_chosen_on_the_first_days_only(self) -> None:
+        days = {"now": [(9, 9)] * 4, "new": [(5, 5)] * 2 + [(9, 9)] * 2, "old": [(8, 8)] * 2 + [(1, 1)] * 2}
+        advice = self.advice(days, share=0.5)
+        assert advice.holdout is not None
+        assert (advice.chosen, advice.holdout.chosen, advice.holdout.best) == ("old", "new", "old")
+
+    def test_both_parts_have_a_day_whatever_the_share(self) -> None:
+        for share in (0.0, 1.0):
+            found = self.advice({"now": [(1, 1)] * 3, "new": [(2, 2)] * 3}, share).holdout
+            assert found is not None
+            assert found.first_days
+            assert found.rest_days
+
+    def test_one_day_has_no_holdout(self) -> None:
+        assert self.advice({"now": [(1, 1)], "new": [(2, 2)]}).holdout is None
+
+
+class TestCommands:
+    def test_settings_as_commands(self) -> None:
+        script = command_script(apply_commands(scenario("a", **{THRESHOLD: 5}), NOW["east"]), "Advice")
+        assert f"pulsar-admin brokers update-dynamic-config --config {THRESHOLD} --value 5" in script
+        assert "restart the brokers" not in script
+
+    def test_nothing_to_change_needs_no_command(self) -> None:
+        assert apply_commands(scenario("a", **{THRESHOLD: 10}), NOW["east"]) == ()
+
+    def test_edits_are_no_settings(self) -> None:
+        supposed = Scenario(name="x", settings={STRATEGY: "TransferShedder"}, load_manager="extensible")
+        supposed = supposed.with_steps(Step(KillBroker(broker="b1:8080")))
+        script = command_script(apply_commands(supposed, NOW["east"]), "Advice")
+        assert "supposes 1 edits" not in script
+        assert "supposes 1 edit of the cluster" in script
+        assert "ExtensibleLoadManagerImpl" in script
+        assert "restart the brokers" in script
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=2)
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=12), st.one_of(st.none(), st.floats(0, 1)))
+def test_what_is_chosen_is_on_the_front(values: list[list[tuple[int, int]]], weight: float | None) -> None:
+    names = [f"s{at}" for at in range(len(values))]
+    asked = Question(weight=weight)
+    advice = advise(
+        [
+            DayRow(
+                cluster="c",
+                scenario=name,
+                day=f"2027-01-{day:02}",
+                cycles=1,
+                measures={
+                    "mean_std_percent": float(std),
+                    "overloaded_broker_min": 0.0,
+                    "shed": float(shed),
+                    "moved": 0.0,
+                    "topics_disconnected": float(shed * 7),
+                    "producers_disconnected": 0.0,
+                    "consumers_disconnected": 0.0,
+                    "thrashing_percent": 0.0,
+                },
+            )
+            for name, days in zip(names, values, strict=True)
+            for day, (std, shed) in enumerate(days, start=1)
+        ],
+        [scenario(name, **{THRESHOLD: at}) for at, name in enumerate(names)],
+        asked,
+    )
+    assert advice.candidate(advice.chosen).on_front
+    assert advice.candidate(advice.knee).on_front
+    beaten: Callable[[str], bool] = lambda name: any(  # noqa: E731 - reads as a sentence below
+        other.balance < advice.candidate(name).balance and other.disruption < advice.candidate(name).disruption
+        for other in advice.candidates
+    )
+    assert not beaten(advice.chosen)

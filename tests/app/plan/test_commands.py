@@ -1,0 +1,393 @@
+"""Plans as commands: read by a real shell, in a safe order, and leading to where the simulation ended."""
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cluster.errors import SettingError
+from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.splitting.manual import SplitCommand
+from planner.share.commands import (
+    SECTIONS,
+    Command,
+    CommandOptions,
+    changed_settings,
+    command_script,
+    final_moves,
+    plan_commands,
+    setting_changes,
+    split_command,
+)
+from planner.share.shell import comment, option, positional, quoted
+from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.run import simulate
+from planner.simulate.scenario import (
+    AddBrokers,
+    DrainBroker,
+    Edit,
+    KillBroker,
+    MoveBundle,
+    PinBundle,
+    RollingRestart,
+    ScaleTraffic,
+    Scenario,
+    SetAntiAffinity,
+    SetBundleCount,
+    SetIsolation,
+    SplitBundle,
+    Step,
+)
+from planner.simulate.trace import Event, Trace
+from tests.app.plan.random_scenarios import random_plan
+
+HOSTILE = "a'b\"c`touch pwned`$(touch pwned)\\;&|<>*?[x]{y}~#! %"
+
+
+def trace_of(snapshot: Snapshot, *edits: Edit, cycles: int = 3, **settings: str | float | bool) -> Trace:
+    steps = tuple(Step(edit) for edit in edits)
+    return simulate(snapshot, Scenario(steps=steps, settings=settings, cycles=cycles))
+
+
+def run_in_shell(script: str, folder: Path) -> list[list[str]]:
+    """Run a script with programs that write down what they are given."""
+    (folder / "bin").mkdir(exist_ok=True)
+    log = folder / "log"
+    for name in ("pulsar-admin", "sleep"):
+        program = folder / "bin" / name
+        program.write_text(f'#!/bin/sh\nprintf "%s\\0" {name} "$@" >>"{log}"\nprintf "\\n\\0" >>"{log}"\n')
+        program.chmod(0o755)
+    path = folder / "plan.sh"
+    path.write_text(script, encoding="utf-8")
+    subprocess.run(["/bin/sh", str(path)], check=True, cwd=folder, env={"PATH": str(folder / "bin")}, timeout=60)
+    assert sorted(p.name for p in folder.iterdir()) == sorted(["bin", "plan.sh", *(["log"] if log.exists() else [])])
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
+    return [entry.removesuffix("\0").split("\0") for entry in text.split("\n\0")[:-1]]
+
+
+def carried_out(snapshot: Snapshot, commands: Sequence[Command]) -> dict[str, str]:
+    """Return who serves what after the splits and unloads of a plan."""
+    owners = {
+        name: snapshot.brokers.name[owner] if owner >= 0 else ""
+        for name, owner in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)
+    }
+    for command in commands:
+        words = list(command.words)
+        if command.section not in {"splits", "unloads"} or words[1:2] != ["namespaces"]:
+            continue
+        namespace, given = words[3], dict(zip(words[4::2], words[5::2], strict=True))
+        name = f"{namespace}/{given['--bundle']}"
+        if words[2] == "unload":
+            assert name in owners
+            owners[name] = given["--destinationBroker"]
+            continue
+        low, high = parse_range(given["--bundle"])
+        cuts = [low + (high - low) // 2]
+        if given["--split-algorithm-name"] == "specified_positions_divide":
+            cuts = [
+                int(cut) for flag, cut in zip(words[4::2], words[5::2], strict=True) if flag == "--split-boundaries"
+            ]
+        owner = owners.pop(name)
+        for start, stop in zip((low, *cuts), (*cuts, high), strict=True):
+            owners[bundle_name(namespace, start, stop)] = owner
+    return owners
+
+
+@pytest.fixture(scope="module")
+def several() -> Snapshot:
+    """A generated cluster of several namespaces."""
+    return generate(ClusterSpec(brokers=5, namespaces=4, bundles=64, topics=300, msg_rate_per_s=40_000), 3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int) -> None:
+    trace = random_plan(several, seed)
+    scenario = trace.scenario
+    commands = plan_commands(trace)
+    killed = {edit.broker for edit in scenario.edits if isinstance(edit, KillBroker)}
+    anew = {edit.namespace for edit in scenario.edits if isinstance(edit, SetBundleCount)}
+    after = carried_out(several, commands)
+    end = trace.end
+    sources = {move.bundle: move.source for move in final_moves(trace)}
+    for name, owner in zip(end.bundle_names, end.bundles.owner.tolist(), strict=True):
+        left_out = sources.get(name) == "" or sources.get(name) in killed
+        if parse_bundle(name)[0] in anew or left_out or owner < 0:
+            continue
+        assert after[name] == end.brokers.name[owner]
+
+
+def test_order_is_that_of_the_sections(small: Snapshot) -> None:
+    order = list(SECTIONS)
+    for seed in range(40, 60):
+        places = [order.index(c.section) for c in plan_commands(random_plan(small, seed))]
+        assert places == sorted(places)
+
+
+def test_a_shell_reads_back_every_word(small: Snapshot, tmp_path: Path) -> None:
+    bundle, broker = small.bundle_names[0], small.brokers.name[1]
+    trace = trace_of(
+        small,
+        SplitBundle(bundle=bundle),
+        MoveBundle(bundle=small.bundle_names[5], destination=broker),
+        SetIsolation(name=HOSTILE, namespaces=(f".*{HOSTILE}",), primary=(".*", "b-1'$(touch pwned)"), min_limit=2),
+        SetAntiAffinity(namespace=small.namespaces[0], group=HOSTILE),
+        minUnloadMessage=77,
+    )
+    commands = plan_commands(trace, CommandOptions(batch_bundles=1, pause_s=9))
+    expected = [list(c.words) for c in commands if c.words and not c.by_hand]
+    assert run_in_shell(command_script(commands, f"Plan\n{HOSTILE}\ntouch pwned"), tmp_path) == expected
+    assert [
+        "pulsar-admin",
+        "namespaces",
+        "set-anti-affinity-group",
+        small.namespaces[0],
+        "--group",
+        HOSTILE,
+    ] in expected
+    assert any(words[1:3] == ["namespaces", "split-bundle"] for words in expected)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
+def test_comments_stay_comments(parts: list[str]) -> None:
+    for line in comment(" ".join(parts)).split("\n"):
+        assert line.startswith("#")
+        assert line.isprintable()
+
+
+@given(st.text())
+def test_words_that_pulsar_admin_would_misread_are_refused(value: str) -> None:
+    for words in (option("--group", value), positional(value)):
+        if words is None:
+            continue
+        assert all(word.isprintable() for word in words)
+        assert not words[-1].startswith("@") or words[-1] == f"@{value}"
+
+
+@pytest.mark.parametrize(
+    ("value", "as_option", "as_argument"),
+    [
+        ("plain", ("--x", "plain"), ("plain",)),
+        ("-1", ("--x", "-1"), None),
+        ("-0.5", ("--x", "-0.5"), None),
+        ("-g", None, None),
+        ("--", None, None),
+        ("@file", ("--x=@file",), ("@@file",)),
+        ("", None, None),
+        ("a\nb", None, None),
+        ("a\u202eb", None, None),
+        ("ü b", ("--x", "ü b"), ("ü b",)),
+    ],
+)
+def test_what_pulsar_admin_takes(
+    value: str, as_option: tuple[str, ...] | None, as_argument: tuple[str, ...] | None
+) -> None:
+    """As `pulsar-admin` 4.0.8 answered when it was asked."""
+    assert option("--x", value) == as_option
+    assert positional(value) == as_argument
+
+
+def test_settings_are_set_as_they_can_be(small: Snapshot) -> None:
+    trace = trace_of(
+        small,
+        cycles=1,
+        minUnloadMessage=77,
+        maxUnloadBundleNumPerShedding=-1,
+        lowerBoundarySheddingEnabled=True,
+        loadBalancerLoadSheddingStrategy="org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+        loadBalancerSheddingExcludedNamespaces="a/b,c/d",
+    )
+    script = command_script(plan_commands(trace), "t")
+    assert "brokers update-dynamic-config --config minUnloadMessage --value 77\n" in script
+    assert "--config loadBalancerSheddingExcludedNamespaces --value a/b,c/d\n" in script
+    assert "maxUnloadBundleNumPerShedding" not in script, "it has that value already"
+    assert "\n# lowerBoundarySheddingEnabled=true\n" in script
+    assert "--config lowerBoundarySheddingEnabled" not in script
+    restart = next(line for line in script.split("\n# By hand:") if "restart the brokers" in line)
+    assert "loadBalancerLoadSheddingStrategy" in restart
+    assert "lowerBoundarySheddingEnabled" in restart
+    assert "minUnloadMessage" not in restart.split("\n#")[0]
+
+
+def test_a_setting_that_goes_back_to_nothing(small: Snapshot) -> None:
+    start = replace(small, settings=small.settings.changed(loadBalancerSheddingExcludedNamespaces="a/b"))
+    trace = trace_of(start, cycles=1, loadBalancerSheddingExcludedNamespaces="")
+    assert changed_settings(trace) == {"loadBalancerSheddingExcludedNamespaces": (("a/b",), ())}
+    lines = [c.line for c in plan_commands(trace) if c.section == "settings"]
+    assert lines == ["pulsar-admin brokers delete-dynamic-config --config loadBalancerSheddingExcludedNamespaces"]
+
+
+def test_strategies_have_the_names_that_a_broker_starts_with(small: Snapshot) -> None:
+    impl = "org.apache.pulsar.broker.loadbalance.impl."
+    shedding, placement = "loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy"
+    before = small.settings.changed(**{shedding: f"{impl}ThresholdShedder", placement: "LeastLongTermMessageRate"})
+    after = before.changed(**{shedding: "AvgShedder", placement: f"{impl}LeastLongTermMessageRate"})
+    managers = (LoadManager.MODULAR, LoadManager.MODULAR)
+    assert setting_changes(before, after, managers) == {shedding: (f"{impl}ThresholdShedder", f"{impl}AvgShedder")}
+    own = before.changed(**{shedding: "com.acme.ThresholdShedder"})
+    assert setting_changes(before, own, managers)[shedding][1] == "com.acme.ThresholdShedder"
+
+
+def test_another_load_manager_is_a_setting(small: Snapshot) -> None:
+    assert small.info.load_manager is LoadManager.MODULAR
+    assert "loadManagerClassName" not in changed_settings(simulate(small, Scenario(load_manager="modular", cycles=1)))
+    before, after = changed_settings(simulate(small, Scenario(load_manager="extensible", cycles=1)))[
+        "loadManagerClassName"
+    ]
+    assert str(before).endswith(".ModularLoadManagerImpl")
+    assert str(after).endswith(".ExtensibleLoadManagerImpl")
+
+
+def test_shedding_is_on_hold_between(small: Snapshot) -> None:
+    move = MoveBundle(bundle=small.bundle_names[0], destination=_other(small, 0))
+    commands = plan_commands(trace_of(small, move, cycles=1))
+    held = [(c.section, c.words[-3:]) for c in commands if c.section in {"hold", "release"}]
+    names = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+    assert held == [
+        (section, (name, "--value", value))
+        for section, value in (("hold", "false"), ("release", "true"))
+        for name in names
+    ]
+    assert not any(
+        c.section == "hold" for c in plan_commands(trace_of(small, move, cycles=1), CommandOptions(hold=False))
+    )
+    off = plan_commands(trace_of(small, move, cycles=1, loadBalancerSheddingEnabled=False))
+    assert [c.words[-1] for c in off if "loadBalancerSheddingEnabled" in c.words] == ["false", "false"]
+    assert plan_commands(trace_of(small, cycles=1, loadBalancerSheddingEnabled=False)) != ()
+
+
+def _other(snapshot: Snapshot, bundle: int) -> str:
+    owner = int(snapshot.bundles.owner[bundle])
+    return snapshot.brokers.name[(owner + 1) % len(snapshot.brokers)]
+
+
+def test_unloads_come_in_batches_with_pauses(small: Snapshot) -> None:
+    moves = [MoveBundle(bundle=small.bundle_names[at], destination=_other(small, at)) for at in range(7)]
+    trace = trace_of(
+        small, *moves, cycles=1, loadBalancerSheddingEnabled=False, loadBalancerAutoBundleSplitEnabled=False
+    )
+    commands = [c for c in plan_commands(trace, CommandOptions(batch_bundles=3, pause_s=5)) if c.section == "unloads"]
+    assert [c.words[0] for c in commands] == ["pulsar-admin"] * 3 + ["sleep"] + ["pulsar-admin"] * 3 + [
+        "sleep",
+        "pulsar-admin",
+    ]
+    assert [c.words[5].rpartition("/")[2] for c in commands if c.words[0] != "sleep"] == [
+        name.rpartition("/")[2] for name in small.bundle_names[:7]
+    ]
+    counted = re.fullmatch(
+        r"Batch 1 of 3: 3 bundles, ([\d,]+) topics, ([\d,]+) clients to reconnect\.", commands[0].note
+    )
+    assert counted
+    rows = [trace.end.bundle_position[small.bundle_names[at]] for at in range(3)]
+    bundles = trace.end.bundles
+    assert int(counted[1].replace(",", "")) == int(bundles.topics[rows].sum())
+    assert int(counted[2].replace(",", "")) == int((bundles.producers[rows] + bundles.consumers[rows]).sum())
+
+
+def test_splits_are_cut_where_the_simulation_cut_them(small: Snapshot) -> None:
+    name = small.bundle_names[0]
+    namespace, low, high = parse_bundle(name)
+    size = high - low
+    cuts = (low + size // 5, low + size // 3, low + size // 2)
+    trace = trace_of(small, cycles=1, loadBalancerSheddingEnabled=False, loadBalancerAutoBundleSplitEnabled=False)
+
+    def lines(cuts: tuple[int, ...], manager: LoadManager) -> list[tuple[str, ...]]:
+        children = tuple(bundle_name(namespace, a, b) for a, b in zip((low, *cuts), (*cuts, high), strict=True))
+        cycle = replace(trace.cycles[0], events=(Event(1, "split", name, children=children),))
+        start = replace(trace.start, info=replace(trace.start.info, load_manager=manager))
+        return [
+            c.words[5:] for c in plan_commands(replace(trace, start=start, cycles=(cycle,))) if c.section == "splits"
+        ]
+
+    whole = name.rpartition("/")[2]
+    middle = ("--split-algorithm-name", "range_equally_divide")
+    placed = ("--split-algorithm-name", "specified_positions_divide")
+    assert lines((low + size // 2,), LoadManager.MODULAR) == [(whole, *middle)]
+    at_once = tuple(word for cut in cuts for word in ("--split-boundaries", str(cut)))
+    assert lines(cuts, LoadManager.MODULAR) == [(whole, *placed, *at_once)]
+    step = [
+        (f"0x{a:08x}_0x{high:08x}", *placed, "--split-boundaries", str(b))
+        for a, b in zip((low, *cuts), cuts, strict=False)
+    ]
+    assert lines(cuts, LoadManager.EXTENSIBLE) == step
+
+
+def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
+    bundle, broker, namespace = several.bundle_names[0], several.brokers.name[0], several.namespaces[0]
+    trace = trace_of(
+        several,
+        PinBundle(bundle=bundle, broker=broker),
+        SetBundleCount(namespace=several.namespaces[-1], bundles=9),
+        AddBrokers(count=2, at_min=1),
+        DrainBroker(broker=broker, at_min=2, bundles_per_min=120),
+        KillBroker(broker=several.brokers.name[1], at_min=2),
+        RollingRestart(at_min=500),
+        ScaleTraffic(scope="namespace", target=namespace, factor=2.5),
+        cycles=4,
+    )
+    text = re.sub(r"\n# ", " ", command_script(plan_commands(trace), "t"))
+    for part in (
+        f"Pulsar cannot pin {bundle} to {broker}",
+        f"Pulsar cannot change the number of bundles of an existing namespace: {several.namespaces[-1]} gets 9",
+        "start 2 brokers, and put the real ids below for added-1:8080, added-2:8080",
+        f"pulsar-admin --admin-url http://{broker} brokers shutdown --max-concurrent-unload-per-sec 2",
+        f"Supposed: {several.brokers.name[1]} dies at minute 2",
+        "restart all brokers one after the other, each 2 min away and 3 min apart",
+        f"Supposed: traffic of {namespace} times 2.5 (step) from minute 0",
+        "of brokers that the scenario kills",
+    ):
+        assert part in text
+    assert "\npulsar-admin --admin-url" not in command_script(plan_commands(trace), "t"), "a person stops brokers"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        SetIsolation(name="-p", namespaces=("a",), primary=("b",)),
+        SetIsolation(name="p", namespaces=("a{1,2}",), primary=("b",)),
+        SetIsolation(name="p\nrm -rf", namespaces=("a",), primary=("b",)),
+        SetIsolation(name="p", namespaces=("a",)),
+    ],
+)
+def test_what_cannot_be_written_is_left_to_a_person(small: Snapshot, edit: SetIsolation) -> None:
+    trace = trace_of(small, cycles=1)
+    scenario = replace(trace.scenario, steps=(Step(edit),))
+    policies = [c for c in plan_commands(replace(trace, scenario=scenario)) if c.section == "policies"]
+    assert len(policies) == 1
+    assert policies[0].words == ()
+    assert policies[0].note.startswith("By hand: set the isolation policy")
+
+
+def test_policies_are_removed(small: Snapshot) -> None:
+    trace = trace_of(small, cycles=1)
+    steps = (Step(SetIsolation(name="p")), Step(SetAntiAffinity(namespace="a/b")))
+    scenario = replace(trace.scenario, steps=steps)
+    lines = [c.line for c in plan_commands(replace(trace, scenario=scenario)) if c.section == "policies"]
+    assert lines == [
+        "pulsar-admin ns-isolation-policy delete small p",
+        "pulsar-admin namespaces delete-anti-affinity-group a/b",
+    ]
+
+
+def test_a_split_request() -> None:
+    request = SplitCommand("a/b", "0x00000000_0x40000000", "specified_positions_divide", (5, 9), unload=True)
+    assert quoted(split_command(request, ("bin/pulsar-admin",))) == (
+        "bin/pulsar-admin namespaces split-bundle a/b --bundle 0x00000000_0x40000000 --unload"
+        " --split-algorithm-name specified_positions_divide --split-boundaries 5 --split-boundaries 9"
+    )
+    assert (
+        quoted(split_command(SplitCommand("a/b", "HOT")))
+        == "pulsar-admin namespaces split-bundle a/b --bundle-type HOT"
+    )
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(SettingError):
+        CommandOptions(batch_bundles=0)
+    with pytest.raises(SettingError):
+        CommandOptions(pause_s=-1)

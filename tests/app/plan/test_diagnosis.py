@@ -1,0 +1,354 @@
+"""Each failure pattern on a cluster that shows it, and on one that does not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
+from planner.explain.bundle_patterns import fitting_bundle_count
+from planner.explain.diagnosis import PATTERNS, diagnose
+from planner.explain.finding import Case, Finding
+from planner.pulsar.manager.leader import LeaderMemory
+from planner.pulsar.shedding.avg import AvgState
+from planner.pulsar.shedding.threshold import ThresholdState
+from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Event, Trace
+from tests.app.simulate.traces import MB, START_MS, cluster, shed, trace_of
+
+SHEDDING = "loadBalancerLoadSheddingStrategy"
+PLACEMENT = "loadBalancerLoadPlacementStrategy"
+TO_AND_FRO = {at: [shed("x", f"b{at % 2 + 1}:8080", f"b{2 - at % 2}:8080", at)] for at in range(4)}
+LOWER = "lowerBoundarySheddingEnabled"
+
+
+def found(trace: Trace, code: str) -> list[Finding]:
+    return [finding for finding in diagnose(trace) if finding.code == code]
+
+
+def only(trace: Trace, code: str) -> Finding:
+    (finding,) = found(trace, code)
+    return finding
+
+
+class TestUnloadStorm:
+    VIEW = cluster([0.9, 0.1], {0: (10,) * 10, 1: (10,) * 2})
+
+    def storm(self, bundles: int, **settings: object) -> Trace:
+        names = self.VIEW.bundle_names
+        events = {1: [shed(names[i], "b1:8080", "b2:8080", 1, producers=50) for i in range(bundles)]}
+        return trace_of([[0.9, 0.1]] * 3, events, view=self.VIEW, settings=settings)
+
+    def test_half_the_traffic_at_once(self) -> None:
+        finding = only(self.storm(6), "unload_storm")
+        assert "Cycle 2 sheds 6 bundles with 50 %" in finding.evidence
+        assert "300 producers and consumers" in finding.evidence
+        assert finding.brokers == ("b1:8080",)
+        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 20}
+
+    def test_no_room_anywhere_is_said(self) -> None:
+        finding = only(
+            self.storm(6, **{SHEDDING: "OverloadShedder", "loadBalancerBrokerOverloadedThresholdPercentage": 40}),
+            "unload_storm",
+        )
+        assert "nobody has room" in finding.evidence
+        assert finding.changes[SHEDDING] == "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+
+    @pytest.mark.parametrize("bundles", [0, 1, 4])
+    def test_a_few_are_none(self, bundles: int) -> None:
+        assert not found(self.storm(bundles), "unload_storm")
+
+
+class TestPingPong:
+    def test_to_and_fro(self) -> None:
+        finding = only(trace_of([[0.6, 0.4]] * 4, TO_AND_FRO), "ping_pong")
+        assert finding.evidence.startswith("75 % of the shed traffic")
+        assert "3 times a bundle came back" in finding.evidence
+        assert (finding.severity, finding.bundles) == ("high", ("x",))
+
+    def test_other_bundles_going_back(self) -> None:
+        events = {0: [shed("x", "b1:8080", "b2:8080", 0)], 1: [shed("y", "b2:8080", "b1:8080", 1)]}
+        assert only(trace_of([[0.6, 0.4]] * 2, events), "ping_pong").bundles == ()
+
+    def test_one_way(self) -> None:
+        events = {at: [shed(f"x{at}", "b1:8080", "b2:8080", at)] for at in range(4)}
+        assert not found(trace_of([[0.6, 0.4]] * 4, events), "ping_pong")
+
+
+class TestIdleBroker:
+    def back(self, last: float, **settings: object) -> Trace:
+        events = {0: [Event(START_MS, "broker_added", source="b3:8080")]}
+        view = cluster([0.8, 0.8, 0.05], {0: (20, 20), 1: (20, 20), 2: ()})
+        return trace_of([[0.8, 0.8, last]] * 6, events, view=view, settings=settings)
+
+    def test_stays_empty(self) -> None:
+        finding = only(self.back(0.05), "idle_broker")
+        assert finding.brokers == ("b3:8080",)
+        assert "b3:8080 is used 5 % where the average is 55 %" in finding.evidence
+        assert finding.changes == {LOWER: True}
+
+    def test_the_remedy_is_another_where_the_switch_is_on(self) -> None:
+        assert only(self.back(0.05, **{LOWER: True}), "idle_broker").changes == {}
+
+    def test_gets_its_share(self) -> None:
+        assert not found(self.back(0.5), "idle_broker")
+
+    def test_one_that_was_always_there_is_none(self) -> None:
+        assert not found(trace_of([[0.8, 0.8, 0.05]] * 6), "idle_broker")
+
+
+class TestThresholdNeverReached:
+    USAGE = (0.8,) * 10 + (0.05,)
+    VIEW = cluster(USAGE, dict.fromkeys(range(11), (100, 100)))
+
+    def test_one_idle_broker_among_ten_full_ones(self) -> None:
+        """The deep dive's example: the average is 73.18 %, the limit 83.18 %, and 80 % does not reach it."""
+        finding = only(trace_of([self.USAGE] * 2, view=self.VIEW), "threshold_never_reached")
+        assert "the highest score was 80.0 %, the threshold 83.2 %" in finding.evidence
+        assert finding.changes == {LOWER: True}
+        assert "It sheds in the last cycle then." in finding.remedy
+
+    def test_a_lower_threshold_where_the_switch_does_not_help(self) -> None:
+        usage = (0.56, 0.48, 0.40)
+        finding = only(trace_of([usage] * 2), "threshold_never_reached")
+        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 8}
+
+    def test_overload_shedder_below_its_fixed_threshold(self) -> None:
+        trace = trace_of([(0.8, 0.1)], settings={SHEDDING: "OverloadShedder"})
+        assert "85.0 %" in only(trace, "threshold_never_reached").evidence
+
+    @pytest.mark.parametrize("usage", [(0.5, 0.45, 0.4), (0.9, 0.1, 0.1)])
+    def test_balanced_or_reached(self, usage: Sequence[float]) -> None:
+        assert not found(trace_of([usage] * 2), "threshold_never_reached")
+
+
+class TestEmaLag:
+    def lagging(self, counted: float, used: float, cycles: int = 4) -> Trace:
+        view = cluster([used, 0.5])
+        return trace_of([[used, 0.5]] * cycles, view=view, scores=[[counted, 0.5]] * cycles)
+
+    def test_counts_as_much_more_than_it_uses(self) -> None:
+        finding = only(self.lagging(0.77, 0.5), "ema_lag")
+        assert "b1:8080 uses 50 % and counts as 77 %" in finding.evidence
+        assert "4 times a broker stands on the other side" in finding.evidence
+        assert finding.changes == {"loadBalancerHistoryResourcePercentage": 0.5}
+        assert "after 7 cycles" in finding.remedy
+
+    @pytest.mark.parametrize(("counted", "cycles"), [(0.55, 9), (0.77, 2)])
+    def test_near_or_short(self, counted: float, cycles: int) -> None:
+        assert not found(self.lagging(counted, 0.5, cycles), "ema_lag")
+
+
+def with_topics(view: Snapshot, bundles: Sequence[int], mib_per_s: Sequence[float]) -> Snapshot:
+    names = pa.array([f"persistent://acme/orders/t{i}" for i in range(len(bundles))], type=pa.large_string())
+    size = np.array(mib_per_s) * MB / 2
+    hashes = topic_hashes(names.cast(pa.large_binary()).to_pylist(), len(names))
+    topics = make_topics(
+        hashes,
+        name=names,
+        bundle=np.array(bundles, np.int32),
+        msg_throughput_in_bytes_per_s=size,
+        msg_throughput_out_bytes_per_s=size,
+        msg_rate_in_per_s=size / 1000,
+    )
+    return replace(view, topics=topics)
+
+
+class TestHotTopic:
+    def test_above_what_a_bundle_may_have(self) -> None:
+        view = with_topics(cluster([0.5, 0.5], {0: (130, 10), 1: (10,)}), (0, 0, 1, 2), (120, 10, 10, 10))
+        finding = only(trace_of([[0.5, 0.5]], view=view), "hot_topic")
+        assert "persistent://acme/orders/t0 carries 120.0 MiB/s" in finding.evidence
+        assert finding.bundles == (view.bundle_names[0],)
+
+    def test_most_of_a_full_broker(self) -> None:
+        view = with_topics(cluster([0.9, 0.1], {0: (60, 10), 1: (10,)}), (0, 0, 1, 2), (50, 10, 10, 10))
+        assert "71 % of its broker's throughput" in only(trace_of([[0.9, 0.1]], view=view), "hot_topic").evidence
+
+    def test_the_same_share_of_a_calm_broker_is_none(self) -> None:
+        view = with_topics(cluster([0.3, 0.3], {0: (60, 10), 1: (10,)}), (0, 0, 1, 2), (50, 10, 10, 10))
+        assert not found(trace_of([[0.3, 0.3]], view=view), "hot_topic")
+
+    @pytest.mark.parametrize(("topics", "expected"), [(1, 1), (2, 0)])
+    def test_where_topics_are_not_listed(self, topics: int, expected: int) -> None:
+        view = cluster([0.5, 0.5], {0: (130, 10), 1: (10,)}, topics=topics)
+        assert len(found(trace_of([[0.5, 0.5]], view=view), "hot_topic")) == expected
+
+
+class TestBundleCounts:
+    def test_too_few(self) -> None:
+        snapshot = generate(ClusterSpec(brokers=6, namespaces=1, bundles=4, topics=500, topic_skew=0.2), 5)
+        finding = only(trace_of([[0.5] * 6], view=snapshot), "bundle_count_too_low")
+        assert "has 4 bundles" in finding.evidence
+        assert "by its real topic names" in finding.remedy
+
+    def test_enough(self) -> None:
+        snapshot = generate(ClusterSpec(brokers=6, namespaces=1, bundles=64, topics=5000, topic_skew=0.2), 5)
+        assert not found(trace_of([[0.5] * 6], view=snapshot), "bundle_count_too_low")
+
+    def test_a_heavy_topic_is_not_a_matter_of_bundles(self) -> None:
+        view = with_topics(cluster([0.9, 0.1], {0: (50,), 1: (10,)}), (0, 0, 1), (49, 1, 10))
+        assert not found(trace_of([[0.9, 0.1]], view=view), "bundle_count_too_low")
+
+    def test_most_of_many_are_empty(self) -> None:
+        snapshot = generate(ClusterSpec(brokers=4, namespaces=1, bundles=256, topics=60), 5)
+        finding = only(trace_of([[0.5] * 4], view=snapshot), "bundle_count_too_high")
+        assert "of 256 bundles hold no topic" in finding.evidence
+        assert finding.severity == "low"
+
+    def test_few_are_empty(self) -> None:
+        snapshot = generate(ClusterSpec(brokers=4, namespaces=1, bundles=64, topics=900), 5)
+        assert not found(trace_of([[0.5] * 4], view=snapshot), "bundle_count_too_high")
+
+    def test_the_fitting_count_holds_its_promise(self) -> None:
+        rng = np.random.default_rng(3)
+        hashes = rng.integers(0, 2**32, 1000)
+        count, busiest = fitting_bundle_count(hashes, np.ones(1000), fair=100, most=128)
+        assert count == 32
+        assert busiest <= 50
+        assert fitting_bundle_count(hashes, np.ones(1000), fair=100, most=8)[0] == 8
+
+
+class TestSplits:
+    def cascade(self, depth: int, cap: int = 128) -> Trace:
+        view = cluster([0.5, 0.5])
+        names = ["acme/orders/p", *(f"acme/orders/p{i}" for i in range(depth))]
+        events = {
+            at: [Event(START_MS, "split", a, "b1:8080", "b1:8080", children=(b, f"{b}-rest"), why="30,001 msg/s")]
+            for at, (a, b) in enumerate(pairwise(names))
+        }
+        config = {"loadBalancerNamespaceMaximumBundles": cap}
+        return trace_of([[0.5, 0.5]] * max(depth, 1), events, view=view, settings=config)
+
+    def test_children_of_children(self) -> None:
+        finding = only(self.cascade(4), "split_cascade")
+        assert "children split again up to 4 times: from 2 bundles to 6" in finding.evidence
+        assert finding.severity == "medium"
+
+    def test_up_to_the_cap(self) -> None:
+        assert only(self.cascade(1, cap=6), "split_cascade").severity == "high"
+
+    @pytest.mark.parametrize("depth", [0, 1, 2])
+    def test_a_split_or_two_are_none(self, depth: int) -> None:
+        assert not found(self.cascade(depth), "split_cascade")
+
+    def test_refused(self) -> None:
+        events = {0: [Event(START_MS, "split_refused", "acme/orders/p", "b1:8080", why="no positions")]}
+        config = {"defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}
+        finding = only(trace_of([[0.5, 0.5]], events, settings=config), "split_refused")
+        assert "every automatic split fails" in finding.remedy
+        assert finding.changes == {"defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
+
+    def test_not_refused(self) -> None:
+        assert not found(trace_of([[0.5, 0.5]]), "split_refused")
+
+    def test_what_the_engine_cannot_split(self) -> None:
+        snapshot = generate(ClusterSpec(brokers=3, bundles=6, namespaces=1, topics=60, msg_rate_per_s=400_000), 1)
+        config = {"defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}
+        assert found(simulate(snapshot, Scenario(cycles=4, settings=config)), "split_refused")
+
+
+def avg_memory(trace: Trace, hits: int) -> LeaderMemory:
+    memory = trace.cycles[0].memory
+    counted = dict.fromkeys(trace.start.brokers.name, hits)
+    return replace(memory, shedding=memory.shedding.with_state(AvgState(counted, counted)))
+
+
+class TestAvgHeldBack:
+    CONFIG: ClassVar = {SHEDDING: "AvgShedder", PLACEMENT: "AvgShedder"}
+
+    def trace(self, rates: dict[int, tuple[float, ...]], **settings: object) -> Trace:
+        view = cluster([0.8, 0.2], {0: (0.4, 0.3, 0.2), 1: (0.1,)}, rates=rates)
+        config = {**self.CONFIG, **settings}
+        fresh = trace_of([[0.8, 0.2]], view=view, settings=config)
+        return trace_of([[0.8, 0.2]], view=view, settings=config, memories=[avg_memory(fresh, 2)])
+
+    def test_two_hundred_and_fifty_a_second_are_less_than_a_thousand(self) -> None:
+        """The Concepts page's example: 1000 against 500 msg/s, half of the difference may move."""
+        finding = only(self.trace({0: (400, 300, 300), 1: (500,)}, maxUnloadPercentage=0.5), "avg_held_back")
+        assert "is 250 msg/s, and minUnloadMessage is 1000" in finding.evidence
+        assert finding.changes == {"minUnloadMessage": 249}
+        assert "b1:8080" in finding.brokers
+
+    def test_the_remedy_helps(self) -> None:
+        rates: dict[int, tuple[float, ...]] = {0: (400, 300, 300), 1: (500,)}
+        remedy = only(self.trace(rates, maxUnloadPercentage=0.5), "avg_held_back").changes
+        assert not found(self.trace(rates, maxUnloadPercentage=0.5, **remedy), "avg_held_back")
+
+    def test_enough_to_move(self) -> None:
+        assert not found(self.trace({0: (40_000, 300, 300), 1: (500,)}), "avg_held_back")
+
+
+class TestFightingStrategies:
+    def trace(self, destination: str, **settings: object) -> Trace:
+        events = {0: [shed("x", "b1:8080", destination, 0)]}
+        return trace_of([[0.9, 0.7, 0.2]] * 2, events, settings=settings)
+
+    def test_what_is_shed_goes_to_a_full_broker(self) -> None:
+        finding = only(self.trace("b2:8080"), "fighting_strategies")
+        assert finding.title == "ThresholdShedder and LeastLongTermMessageRate fight each other"
+        assert "1 of 1 shed bundles went to a broker above the average" in finding.evidence
+        assert "loadBalancerDistributeBundlesEvenlyEnabled is on" in finding.remedy
+        assert set(finding.changes) == {SHEDDING, PLACEMENT}
+
+    def test_what_is_shed_goes_to_an_empty_broker(self) -> None:
+        assert not found(self.trace("b3:8080"), "fighting_strategies")
+
+    @pytest.mark.parametrize("side", [SHEDDING, PLACEMENT])
+    def test_avg_shedder_on_one_side(self, side: str) -> None:
+        finding = only(self.trace("b3:8080", **{side: "AvgShedder"}), "fighting_strategies")
+        assert "one side" in finding.title
+        assert finding.severity == "high"
+
+    def test_avg_shedder_on_both_sides(self) -> None:
+        both = {SHEDDING: "AvgShedder", PLACEMENT: "AvgShedder"}
+        assert not found(self.trace("b2:8080", **both), "fighting_strategies")
+
+
+class TestStrategyReplaced:
+    def test_the_default_strategy_under_the_extensible_load_manager(self) -> None:
+        view = cluster([0.5, 0.5], load_manager=LoadManager.EXTENSIBLE)
+        finding = only(trace_of([[0.5, 0.5]], view=view), "strategy_replaced")
+        assert finding.title.startswith("TransferShedder runs")
+
+    def test_the_right_one(self) -> None:
+        view = cluster([0.5, 0.5], load_manager=LoadManager.EXTENSIBLE)
+        trace = trace_of([[0.5, 0.5]], view=view, settings={SHEDDING: "TransferShedder"})
+        assert not found(trace, "strategy_replaced")
+
+
+class TestAll:
+    def test_codes_are_told_apart_and_every_pattern_is_explained(self) -> None:
+        assert len({pattern.__name__ for pattern in PATTERNS}) == len(PATTERNS)
+        assert all((pattern.__doc__ or "").endswith(".") for pattern in PATTERNS)
+
+    def test_the_worst_comes_first(self) -> None:
+        severities = [f.severity for f in diagnose(trace_of([[0.9, 0.1]] * 6, TO_AND_FRO))]
+        assert severities == sorted(severities, key=("high", "medium", "low").index)
+
+    def test_a_calm_cluster_has_none(self) -> None:
+        assert diagnose(trace_of([[0.5, 0.5]] * 6)) == ()
+
+    @pytest.mark.parametrize("load_manager", list(LoadManager))
+    @pytest.mark.parametrize("seed", range(3))
+    def test_real_simulations_are_read_without_error(self, load_manager: LoadManager, seed: int) -> None:
+        spec = ClusterSpec(brokers=4, bundles=30, topics=200, ownership_skew=0.9, load_manager=load_manager)
+        trace = simulate(generate(spec, seed), Scenario(cycles=8))
+        for finding in diagnose(trace):
+            assert finding.evidence.endswith(".")
+            assert finding.remedy.endswith(".")
+            trace.settings.changed(**finding.changes)
+            assert set(finding.changes) <= set(finding.settings)
+            assert "nan" not in finding.evidence
+
+    def test_case_is_shared(self) -> None:
+        case = Case(trace_of([[0.5, 0.5]]))
+        assert case.decision(0) is case.decision(0)
+        assert isinstance(case.trace.cycles[0].memory.shedding.state, ThresholdState)

@@ -1,0 +1,136 @@
+"""The report for a review: whole, self-contained, and safe with hostile names."""
+
+import base64
+import re
+import struct
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import Snapshot
+from planner.explain.finding import Finding
+from planner.share.commands import final_moves
+from planner.share.link import encode_link, scenario_digest
+from planner.share.report import Chart, markdown_report
+from planner.simulate.measures import MEASURES, summary
+from planner.simulate.run import simulate
+from planner.simulate.scenario import (
+    Assumptions,
+    KillBroker,
+    MoveBundle,
+    RemoveBroker,
+    Scenario,
+    SetAntiAffinity,
+    Step,
+)
+from planner.simulate.trace import Trace
+
+EVIL = "<img src=x onerror=alert(1)> | `a` ](javascript:alert(1)) ![x](http://e) **b** \n# head\n```\nrm"
+
+
+def png() -> bytes:
+    def part(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(b"\0\xff\0\0")) + part(b"IEND", b"")
+
+
+def made(snapshot: Snapshot, **changes: object) -> Trace:
+    steps = (
+        Step(RemoveBroker(broker=snapshot.brokers.name[0], at_min=1)),
+        Step(MoveBundle(bundle=snapshot.bundle_names[0]), on=False),
+    )
+    scenario = Scenario(name="Remove one", steps=steps, settings={"minUnloadMessage": 9}, cycles=4)
+    return simulate(snapshot, replace(scenario, **changes))  # type: ignore[arg-type]
+
+
+def test_everything_is_there(small: Snapshot) -> None:
+    trace = made(small, assumptions=Assumptions(idle_cpu_percent=5.0))
+    finding = Finding(
+        code="x", title="Too much", evidence="5 > 3.", remedy="Less.", severity="high", changes={"minUnloadMessage": 10}
+    )
+    link = f"https://planner.example/what-if?scenario={encode_link(trace.scenario, 'ab' * 32)}"
+    text = markdown_report(trace, snapshot_name="Production", findings=[finding], link=link)
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[:5] == ["What is changed", "Measures", "Diagnosis", "Moves", headings[4]]
+    assert headings[-1] == "Commands"
+    assert f"[Open the scenario](<{link}>)" in text
+    assert scenario_digest(trace.scenario) in text
+    assert trace.digest() in text
+    assert "| `minUnloadMessage` | 1000 | 9 |" in text
+    assert "| `idle_cpu_percent` | 2.0 | 5.0 |" in text
+    assert f"1. **remove broker**: broker `{small.brokers.name[0]}`, at min 1" in text
+    assert "2. (switched off) **move bundle**" in text
+    assert "**Too much** (high)" in text
+    assert "`minUnloadMessage=10`" in text
+    for measure in MEASURES:
+        assert f"| {measure.label} | " in text
+    assert f"| Bundles shed | {summary(trace).shed} bundles |" in text
+    moves = final_moves(trace)
+    assert moves
+    for move in moves:
+        assert f"| `{move.bundle}` | `{move.source}` | `{move.destination}` |" in text
+    assert "pulsar-admin namespaces unload" in text.split("```sh")[1]
+
+
+def test_many_moves_are_cut(small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.share.report._MOST_MOVES", 2)
+    trace = made(small)
+    assert f"And {len(final_moves(trace)) - 2} more" in markdown_report(trace)
+
+
+def test_nothing_changed(small: Snapshot) -> None:
+    trace = simulate(small, Scenario(cycles=1, settings={"loadBalancerSheddingEnabled": False}))
+    text = markdown_report(replace(trace, end=trace.start, cycles=()))
+    for part in (
+        "No edits.",
+        "No cycle was simulated.",
+        "No known failure pattern",
+        "Every bundle is served at the end",
+    ):
+        assert part in text
+    assert "stopped before its last cycle" in markdown_report(replace(trace, complete=False))
+
+
+def test_charts_are_inside(small: Snapshot) -> None:
+    charts = [Chart("Scores", png(), "flat"), Chart("Lines", b'<?xml version="1.0"?>\n<svg xmlns="x"></svg>')]
+    text = markdown_report(made(small), charts=charts)
+    found = re.findall(r"^!\[(.*)\]\(data:(image/[a-z+]+);base64,([A-Za-z0-9+/=]+)\)$", text, re.MULTILINE)
+    assert [(alt, kind) for alt, kind, _ in found] == [("flat", "image/png"), ("Lines", "image/svg+xml")]
+    assert [base64.b64decode(data) for *_, data in found] == [chart.image for chart in charts]
+
+
+@pytest.mark.parametrize("image", [b"", b"<html><svg>", b"GIF89a", b"\x89PNG\r\n\x1a\n" + b"x" * 5_000_001])
+def test_what_is_no_chart_is_refused(small: Snapshot, image: bytes) -> None:
+    with pytest.raises(FormatError, match="Bad one"):
+        markdown_report(made(small), charts=[Chart("Bad one", image)])
+
+
+def test_hostile_names_stay_text(small: Snapshot) -> None:
+    trace = made(small)
+    event = replace(trace.events[0], why=EVIL)
+    steps = (Step(KillBroker(broker=EVIL)), Step(SetAntiAffinity(namespace=EVIL, group=EVIL)))
+    hostile = replace(
+        trace,
+        scenario=replace(trace.scenario, name=EVIL[:120], steps=steps),
+        cycles=(replace(trace.cycles[0], events=(event, *trace.cycles[0].events)), *trace.cycles[1:]),
+        notes=(EVIL,),
+    )
+    finding = Finding(code="x", title=EVIL, evidence=EVIL, remedy=EVIL, severity="low")
+    charts = [Chart(EVIL, png(), EVIL)]
+    text = markdown_report(hostile, snapshot_name=EVIL, charts=charts, findings=[finding], link="javascript:alert(1)")
+    prose, fence, script = text.partition("````sh\n")
+    assert fence, "the fence is longer than any run of backticks inside"
+    assert script.endswith("\n````\n")
+    assert "\n````" not in script.removesuffix("\n````\n")
+    assert not re.search(r"(?<!\\)<(?!https?://)", prose)
+    assert "Open the scenario" not in prose
+    assert not re.search(r"^# head", prose, re.MULTILINE)
+    assert not re.search(r"^```$", prose, re.MULTILINE)
+    for line in prose.splitlines():
+        if line.startswith("|"):
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+            assert cells in {2, 3, 8}, line

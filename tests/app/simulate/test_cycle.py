@@ -1,0 +1,131 @@
+"""Whole cycles on random clusters: what must hold whatever the strategies choose."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.manager.cycle import CycleDecision, next_cycle
+from planner.pulsar.manager.leader import LeaderMemory, MemoryFormatError, memory_from_json, memory_to_json
+from planner.pulsar.placement.filters import isolate
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.generate import ClusterSpec, generate
+
+EAGER = {
+    "loadBalancerBrokerThresholdShedderPercentage": 1,
+    "loadBalancerBrokerOverloadedThresholdPercentage": 30,
+    "loadBalancerBundleUnloadMinThroughputThreshold": 0.001,
+    "loadBalancerMsgRateDifferenceShedderThreshold": 5.0,
+    "minUnloadMessage": 1,
+    "minUnloadMessageThroughput": 1,
+    "loadBalancerAvgShedderLowThreshold": 1,
+    "loadBalancerAvgShedderHitCountLowThreshold": 1,
+    "loadBalancerBrokerLoadTargetStd": 0.01,
+    "loadBalancerSheddingConditionHitCountThreshold": 0,
+    "loadBalancerSheddingBundlesWithPoliciesEnabled": True,
+}
+PLACEMENTS = ("LeastLongTermMessageRate", "LeastResourceUsageWithWeight", "RoundRobinBrokerSelector")
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[Snapshot, Settings]:
+    shedder = draw(st.sampled_from(SHEDDERS))
+    spec = ClusterSpec(
+        load_manager=shedder.load_manager,
+        brokers=draw(st.integers(1, 8)),
+        bundles=draw(st.integers(6, 60)),
+        topics=draw(st.integers(0, 200)),
+        namespaces=6,
+        isolated_namespaces=draw(st.integers(0, 3)),
+        anti_affinity_namespaces=draw(st.integers(0, 4)),
+    )
+    config = {**EAGER, "loadBalancerLoadSheddingStrategy": shedder.name}
+    if shedder.load_manager is LoadManager.MODULAR:
+        placement = "AvgShedder" if shedder.name == "AvgShedder" else draw(st.sampled_from(PLACEMENTS))
+        config["loadBalancerLoadPlacementStrategy"] = placement
+    config["loadBalancerDistributeBundlesEvenlyEnabled"] = draw(st.booleans())
+    config["loadBalancerTransferEnabled"] = draw(st.booleans())
+    if draw(st.booleans()):
+        config["loadBalancerSheddingExcludedNamespaces"] = generate(spec, 1).namespaces[0]
+    return generate(spec, draw(st.integers(0, 10**6))), Settings(config)
+
+
+def two_cycles(snapshot: Snapshot, config: Settings, seed: int) -> tuple[LeaderMemory, CycleDecision]:
+    memory, _ = next_cycle(snapshot, None, config, seed)
+    later = replace(snapshot, info=replace(snapshot.info, captured_at_ms=snapshot.info.captured_at_ms + 60_000))
+    return next_cycle(later, memory, config, seed)
+
+
+class TestAnyCycle:
+    @given(clusters(), st.integers(0, 100))
+    @settings(max_examples=80, deadline=None)
+    def test_moves_are_possible(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
+        snapshot, config = cluster
+        _, decision = two_cycles(snapshot, config, seed)
+        names, owner = snapshot.brokers.name, snapshot.bundles.owner
+        moved = [move.bundle for move in decision.moves]
+        assert len(moved) == len(set(moved))
+        for unload in decision.unloads:
+            move = unload.move
+            assert names[owner[snapshot.bundle_position[move.bundle]]] == move.source
+            assert unload.carried_out or move.destination is None
+            assert move.destination is None or move.destination in unload.acceptable
+            if snapshot.info.load_manager is LoadManager.MODULAR:
+                assert move.destination != move.source
+                excluded = move.bundle.rpartition("/")[0] in config.names("loadBalancerSheddingExcludedNamespaces")
+                assert not (excluded and unload.carried_out)
+
+    @given(clusters(), st.integers(0, 100))
+    @settings(max_examples=80, deadline=None)
+    def test_isolation_holds(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
+        snapshot, config = cluster
+        _, decision = two_cycles(snapshot, config, seed)
+        for unload in decision.unloads:
+            if not unload.carried_out:
+                continue
+            namespace = unload.move.bundle.rpartition("/")[0]
+            found = isolate(snapshot.policies, namespace, snapshot.brokers.name, lambda _: True)
+            assert set(unload.acceptable) <= set(found.candidates)
+
+    @given(clusters(), st.integers(0, 100))
+    @settings(max_examples=40, deadline=None)
+    def test_every_broker_has_a_reason(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
+        snapshot, config = cluster
+        _, decision = two_cycles(snapshot, config, seed)
+        said = {i for reason in decision.shedding.reasons for i in reason.brokers.tolist()}
+        assert said >= set(range(len(snapshot.brokers)))
+
+    @given(clusters(), st.integers(0, 100))
+    @settings(max_examples=40, deadline=None)
+    def test_same_input_same_answer_and_memory_travels_as_json(
+        self, cluster: tuple[Snapshot, Settings], seed: int
+    ) -> None:
+        snapshot, config = cluster
+        memory, decision = two_cycles(snapshot, config, seed)
+        again, same = two_cycles(snapshot, config, seed)
+        assert (again, same.moves) == (memory, decision.moves)
+        assert memory_from_json(json.loads(json.dumps(memory_to_json(memory)))) == memory
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], {}, {"shedding": 1, "modular": 2}, {"shedding": {"state": {"kind": "x"}}}]
+)
+def test_what_is_no_memory_is_refused(document: object) -> None:
+    with pytest.raises(MemoryFormatError, match="no memory of a leader"):
+        memory_from_json(document)
+
+
+def test_bundles_of_one_cycle_may_go_to_the_same_broker() -> None:
+    """Destinations are chosen without preallocation, so that all of a cycle may meet on the least loaded broker."""
+    snapshot = generate(
+        ClusterSpec(brokers=6, bundles=200, topics=800, namespaces=4, topic_skew=1.5, ownership_skew=0.8), 3
+    )
+    config = Settings({**EAGER, "loadBalancerDistributeBundlesEvenlyEnabled": False})
+    _, decision = next_cycle(snapshot, None, config, 0)
+    destinations = {move.destination for move in decision.moves}
+    assert len(decision.moves) > 1
+    assert len(destinations) == 1

@@ -1,0 +1,34 @@
+"""Captures of a simulated cluster: what a watcher would have seen, and what its leader really did."""
+
+from dataclasses import replace
+
+from planner.cluster.arrays import BoolArray
+from planner.cluster.snapshot import Snapshot
+from planner.simulate.run import Simulation
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Cycle
+
+
+class Watched(Simulation):
+    """A simulation that is captured after each load report."""
+
+    def __init__(self, start: Snapshot, scenario: Scenario) -> None:
+        super().__init__([start], scenario)
+        self.captures: list[Snapshot] = []
+        self.capture(self.start_ms - 1_000)
+
+    def report(self, now: int, which: BoolArray) -> None:
+        super().report(now, which)
+        self.capture(now)
+
+    def capture(self, now: int) -> None:
+        seen = self._evaluated(now)
+        seen = replace(seen, topics=self.cluster.topics_at(now))
+        self.captures.append(replace(seen, info=replace(seen.info, leader=self.leader)))
+
+
+def watched(start: Snapshot, scenario: Scenario) -> tuple[list[Snapshot], list[Cycle]]:
+    """Return the captures of a run, and its cycles."""
+    run = Watched(start, scenario)
+    cycles = list(run.cycles(scenario.cycles))
+    return run.captures, cycles

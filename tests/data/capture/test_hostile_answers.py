@@ -1,0 +1,277 @@
+"""What no broker does ends in a sentence, soon, whoever does it."""
+
+import gzip
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.__main__ import main
+from planner.capture.options import CaptureOptions, Credentials
+from planner.capture.run import capture_cluster
+from planner.cluster.errors import CaptureError, PlannerError
+from tests.data.recorded_cluster import RECORDED, Cluster, Handler, Special, ZooKeeper
+
+Options = Callable[..., CaptureOptions]
+
+BROKERS = "/admin/v2/brokers"
+REPORT = "/admin/v2/broker-stats/load-report"
+SECRET = "".join(["hunter", "2", "-token"])
+
+
+def endless_body(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+
+
+def endless_headers(handler: Handler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        handler.wfile.write(b"X-More: " + b"a" * 1000 + b"\r\n")
+
+
+def drop_by_drop(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000000")
+    handler.end_headers()
+    for _ in range(1000):
+        handler.wfile.write(b"[")
+        handler.wfile.flush()
+        time.sleep(0.05)
+
+
+def silence(handler: Handler) -> None:
+    time.sleep(6)
+    handler.close_connection = True
+
+
+def cut_off(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'["127.0')
+    handler.close_connection = True
+
+
+def no_http(handler: Handler) -> None:
+    handler.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+    handler.close_connection = True
+
+
+def in_circles(handler: Handler) -> None:
+    handler.give(307, b"", Location=handler.path)
+
+
+def page(handler: Handler) -> None:
+    handler.give(200, b"<!doctype html><title>Sign in</title>", "text/html")
+
+
+def deep(handler: Handler) -> None:
+    handler.give(200, b"[" * 200_000)
+
+
+def compressed(handler: Handler) -> None:
+    handler.give(200, gzip.compress(b" " * 10_000_000), Content_Encoding="gzip")
+
+
+def elsewhere(handler: Handler) -> None:
+    handler.give(307, b"", Location="http://192.0.2.1/admin/v2/brokers")
+
+
+def to_a_file(handler: Handler) -> None:
+    handler.give(302, b"", Location="file:///etc/passwd")
+
+
+def nowhere(handler: Handler) -> None:
+    handler.give(302, b"")
+
+
+def to_nonsense(handler: Handler) -> None:
+    handler.give(302, b"", Location="http://[::1")
+
+
+def says(body: bytes) -> Special:
+    return lambda handler: handler.give(200, body)
+
+
+HOSTILE: dict[str, tuple[Special, str]] = {
+    "endless body": (endless_body, "longer than 1 MiB"),
+    "endless headers": (endless_headers, "cannot be reached"),
+    "slow loris": (drop_by_drop, "not complete after 2 s"),
+    "silence": (silence, "not complete after 2 s|cannot be reached"),
+    "cut off": (cut_off, "cannot be reached"),
+    "another protocol": (no_http, "cannot be reached"),
+    "redirects in circles": (in_circles, "redirects more than 3 times"),
+    "another host": (elsewhere, "redirects to http://192.0.2.1:80, which is no broker"),
+    "a file": (to_a_file, "redirects to file://:0, which is no broker"),
+    "no location": (nowhere, "redirects nowhere"),
+    "nonsense": (to_nonsense, "Invalid URL in location header"),
+    "a web page": (page, "HTML page, not JSON: Sign in"),
+    "compressed": (compressed, "compressed"),
+}
+JSON: dict[str, tuple[Special, str]] = {
+    "deep": (deep, "nested too deeply"),
+    "no JSON": (says(b"hello"), "Not JSON"),
+    "an object": (says(b'{"brokers": []}'), "no list"),
+    "a number": (says(b"7"), "no list"),
+    "numbers": (says(b"[1, 2]"), "no broker id"),
+    "addresses": (says(b'["http://192.0.2.1:80/"]'), "no broker id"),
+    "nothing": (says(b"[]"), "lists no broker"),
+    "empty": (says(b""), "empty"),
+    "too many": (says(b"[" + b",".join(b'"b%d:1"' % i for i in range(2_001)) + b"]"), "2,001 brokers"),
+    "half a character": (says(b'["\xff"]'), "not UTF-8"),
+}
+LATE = ("slow loris", "silence")
+
+
+def bounds(kind: str) -> dict[str, Any]:
+    """Return short bounds, which leave a busy machine the time that the kind of trouble does not need."""
+    return {"request_s": 2.0 if kind in LATE else 30.0, "answer_bytes": 1 << 20, "attempts": 2}
+
+
+@pytest.mark.parametrize("kind", [*HOSTILE, *JSON])
+def test_the_list_of_brokers(cluster: Cluster, options: Options, kind: str) -> None:
+    special, said = (HOSTILE | JSON)[kind]
+    cluster.special["", BROKERS] = special
+    began = time.monotonic()
+    with pytest.raises(PlannerError, match=said):
+        capture_cluster(options(cluster, limits=bounds(kind)))
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
+    special, _ = HOSTILE[kind]
+    cluster.special[RECORDED[1], REPORT] = special
+    result = capture_cluster(options(cluster, limits=bounds(kind)))
+    brokers = result.snapshot.brokers
+    assert [n for n, k in zip(brokers.name, brokers.has_load_data, strict=True) if not k] == [cluster.ids[RECORDED[1]]]
+    assert any("gave no load report" in warning for warning in result.snapshot.info.warnings)
+    (missing,) = result.missing
+    assert missing.note
+    assert any(missing.note.split(".")[0] in warning for warning in result.snapshot.info.warnings)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (REPORT, b'{"cpu": {"usage": "much", "limit": 100}}'),
+        (REPORT, b'{"cpu": {"usage": 1e999, "limit": 100}}'),
+        (REPORT, b'{"cpu": {"usage": 5, "limit": 100}, "lastStats": {"acme/orders/0x0_0x1": {"msgRateIn": []}}}'),
+        (REPORT, b"[" * 200_000),
+        ("/admin/v2/broker-stats/topics", b'{"a": {"b": {"c": {"persistent://a/b/c": {"msgRateIn": "x"}}}}}'),
+        ("/admin/v2/broker-stats/topics", b'{"a": ' * 100_000),
+        ("/admin/v2/namespaces/acme", b'["../../etc", 7, null, "acme/or\\u0000ders", "x"]'),
+        ("/admin/v2/namespaces/acme", b'{"acme": 1}'),
+        ("/admin/v2/tenants", b'["../..", {}, "acme"]'),
+        ("/admin/v2/namespaces/acme/orders/bundles", b'{"boundaries": ["0x00000000", 5]}'),
+        ("/admin/v2/namespaces/acme/orders", b'{"bundles": 3, "topicDispatchRate": [1]}'),
+        ("/admin/v2/clusters/planner/namespaceIsolationPolicies", b'{"p": {"namespaces": 7}}'),
+        ("/admin/v2/brokers/configuration/runtime", b"[]"),
+        ("/admin/v2/brokers/configuration/values", b'{"loadBalancerEnabled": [1]}'),
+        ("/admin/v2/brokers/leaderBroker", b'{"brokerId": {"a": 1}}'),
+        ("/admin/v2/persistent/acme/orders", b'[1, {}, "persistent://acme/orders/\\ud800"]'),
+    ],
+)
+def test_wrong_types_give_a_snapshot_or_a_sentence(cluster: Cluster, options: Options, path: str, body: bytes) -> None:
+    cluster.special["", path] = says(body)
+    with suppress(PlannerError):  # any other error fails the test
+        assert capture_cluster(options(cluster)).snapshot.info.warnings
+    assert not any(".." in path for path in cluster.paths())
+
+
+def test_a_redirect_to_a_broker_is_followed(cluster: Cluster, options: Options) -> None:
+    path = "/admin/v2/namespaces/acme/orders/bundles"
+    there = cluster.url_of(RECORDED[2]) + path + "?authoritative=true"
+    cluster.special[RECORDED[0], path] = lambda handler: handler.give(307, b"", Location=there)
+    result = capture_cluster(options(cluster))
+    assert not result.missing
+    (part,) = [p for p in result.parts if p.path == path]
+    assert part.answered == cluster.url_of(RECORDED[2])
+    assert "acme/orders" in result.snapshot.namespaces
+
+
+def test_a_redirect_to_another_question_is_refused(cluster: Cluster, options: Options) -> None:
+    path = "/admin/v2/brokers/version"
+    there = cluster.url_of(RECORDED[2]) + "/admin/v2/brokers/shutdown"
+    cluster.special["", path] = lambda handler: handler.give(307, b"", Location=there)
+    result = capture_cluster(options(cluster))
+    assert "redirects to another path" in result.missing[0].note
+    assert "/admin/v2/brokers/shutdown" not in cluster.paths()
+
+
+def test_no_other_host_learns_the_token(start: Callable[..., Cluster], options: Options, tmp_path: Path) -> None:
+    cluster, stranger = start(token=SECRET), start(token=SECRET)
+    token = tmp_path / "token"
+    token.write_text(f"{SECRET}\n")
+    for path in ("/admin/v2/brokers/version", "/admin/v2/namespaces/acme/orders/bundles", REPORT):
+        there = stranger.url + path
+        cluster.special["", path] = lambda handler, there=there: handler.give(307, b"", Location=there)  # type: ignore[misc]
+    capture_cluster(options(cluster, credentials=Credentials(token_file=token)))
+    assert stranger.asked == []
+
+
+def test_all_answers_together_are_bounded(cluster: Cluster, options: Options) -> None:
+    with pytest.raises(CaptureError, match="All answers together"):
+        capture_cluster(options(cluster, limits={"total_bytes": 100_000}))
+
+
+def test_the_whole_capture_ends(cluster: Cluster, options: Options) -> None:
+    cluster.special["", "/admin/v2/brokers/version"] = drop_by_drop
+    began = time.monotonic()
+    with pytest.raises(CaptureError, match=r"not complete after 1 s.*same --out"):
+        capture_cluster(options(cluster, limits={"total_s": 1.0, "request_s": 60.0}))
+    assert time.monotonic() - began < 30
+
+
+def test_too_many_namespaces(cluster: Cluster, options: Options) -> None:
+    with pytest.raises(CaptureError, match="--max-namespaces"):
+        capture_cluster(options(cluster, limits={"namespaces": 3}))
+
+
+def test_a_long_error_is_cut_off(cluster: Cluster, options: Options) -> None:
+    cluster.answers["", "/admin/v2/brokers/version"] = (404, b"x" * 5_000_000, "text/plain")
+    result = capture_cluster(options(cluster))
+    assert result.missing[0].bytes <= 64 << 10
+
+
+def test_the_command_says_it_in_one_line(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.special["", BROKERS] = page
+    status = main(["capture", "--admin-url", cluster.url, "--out", str(tmp_path / "out"), "--attempts", "1"])
+    assert status == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert "Sign in" in error
+
+
+@pytest.mark.parametrize("trouble", ["silent", "absent", "endless"])
+def test_a_metadata_store_that_does_not_answer(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options, trouble: str
+) -> None:
+    given: dict[str, Any] = {"metadata_store": zookeeper.address}
+    limits: dict[str, Any] = {"connect_s": 0.5, "attempts": 1}
+    if trouble == "silent":
+        zookeeper.silent = True
+    elif trouble == "absent":
+        zookeeper.close()
+        given["metadata_store"] = "zk:127.0.0.1:1"
+    else:
+        limits = {"store_nodes": 20}
+    began = time.monotonic()
+    with pytest.raises(CaptureError, match="more than 20 nodes" if trouble == "endless" else "does not answer"):
+        capture_cluster(options(cluster, limits=limits, **given))
+    assert time.monotonic() - began < 30
+
+
+def test_a_node_that_may_not_be_read_is_said(cluster: Cluster, zookeeper: ZooKeeper, options: Options) -> None:
+    zookeeper.forbidden.add("/loadbalance/broker-time-average")
+    result = capture_cluster(options(cluster, metadata_store=zookeeper.address))
+    said = "/loadbalance/broker-time-average: the metadata store refuses to show it"
+    assert any(said in warning for warning in result.snapshot.info.warnings)

@@ -1,0 +1,231 @@
+"""A watched cluster leaves a history of whole snapshots, whatever happens to the watcher."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.__main__ import main
+from planner.capture.estimate import with_estimated_averages
+from planner.capture.options import CaptureOptions
+from planner.capture.watch import Watched, WatchOptions, watch_cluster
+from planner.cluster.errors import CaptureError
+from planner.cluster.snapshot import Snapshot
+from planner.formats.reading import read_snapshot
+from planner.history.sources import find_sources
+from planner.history.watched import HistoryFolder
+from tests.data.recorded_cluster import RECORDED, Cluster, ZooKeeper
+
+Options = Callable[..., CaptureOptions]
+REPORT = "/admin/v2/broker-stats/load-report"
+SLOW = "/admin/v2/namespaces/acme/orders"
+
+
+def watch(capture: CaptureOptions, **how: Any) -> list[Watched]:
+    seen: list[Watched] = []
+    given = {"interval_s": 0.05, "captures": 3} | how
+    watch_cluster(WatchOptions(capture, capture.out.parent / "history", **given), seen.append)
+    return seen
+
+
+def test_each_moment_is_a_folder_that_can_be_read(cluster: Cluster, options: Options, tmp_path: Path) -> None:
+    seen = watch(options(cluster))
+    assert [w.number for w in seen] == [1, 2, 3]
+    folders = list(HistoryFolder(tmp_path / "history", 1).snapshots("planner"))
+    assert folders == [w.folder for w in seen]
+    for watched, folder in zip(seen, folders, strict=True):
+        stored = read_snapshot(folder)
+        assert watched.snapshot is not None
+        assert stored.info == watched.snapshot.info
+        assert folder.parent.parent.name == "cluster=planner"
+        assert folder.parent.name.startswith("day=20")
+    assert [p.name for p in (tmp_path / "history").iterdir()] == ["cluster=planner"]
+    assert [Path(s.path) for s in find_sources([tmp_path / "history"], tmp_path / "out")] == folders
+
+
+def test_what_people_change_is_not_asked_for_each_time(cluster: Cluster, options: Options) -> None:
+    seen = watch(options(cluster))
+    assert cluster.paths().count(SLOW) == 1
+    assert cluster.paths().count(REPORT) == 3 * len(RECORDED)
+    assert all(w.snapshot is not None for w in seen)
+    cluster.asked.clear()
+    watch(options(cluster), refresh_s=0)
+    assert cluster.paths().count(SLOW) == 3
+
+
+def test_a_broker_that_joins_while_being_watched(cluster: Cluster, options: Options) -> None:
+    names = list(cluster.ids.values())
+    said = iter([names[1:]] * 2 + [names] * 4)
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, json.dumps(next(said)).encode())
+    first, second, third = watch(options(cluster))
+    for watched, brokers in ((first, names[1:]), (second, names), (third, names)):
+        assert watched.snapshot is not None
+        assert list(watched.snapshot.brokers.name) == brokers
+        assert watched.snapshot.brokers.has_load_data.all()
+
+
+def test_a_capture_that_fails_is_told_and_tried_again(cluster: Cluster, options: Options) -> None:
+    good = cluster.answers["", "/admin/v2/brokers"]
+    said = iter([(503, b"", "text/plain")] + [good] * 9)
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(*next(said))
+    first, second, _ = watch(options(cluster, limits={"attempts": 1}))
+    assert first.snapshot is None
+    assert "HTTP 503" in str(first.error)
+    assert second.snapshot is not None
+
+
+def test_too_many_failures_in_a_row(cluster: Cluster, options: Options) -> None:
+    cluster.answers["", "/admin/v2/brokers"] = (503, b"", "text/plain")
+    with pytest.raises(CaptureError, match="2 captures in a row failed"):
+        watch(options(cluster, limits={"attempts": 1}), failures=2, captures=0)
+
+
+def test_the_interval_is_the_clusters_own(cluster: Cluster, options: Options) -> None:
+    body = json.dumps({"clusterName": "planner", "loadBalancerReportUpdateMinIntervalMillis": "1500"}).encode()
+    cluster.special["", "/admin/v2/brokers/configuration/runtime"] = lambda h: h.give(200, body)
+    (only,) = watch(options(cluster), interval_s=0.0, captures=1)
+    assert only.interval_s == 1.5
+    stop, seen = threading.Event(), []
+
+    def tell(watched: Watched) -> None:
+        seen.append(watched)
+        stop.set()
+
+    watch_cluster(WatchOptions(options(cluster), options(cluster).out.parent / "h2"), tell, stop)
+    assert len(seen) == 1, "ends at once when told to"
+
+
+def test_disk_is_bounded(cluster: Cluster, options: Options, tmp_path: Path) -> None:
+    (first,) = watch(options(cluster), captures=1)
+    assert first.folder is not None
+    size = sum(p.stat().st_size for p in first.folder.iterdir())
+    seen = watch(options(cluster), captures=5, max_bytes=int(2.5 * size))
+    history = HistoryFolder(tmp_path / "history", 1)
+    assert list(history.snapshots("planner")) == [w.folder for w in seen[-2:]]
+    assert history.bytes_of("planner") <= 2.5 * size
+
+
+def test_the_newest_stays_and_nothing_foreign_goes(small: Snapshot, tmp_path: Path) -> None:
+    history = HistoryFolder(tmp_path, 1)
+    stranger = tmp_path / "cluster=small" / "day=2027-01-15" / "notes"
+    stranger.mkdir(parents=True)
+    (stranger / "letter.txt").write_text("dear")
+    for i in range(3):
+        later = replace(small, info=replace(small.info, captured_at_ms=small.info.captured_at_ms + i))
+        newest = history.add(later)
+        assert history.add(later) == newest, "the same moment twice"
+    assert list(history.snapshots("small")) == [newest]
+    assert (stranger / "letter.txt").exists()
+
+
+def test_a_cluster_with_a_strange_name_stays_inside(small: Snapshot, tmp_path: Path) -> None:
+    odd = replace(small, info=replace(small.info, cluster="../../up"))
+    folder = HistoryFolder(tmp_path / "history", 1 << 30).add(odd)
+    assert folder.resolve().is_relative_to((tmp_path / "history").resolve())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that cannot be caught")
+def test_killed_at_any_moment(cluster: Cluster, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    command = [sys.executable, "-m", "planner", "watch", "--admin-url", cluster.url, "--history", str(history)]
+    command += ["--interval", "0.01", "--rate", "5000"]
+    for moment in range(2):
+        asked = len(cluster.asked)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            while len(cluster.asked) < asked + 90 + 17 * moment and child.poll() is None:
+                time.sleep(0.002)
+            child.kill()
+        for path in history.rglob("manifest.json"):
+            if not any(part.startswith(".") for part in path.relative_to(history).parts):
+                read_snapshot(path.parent)
+    sources = find_sources([history], tmp_path / "out")
+    assert sources
+    assert main(["watch", "--admin-url", cluster.url, "--history", str(history), "--captures", "1"]) == 0
+    assert not [p for p in history.rglob(".*") if p.name.startswith(".")], "leftovers are cleared"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGTERM")
+def test_ends_when_asked_to(cluster: Cluster, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    command = [sys.executable, "-m", "planner", "watch", "--admin-url", cluster.url, "--history", str(history)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith("1: ")
+        child.terminate()
+        assert child.wait(20) == 0
+        assert child.stderr is not None
+        assert "Traceback" not in child.stderr.read()
+    assert not list(history.glob(".*"))
+
+
+# Averages from repeated captures.
+
+
+def moved_on(snapshot: Snapshot, reports: int, factor: float) -> Snapshot:
+    """Return a later capture: so many brokers reported again, and traffic has changed."""
+    updated = np.array(snapshot.brokers.updated_at_ms)
+    updated[:reports] += 60_000
+    b = snapshot.bundles
+    columns = {}
+    for name in ("msg_rate_in_per_s", "msg_rate_out_per_s", "msg_throughput_in_bytes_per_s",
+                 "msg_throughput_out_bytes_per_s"):  # fmt: skip
+        columns[name] = getattr(b, name) * factor
+        for term in ("short_term_", "long_term_"):
+            columns[term + name] = columns[name]
+    return replace(
+        snapshot,
+        info=replace(snapshot.info, captured_at_ms=snapshot.info.captured_at_ms + 60_000),
+        brokers=replace(snapshot.brokers, updated_at_ms=updated),
+        bundles=replace(b, **columns),
+    )
+
+
+def test_each_new_report_is_one_sample(cluster: Cluster, options: Options) -> None:
+    (first,) = watch(options(cluster), captures=1)
+    before = first.snapshot
+    assert before is not None
+    after = with_estimated_averages(moved_on(before, 2, 4.0), before)
+    known = before.bundles.averages_estimated
+    assert known.sum() > 20
+    rate = before.bundles.msg_rate_in_per_s[known]
+    assert after.bundles.short_term_samples[known].tolist() == [3] * int(known.sum())
+    np.testing.assert_allclose(after.bundles.short_term_msg_rate_in_per_s[known], (rate + 4 * rate + 4 * rate) / 3)
+    np.testing.assert_allclose(after.bundles.long_term_msg_rate_in_per_s[known], 3 * rate)
+    assert after.bundles.averages_estimated[known].all(), "they stay marked as estimated"
+    assert after.info.warnings[0].startswith(f"Averages of {known.sum()} bundles are estimated from repeated captures")
+    assert with_estimated_averages(before, None) is before
+
+
+def test_no_new_report_is_no_sample(cluster: Cluster, options: Options) -> None:
+    (first,) = watch(options(cluster), captures=1)
+    before = first.snapshot
+    assert before is not None
+    after = with_estimated_averages(moved_on(before, 0, 4.0), before)
+    np.testing.assert_array_equal(after.bundles.long_term_msg_rate_in_per_s, before.bundles.long_term_msg_rate_in_per_s)
+
+
+def test_averages_that_were_read_are_left_alone(cluster: Cluster, zookeeper: ZooKeeper, options: Options) -> None:
+    seen = watch(options(cluster, metadata_store=zookeeper.address), captures=2)
+    first, second = (w.snapshot for w in seen)
+    assert first is not None
+    assert second is not None
+    read = first.bundles.has_data & ~first.bundles.averages_estimated
+    assert read.any()
+    for name in ("short_term_samples", "long_term_msg_rate_in_per_s"):
+        np.testing.assert_array_equal(getattr(first.bundles, name)[read], getattr(second.bundles, name)[read])
+
+
+@pytest.mark.parametrize("changed", [{"interval_s": -1.0}, {"refresh_s": 1e9}, {"max_bytes": 0}, {"failures": 0}])
+def test_options_out_of_bounds(cluster: Cluster, options: Options, changed: dict[str, Any]) -> None:
+    with pytest.raises(CaptureError, match=next(iter(changed))):
+        watch(options(cluster), **changed)

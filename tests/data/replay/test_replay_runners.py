@@ -1,0 +1,257 @@
+"""All runners give the same results, whatever the order in which tasks end."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from planner.advise.material import rows_of
+from planner.cluster.errors import ReplayError
+from planner.replay.aggregate import totals_of
+from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
+from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
+from planner.replay.results import ResultWriter, read_summary, result_files
+from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.spec import tasks_of
+from planner.replay.workers import check_workers
+from planner.simulate.scenario import KillBroker, Step
+from planner.spark.session import OpenSession, SparkPlace, open_session, spark_place
+from tests.data.replay.replays import HOURLY, make_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def never() -> bool:
+    return False
+
+
+def same(one: TaskResult, other: TaskResult) -> None:
+    assert (one.task, one.digest, one.error, len(one.days)) == (other.task, other.digest, other.error, len(other.days))
+    for mine, theirs in zip(one.days, other.days, strict=True):
+        assert mine.measures == theirs.measures
+        assert mine.intervals.equals(theirs.intervals)
+        assert mine.moves.equals(theirs.moves)
+        assert (mine.notes, mine.digest, mine.cycles) == (theirs.notes, theirs.digest, theirs.cycles)
+
+
+def by_name(results: Iterator[TaskResult]) -> dict[str, TaskResult]:
+    return {result.task: result for result in results}
+
+
+def test_all_runners_give_the_same(replay_history: Path, spark: "SparkSession") -> None:
+    tasks = tasks_of(make_job(replay_history))
+    here = by_name(run_local(tasks, never))
+    assert len(here) == len(tasks) == 12
+    assert sum(day.moves.num_rows for one in here.values() for day in one.days) > 20
+    for there in (by_name(run_processes(tasks, 2, never)), by_name(run_spark(tasks, spark, never, 2))):
+        assert there.keys() == here.keys()
+        for name, one in here.items():
+            same(one, there[name])
+
+
+def test_a_task_over_many_days_goes_on_where_the_day_before_ended(replay_history: Path) -> None:
+    days = tasks_of(make_job(replay_history, values=(), clusters=("east",)))
+    (whole,) = tasks_of(make_job(replay_history, values=(), clusters=("east",), days_per_task=0))
+    one, two = replay_one(days[0]), replay_one(whole)
+    assert [day.day for day in two.days] == ["2027-01-11", "2027-01-12"]
+    assert two.days[0].digest == one.days[0].digest
+    assert two.days[1].digest != replay_one(days[1]).days[0].digest
+
+
+def test_seeds_count_and_repeat(replay_history: Path) -> None:
+    task = replace(tasks_of(make_job(replay_history))[0], scenario=replace(HOURLY, seed=3))
+    assert replay_one(task).digest == replay_one(task_from_json(task_to_json(task))).digest
+
+
+def test_results_travel_unchanged(replay_history: Path) -> None:
+    result = replay_one(tasks_of(make_job(replay_history, days_per_task=0))[0])
+    (back,) = tasks_of_rows(result_rows(result).to_pylist())
+    same(result, back)
+
+
+def test_what_fails_is_a_result(replay_history: Path) -> None:
+    lost = replace(HOURLY, name="lost", steps=(Step(KillBroker(broker="nobody:8080")),))
+    job = make_job(replay_history, values=(), scenarios=(HOURLY, lost))
+    results = by_name(run_local(tasks_of(job), never))
+    failed = [one for one in results.values() if one.error]
+    assert len(failed) == 4
+    assert "nobody:8080" in failed[0].error
+    assert not [one for one in results.values() if one.task.endswith("/hourly") and one.error]
+
+
+def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = tasks_of(make_job(replay_history))[0]
+    monkeypatch.setattr("planner.replay.kernel.replay_days", lambda _: 1 / 0)
+    result = replay_one(task)
+    assert result.error == "The planner failed with ZeroDivisionError. Report this task."
+
+
+def test_workers_that_do_not_see_the_history(replay_history: Path, spark: "SparkSession") -> None:
+    session = OpenSession(spark, SparkPlace("connect", "sc://127.0.0.1:15002/;token=x"), 2)
+    check_workers(session, str(replay_history))
+    with pytest.raises(ReplayError, match="does not see the folder /nowhere") as caught:
+        check_workers(session, "/nowhere")
+    assert caught.value.where == "Spark Connect at sc://127.0.0.1:15002"
+    assert "under one path" in caught.value.remedy
+
+
+def test_where_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv("PLANNER_SPARK_MASTER", raising=False)
+    assert spark_place() == SparkPlace("local")
+    monkeypatch.setenv("PLANNER_SPARK_MASTER", "yarn")
+    assert spark_place().in_words == "Spark, master yarn"
+    monkeypatch.setenv("SPARK_REMOTE", "sc://me:secret@host:15002/;token=secret")
+    assert spark_place().in_words == "Spark Connect at sc://host:15002"
+
+
+def test_a_cluster_that_grows_gets_more_tasks_at_once(replay_history: Path, spark: "SparkSession") -> None:
+    tasks = tasks_of(make_job(replay_history))
+    sizes = iter((1, 2, 0))
+    asked: list[int] = []
+
+    def parallel() -> int:
+        asked.append(next(sizes, 8))
+        return asked[-1]
+
+    assert by_name(run_spark(tasks, spark, never, parallel)).keys() == {task.task for task in tasks}
+    assert asked == [1, 2, 0, 8]
+    master, server = SparkPlace("master", "spark://host:7077"), SparkPlace("connect", "sc://host")
+    assert OpenSession(spark, master, 7).parallel_now() == spark.sparkContext.defaultParallelism == 2
+    assert OpenSession(spark, master, 7, fixed=True).parallel_now() == 7
+    assert OpenSession(spark, server, 7).parallel_now() == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "master", "said"),
+    [
+        ("HADOOP_CONF_DIR", "", "yarn", "Nothing says where YARN is"),
+        ("PLANNER_SPARK_WAIT_S", "soon", "yarn", "is no number of seconds"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://https://127.0.0.1:1", "Nobody answers: Spark, master k8s://https://127"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://127.0.0.1:1", "Nobody answers"),
+    ],
+)
+def test_a_master_that_cannot_be_there(
+    name: str, value: str, master: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("SPARK_REMOTE", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PLANNER_SPARK_MASTER", master)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ReplayError, match=said), open_session("test", tmp_path):
+        pass
+
+
+def test_runners_stop_when_asked(replay_history: Path) -> None:
+    tasks = tasks_of(make_job(replay_history))
+    found: list[TaskResult] = []
+    found.extend(run_local(tasks, lambda: len(found) >= 3))
+    assert len(found) <= 3
+    asked = iter((False, False))
+    assert len(list(run_processes(tasks, 2, lambda: next(asked, True)))) < len(tasks)
+
+
+class TestFiles:
+    def test_parts_then_whole_and_digests(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history))
+        writer = ResultWriter(tmp_path, tasks, every_s=0)
+        results = list(run_local(tasks, never))
+        for result in results[:5]:
+            writer.add(result)
+        assert read_summary(tmp_path) is None
+        assert len(result_files(tmp_path)["tasks"]) == 5
+        assert sum(ReplayResults(result_files(tmp_path)).scenarios()["tasks"].to_pylist()) == 5
+
+        again = ResultWriter(tmp_path, tasks)
+        assert again.finished == {result.task for result in results[:5]}
+        for result in reversed(results[5:]):
+            again.add(result)
+        summary = again.finish(1.5)
+        assert summary == read_summary(tmp_path)
+        assert summary.digest == combined_digest([result.digest for result in results])
+        assert (summary.complete, summary.done, summary.failed, summary.seconds) == (True, 12, 0, 1.5)
+        assert summary.cycles == 12 * 24
+        assert not (tmp_path / "parts").exists()
+        read = ReplayResults(result_files(tmp_path))
+        moves = pa.concat_tables([day.moves for result in results for day in result.days])
+        assert summary.moves == moves.num_rows
+        scenario = tasks[0].scenario.name
+        mine = {task.task for task in tasks if task.scenario.name == scenario}
+        assert sum(read.kinds(scenario).values()) == sum(name in mine for name in moves["task"].to_pylist())
+
+    def test_a_task_that_failed_counts_as_it_ended_last(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history, values=()))
+        writer = ResultWriter(tmp_path, tasks, every_s=0)
+        well = [replay_one(task) for task in tasks]
+        for one in well:
+            writer.add(replace(one, days=(), error="Once."))
+        assert writer.finish(1).failed == 4
+        again = ResultWriter(tmp_path, tasks, every_s=0)
+        assert not again.finished
+        for one in well[:3]:
+            again.add(one)
+        again.add(replace(well[3], days=(), error="Twice."))
+        summary = again.finish(1)
+        assert (summary.done, summary.failed, summary.errors) == (3, 1, {well[3].task: "Twice."})
+        read = ReplayResults(result_files(tmp_path))
+        assert read.failed().to_pylist() == [{"task": well[3].task, "error": "Twice."}]
+        assert read.scenarios()["tasks"].to_pylist() == [3]
+
+    def test_curves(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history))
+        writer = ResultWriter(tmp_path, tasks)
+        results = list(run_local(tasks, never))
+        for result in results:
+            writer.add(result)
+        writer.finish(1)
+        read = ReplayResults(result_files(tmp_path))
+        names = [scenario.name for scenario in make_job(replay_history).scenarios]
+        assert read.clusters() == ["east", "west"]
+        for name, row in zip(sorted(names), read.scenarios().to_pylist(), strict=True):
+            assert row["scenario"] == name
+            curve = read.curves("shed", [name])
+            assert curve["value"][-1].as_py() == row["shed"]
+            highest = read.curves("highest", [name])["value"].to_pylist()
+            assert max(highest) == pytest.approx(row["peak_usage_percent"])
+            assert len(highest) == 48
+        both = read.curves("std", names)
+        assert set(both["scenario"].to_pylist()) == set(names)
+        east = read.curves("shed", names[:1], "east")["value"][-1].as_py()
+        west = read.curves("shed", names[:1], "west")["value"][-1].as_py()
+        assert east + west == read.curves("shed", names[:1])["value"][-1].as_py()
+
+    def test_a_scenario_comes_to_what_the_advisor_says(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history, values=(2,)))
+        writer = ResultWriter(tmp_path, tasks)
+        results = list(run_local(tasks, never))
+        for result in results:
+            writer.add(result)
+        writer.finish(1)
+        found = ReplayResults(result_files(tmp_path)).scenarios().to_pylist()
+        assert len(found) == 2
+        for row in found:
+            totals = totals_of([one for one in rows_of(tasks, results) if one.scenario == row["scenario"]])
+            assert row["shed"] > 0
+            for measure in SCENARIO_MEASURES:
+                assert row[measure.name] == pytest.approx(totals[measure.name], rel=1e-12), measure.name
+
+    def test_moves_are_found(self, replay_history: Path, tmp_path: Path) -> None:
+        tasks = tasks_of(make_job(replay_history, values=()))
+        writer = ResultWriter(tmp_path, tasks)
+        for result in run_local(tasks, never):
+            writer.add(result)
+        writer.finish(1)
+        read = ReplayResults(result_files(tmp_path))
+        shed = read.moves("hourly", kind="shed")
+        assert shed.num_rows == read.kinds("hourly")["shed"] > 0
+        assert shed["at_ms"].to_pylist() == sorted(shed["at_ms"].to_pylist())
+        broker = shed["source"][0].as_py()
+        found = read.moves("hourly", kind="shed", text=broker.upper())
+        assert found.num_rows > 0
+        assert all(broker in (row["source"], row["destination"]) for row in found.to_pylist())
+        assert read.moves("hourly", limit=1).num_rows == 1
+        assert read.moves("'; DROP TABLE moves; --").num_rows == 0

@@ -1,0 +1,167 @@
+"""`python -m planner plan` prints what the pages show, and says what is wrong in one line."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.__main__ import main
+from planner.cluster.digest import snapshot_digest
+from planner.share.link import encode_link, encode_reference, scenario_digest
+from planner.share.scenario_file import scenario_file
+from planner.simulate.measures import MEASURES, summary
+from planner.simulate.run import simulate
+from planner.simulate.scenario import MoveBundle, RemoveBroker, Scenario, Step
+from planner.simulate.trace import Trace
+from planner.workspace.database import open_workspace
+from planner.workspace.samples import load_sample, samples
+
+SAMPLE = next(sample for sample in samples() if sample.file == "pip-364.json")
+SNAPSHOT = load_sample(SAMPLE)
+SCENARIO = Scenario(
+    name="without one",
+    steps=(
+        Step(RemoveBroker(broker=SNAPSHOT.brokers.name[0], at_min=1)),
+        Step(MoveBundle(bundle=SNAPSHOT.bundle_names[0]), on=False),
+    ),
+    settings={"loadBalancerBrokerThresholdShedderPercentage": 5},
+    cycles=6,
+)
+
+
+@pytest.fixture(scope="module")
+def expected() -> Trace:
+    return simulate(SNAPSHOT, SCENARIO)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "scenario.json"
+    path.write_text(scenario_file(SCENARIO, SAMPLE.digest, SAMPLE.title), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("snapshot", ["pip-364", "pip-364.json", SAMPLE.title, SAMPLE.digest[:12]])
+def test_json_has_the_numbers_of_the_simulation(
+    expected: Trace, file: str, snapshot: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--snapshot", snapshot, "--scenario", file, "--json"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert err == ""
+    assert document["plan_digest"] == expected.digest()
+    numbers = summary(expected)
+    assert {name: entry["value"] for name, entry in document["measures"].items()} == {
+        measure.name: getattr(numbers, measure.name) for measure in MEASURES
+    }
+
+
+def test_a_path_a_link_an_address_and_standard_input_give_the_same(
+    expected: Trace,
+    file: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    workspace_file: Path,
+) -> None:
+    path = Path(__file__).parents[3] / "sample_snapshots" / SAMPLE.file
+    link = encode_link(SCENARIO, SAMPLE.digest, "x")
+    workspace = open_workspace(workspace_file)
+    workspace.scenarios.save(SCENARIO, SAMPLE.digest)
+    workspace.close()
+    kept = encode_reference(scenario_digest(SCENARIO), SAMPLE.digest)
+    (tmp_path / "link.txt").write_text(link)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(file).read_bytes())))
+    plans = set()
+    for text in (
+        file,
+        link,
+        f"http://127.0.0.1:8501/what-if?page=1&scenario={link}",
+        kept,
+        str(tmp_path / "link.txt"),
+        "-",
+    ):
+        assert main(["plan", "--snapshot", str(path), "--scenario", text, "--json"]) == 0
+        plans.add(json.loads(capsys.readouterr().out)["plan_digest"])
+    assert plans == {expected.digest()}
+
+
+def test_text_shows_every_measure(expected: Trace, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", file]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n{measure.label}  " in out or f"\n{measure.label} " in out for measure in MEASURES)
+    assert expected.digest()[:12] in out
+    assert f"{SNAPSHOT.brokers.name[0]} -> " in out
+
+
+def test_commands_report_and_csv(
+    expected: Trace, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, rows = tmp_path / "r.md", tmp_path / "e.csv"
+    words = ["--commands", "--batch", "1", "--pause", "7", "--report", str(report), "--csv", str(rows)]
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words]) == 0
+    script = capsys.readouterr().out
+    assert script.startswith("#!/bin/sh\n# Plan without one for PIP-364")
+    assert "--config loadBalancerBrokerThresholdShedderPercentage --value 5\n" in script
+    assert "\nsleep 7\n" in script
+    text = report.read_text(encoding="utf-8")
+    assert text.startswith("# Plan: without one\n")
+    assert script.partition("\n")[2].partition("\n")[2] in text
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == len(expected.events) + 1
+
+
+def test_another_snapshot_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(scenario_file(Scenario(cycles=1), "ab" * 32, "Another"), encoding="utf-8")
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", str(path)]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("warning: the scenario was made over the snapshot Another (abababababab); this is another")
+    assert snapshot_digest(SNAPSHOT)[:12] in err
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "scenario", "message"),
+    [
+        ("no-such", '{"version":1}', "no-such: There is no such file, and no such sample"),
+        ("pip-364", "{", "cannot be read"),
+        ("pip-364", '{"version":1,"cycles":0}', "cycles"),
+        ("pip-364", '{"version":1,"settings":{"minUnloadMesage":1}}', "minUnloadMessage"),
+        (
+            "pip-364",
+            '{"version":1,"steps":[{"edit":{"kind":"remove_broker","broker":"nobody:1"}}]}',
+            "nobody:1",
+        ),
+    ],
+)
+def test_errors_are_one_line(
+    snapshot: str, scenario: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(scenario)
+    assert main(["plan", "--snapshot", snapshot, "--scenario", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("/no/such/file", "Cannot read: No such file"),
+        ("a\0b", "Cannot read"),
+        ("https://planner.example/", "holds no scenario"),
+        ("1." + "A" * 40, "changed on its way"),
+        ("2." + "A" * 40, "newer planner"),
+    ],
+)
+def test_what_is_no_scenario(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", text]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", file, "--report", str(tmp_path)]) == 2
+    assert "Cannot write" in capsys.readouterr().err

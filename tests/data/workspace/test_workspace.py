@@ -1,0 +1,143 @@
+"""The workspace keeps what is added, whole, and nothing of what fails."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import StoreError
+from planner.cluster.snapshot import Snapshot
+from planner.workspace.database import Workspace, default_path, open_workspace
+
+
+def test_round_trip_survives_a_restart(small: Snapshot, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "w.duckdb"
+    first = open_workspace(path)
+    saved = first.add(small, "  Mine ")
+    first.close()
+    second = open_workspace(path)
+    assert second.saved() == (saved,)
+    assert saved.name == "Mine"
+    assert (saved.brokers, saved.bundles, saved.topics) == (5, 60, 400)
+    again = second.snapshot(saved.digest)
+    assert snapshot_digest(again) == saved.digest == snapshot_digest(small)
+    assert again.settings == small.settings
+    assert again.info == small.info
+    second.close()
+
+
+def test_same_content_is_recognised(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    first = workspace.add(small, "one")
+    assert workspace.add(replace(small, info=replace(small.info, source="elsewhere")), "two") == first
+    assert len(workspace.saved()) == 1
+    other = workspace.add(replace(small, info=replace(small.info, captured_at_ms=1)), "later")
+    assert {s.digest for s in workspace.saved()} == {first.digest, other.digest}
+    workspace.close()
+
+
+def test_find_by_prefix(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    saved = workspace.add(small, "one")
+    assert workspace.find(saved.digest[:8].upper()) == saved
+    assert workspace.find("") is None
+    assert workspace.find("zz") is None
+    assert workspace.find("' OR 1=1 --") is None
+    workspace.close()
+
+
+def test_failed_load_changes_nothing(small: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    kept = workspace.add(small, "kept")
+    broken = replace(
+        small, info=replace(small.info, captured_at_ms=5), topics=replace(small.topics, hash=np.zeros(3, np.uint32))
+    )
+    with pytest.raises((StoreError, ValueError)):
+        workspace.add(broken, "broken")
+    assert workspace.saved() == (kept,)
+    with duckdb_reader(workspace) as cursor:
+        assert cursor.execute("SELECT count(*), count(DISTINCT snapshot) FROM bundles").fetchall() == [(60, 1)]
+    monkeypatch.undo()
+    workspace.close()
+
+
+def duckdb_reader(workspace: Workspace) -> duckdb.DuckDBPyConnection:
+    return workspace._connection.cursor()
+
+
+def test_delete_and_rename(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    saved = workspace.add(small, "one")
+    workspace.rename(saved.digest, "'; DROP TABLE snapshots; --")
+    workspace.rename(saved.digest, "   ")
+    assert workspace.saved()[0].name == "'; DROP TABLE snapshots; --"
+    workspace.delete(saved.digest)
+    workspace.delete(saved.digest)
+    assert workspace.saved() == ()
+    with pytest.raises(StoreError, match="no such snapshot"):
+        workspace.snapshot(saved.digest)
+    with duckdb_reader(workspace) as cursor:
+        assert cursor.execute("SELECT count(*) FROM topics").fetchall() == [(0,)]
+    workspace.close()
+
+
+def test_topics_are_found_by_text_and_by_bundle(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    digest = workspace.add(small, "one").digest
+    found = workspace.find_topics(digest, "STREAM-1-PART", limit=3).to_pylist()
+    assert 0 < len(found) <= 3
+    assert all("stream-1-part" in row["name"] for row in found)
+    assert workspace.find_topics(digest, "%' OR '1'='1").num_rows == 0
+    bundle = int(small.topics.bundle[0])
+    hashes = workspace.topics_of_bundle(digest, bundle)["hash"].to_pylist()
+    assert hashes == sorted(small.topics.hash[small.topics.bundle == bundle].tolist())
+    workspace.close()
+
+
+def test_threads_share_a_workspace(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            saved = workspace.add(replace(small, info=replace(small.info, captured_at_ms=number)), str(number))
+            assert len(workspace.snapshot(saved.digest).bundles) == 60
+        except BaseException as error:  # noqa: BLE001 - reported by the test below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(workspace.saved()) == 6
+    workspace.close()
+
+
+def test_damaged_file_names_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    path.write_bytes(b"this is no database" * 500)
+    with pytest.raises(StoreError, match="PLANNER_WORKSPACE"):
+        open_workspace(path)
+
+
+def test_newer_workspace_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    workspace = open_workspace(path)
+    with duckdb_reader(workspace) as cursor:
+        cursor.execute("UPDATE schema_version SET version = 99")
+    workspace.close()
+    with pytest.raises(StoreError, match="version 99"):
+        open_workspace(path)
+
+
+def test_place_of_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANNER_WORKSPACE", "/some/where.duckdb")
+    assert default_path() == Path("/some/where.duckdb")
+    monkeypatch.delenv("PLANNER_WORKSPACE")
+    assert default_path() == Path(".workspace/planner.duckdb")

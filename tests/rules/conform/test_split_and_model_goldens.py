@@ -1,0 +1,73 @@
+"""The planner computes every recorded split, average, usage and hash as the official classes did."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.conform import model_kinds, splits
+from planner.conform.compare import differences
+from planner.conform.load_data import Json
+
+GOLDENS = Path(__file__).parent.parent.parent / "goldens"
+ANSWERS = {**splits.ANSWERS, **model_kinds.ANSWERS}
+FILES = (
+    "bundle_split/vectors",
+    "bundle_split/edges",
+    "auto_split_modular/vectors",
+    "auto_split_modular/edges",
+    "auto_split_modular/captured",
+    "averages/bundles",
+    "averages/brokers",
+    "resource_usage/vectors",
+    "topic_to_bundle/vectors",
+)
+
+
+def recorded(*names: str) -> list[Any]:
+    return [
+        pytest.param(vector, id=vector["id"])
+        for name in names
+        for vector in map(json.loads, gzip.decompress((GOLDENS / f"{name}.jsonl.gz").read_bytes()).splitlines())
+    ]
+
+
+def answer(vector: Json) -> Json:
+    return ANSWERS[vector["kind"]]({key: value for key, value in vector.items() if key not in {"expected", "order"}})
+
+
+@pytest.mark.parametrize("vector", recorded(*FILES))
+def test_computes_as_recorded(vector: Json) -> None:
+    assert not list(differences(vector["expected"], answer(vector)))
+
+
+@pytest.mark.parametrize("vector", recorded("auto_split_modular/edges", "auto_split_modular/captured"))
+def test_splits_in_pulsars_order(vector: Json) -> None:
+    assert list(answer(vector)["bundlesToSplit"]) == vector["order"]
+
+
+@pytest.mark.parametrize("vector", recorded("averages/bundles", "resource_usage/vectors"))
+def test_numbers_are_equal_to_the_last_bit(vector: Json) -> None:
+    """All but sums over a broker's bundles, whose order the vectors do not tell."""
+    expected, got = vector["expected"], answer(vector)
+    for key in expected.keys() - {"totals"}:
+        assert got[key] == expected[key]
+
+
+def test_goldens_cover_every_outcome() -> None:
+    """A golden set that never fails, refuses or splits would prove little."""
+    expected = [
+        parameters.values[0]["expected"] for parameters in recorded("bundle_split/vectors", "bundle_split/edges")
+    ]
+    assert any("error" in e for e in expected)
+    assert any("splitError" in e for e in expected)
+    assert {min(len(e.get("splitBoundaries") or ()), 3) for e in expected} == {0, 1, 2, 3}
+    automatic = [
+        parameters.values[0] for parameters in recorded("auto_split_modular/vectors", "auto_split_modular/edges")
+    ]
+    assert any(v["expected"]["bundlesToSplit"] for v in automatic)
+    assert any(v["config"]["loadBalancerNamespaceBundleMaxBandwidthMbytes"] >= 2048 for v in automatic)
+    topics = [a for p in recorded("topic_to_bundle/vectors") for a in p.values[0]["expected"]["assignments"]]
+    assert {a.get("error") for a in topics} == {None, "IndexOutOfBoundsException", "IllegalArgumentException"}

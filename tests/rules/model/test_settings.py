@@ -1,0 +1,214 @@
+"""Settings: what is accepted, what is refused with which advice, and how text is read."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cluster.errors import SettingError
+from planner.cluster.setting import Setting
+from planner.cluster.settings import Settings
+from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
+
+NUMBERS = [setting for setting in SETTINGS if setting.kind in {"int", "long", "double", "optional double"}]
+INTEGER_LIMITS = {"int": 2**31 - 1, "long": 2**63 - 1}
+
+
+def by_name(setting: Setting) -> str:
+    return setting.name
+
+
+class TestCatalog:
+    def test_names_are_unique(self) -> None:
+        assert len(SETTINGS_BY_NAME) == len(SETTINGS)
+
+    @pytest.mark.parametrize("setting", SETTINGS, ids=by_name)
+    def test_accepts_what_pulsar_ships(self, setting: Setting) -> None:
+        assert setting.parse(setting.default) == setting.default
+        assert setting.meaning.endswith(".") or "." in setting.meaning
+        shipped = [setting.standalone_default, *(change.default for change in setting.history)]
+        for value in shipped:
+            if value is not None:
+                assert setting.parse(value) == value
+
+    @pytest.mark.parametrize("setting", NUMBERS, ids=by_name)
+    def test_bounds_hold(self, setting: Setting) -> None:
+        if setting.minimum is None:
+            assert "0 or less switches it off" in setting.note
+            assert setting.parse(-1.0) == -1.0
+        else:
+            assert setting.parse(setting.minimum) == setting.minimum
+            with pytest.raises(SettingError):
+                setting.parse(setting.minimum - 1)
+        if setting.kind in INTEGER_LIMITS:
+            assert setting.maximum is not None
+            assert setting.maximum <= INTEGER_LIMITS[setting.kind]
+            assert setting.parse(setting.maximum) == setting.maximum
+            with pytest.raises(SettingError, match="is not a value"):
+                setting.parse(int(setting.maximum) + 1)
+        for value in (math.nan, math.inf):
+            with pytest.raises(SettingError):
+                setting.parse(value)
+
+    @pytest.mark.parametrize("name", ["loadBalancerSheddingIntervalMinutes", "statsUpdateFrequencyInSecs"])
+    def test_no_interval_of_nothing(self, name: str) -> None:
+        with pytest.raises(SettingError):
+            Settings({name: 0})
+
+    def test_shares_are_shares(self) -> None:
+        for name in ("loadBalancerHistoryResourcePercentage", "maxUnloadPercentage"):
+            assert Settings({name: 1.0}).number(name) == 1.0
+            with pytest.raises(SettingError, match="from 0 to 1"):
+                Settings({name: 90})
+
+    def test_values_that_switch_off_are_kept(self) -> None:
+        off = {
+            "loadBalancerNamespaceBundleMaxSessions": -1,
+            "loadBalancerMaxNumberOfBundlesInBundleLoadReport": -1,
+            "managedLedgerCursorBackloggedThreshold": -1,
+            "dispatchThrottlingRatePerTopicInMsg": -1,
+            "loadBalancerMsgRateDifferenceShedderThreshold": 0,
+        }
+        assert dict(Settings(off).overrides) == off
+
+    def test_names_of_classes_and_algorithms_are_free(self) -> None:
+        """Pulsar falls back, or fails at its start, for names that it does not know."""
+        free = Settings({"defaultNamespaceBundleSplitAlgorithm": "mine", "loadBalancerLoadSheddingStrategy": "a.b.C"})
+        assert free.text("defaultNamespaceBundleSplitAlgorithm") == "mine"
+
+    def test_choices(self) -> None:
+        with pytest.raises(SettingError, match="MetadataStoreToSystemTopicSyncer"):
+            Settings({"loadBalancerServiceUnitTableViewSyncer": "Nobody"})
+
+
+class TestUnknownNames:
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("loadBalancerSheddingInterval", "loadBalancerSheddingIntervalMinutes"),
+            ("load_balancer_enabled", "loadBalancerEnabled"),
+            ("LOADBALANCERENABLED", "loadBalancerEnabled"),
+            ("loadBalancerBandwithInResourceWeigth", "loadBalancerBandwithInResourceWeight"),
+        ],
+    )
+    def test_the_nearest_is_told(self, name: str, meant: str) -> None:
+        with pytest.raises(SettingError) as caught:
+            Settings({name: 1})
+        assert caught.value.where == name
+        assert meant in caught.value.remedy
+
+    def test_nothing_is_near(self) -> None:
+        with pytest.raises(SettingError, match="no such load-balancer setting") as caught:
+            Settings({"zzz": 1})
+        assert "Settings page" in caught.value.remedy
+
+
+class TestTextForms:
+    @pytest.mark.parametrize(
+        ("name", "text", "value"),
+        [
+            ("loadBalancerEnabled", "false", False),
+            ("loadBalancerEnabled", " TRUE ", True),
+            ("loadBalancerNamespaceBundleMaxTopics", "+50", 50),
+            ("loadBalancerNamespaceBundleMaxTopics", " -1 ", -1),
+            ("loadBalancerNamespaceBundleMaxTopics", 50.0, 50),
+            ("loadBalancerSheddingGracePeriodMinutes", "0", 0),
+            ("loadBalancerHistoryResourcePercentage", "0.25", 0.25),
+            ("loadBalancerHistoryResourcePercentage", "1e-1", 0.1),
+            ("loadBalancerHistoryResourcePercentage", 1, 1.0),
+            ("loadBalancerOverrideBrokerNicSpeedGbps", "Optional[2.5]", 2.5),
+            ("loadBalancerOverrideBrokerNicSpeedGbps", "Optional.empty", None),
+            ("loadBalancerOverrideBrokerNicSpeedGbps", "", None),
+            ("loadBalancerOverrideBrokerNicSpeedGbps", None, None),
+            ("loadBalancerOverrideBrokerNicSpeedGbps", 10, 10.0),
+            ("loadBalancerSheddingExcludedNamespaces", "a/b, c/d,", ("a/b", "c/d")),
+            ("loadBalancerSheddingExcludedNamespaces", "[a/b, c/d]", ("a/b", "c/d")),
+            ("loadBalancerSheddingExcludedNamespaces", "", ()),
+            ("loadBalancerSheddingExcludedNamespaces", ["a/b"], ("a/b",)),
+            ("loadBalancerLoadSheddingStrategy", " x.Y ", "x.Y"),
+        ],
+    )
+    def test_read(self, name: str, text: object, value: object) -> None:
+        read = Settings({name: text})[name]
+        assert read == value
+        assert type(read) is type(value)
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("loadBalancerEnabled", "yes"),
+            ("loadBalancerEnabled", 1),
+            ("loadBalancerNamespaceBundleMaxTopics", "1.5"),
+            ("loadBalancerNamespaceBundleMaxTopics", 1.5),
+            ("loadBalancerNamespaceBundleMaxTopics", True),
+            ("loadBalancerNamespaceBundleMaxTopics", ""),
+            ("loadBalancerNamespaceBundleMaxTopics", None),
+            ("loadBalancerNamespaceBundleMaxTopics", "--5"),
+            ("loadBalancerNamespaceBundleMaxTopics", "5" * 5000),
+            ("loadBalancerHistoryResourcePercentage", 10**400),
+            ("loadBalancerHistoryResourcePercentage", "a"),
+            ("loadBalancerHistoryResourcePercentage", "nan"),
+            ("loadBalancerHistoryResourcePercentage", None),
+            ("loadBalancerHistoryResourcePercentage", False),
+            ("loadBalancerSheddingExcludedNamespaces", [1]),
+            ("loadBalancerLoadSheddingStrategy", 5),
+        ],
+    )
+    def test_refused(self, name: str, text: object) -> None:
+        with pytest.raises(SettingError) as caught:
+            Settings({name: text})
+        assert caught.value.where == name
+        assert caught.value.remedy
+
+    def test_a_number_that_cannot_be_printed(self) -> None:
+        with pytest.raises(SettingError, match="This number"):
+            Settings({"loadBalancerNamespaceBundleMaxTopics": 10**5000})
+
+    @given(st.sampled_from(SETTINGS), st.text() | st.integers() | st.floats() | st.none() | st.lists(st.text()))
+    def test_anything_is_read_or_refused(self, setting: Setting, value: Any) -> None:
+        try:
+            read = Settings({setting.name: value})
+        except SettingError:
+            return
+        assert Settings(dict(read.overrides)) == read
+
+
+class TestSettings:
+    def test_only_what_differs_is_kept(self) -> None:
+        config = Settings({"loadBalancerEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": 5})
+        assert dict(config.overrides) == {"loadBalancerNamespaceBundleMaxTopics": 5}
+        assert config["loadBalancerNamespaceBundleMaxSessions"] == 1000
+        assert len(config) == len(list(config)) == len(SETTINGS)
+
+    def test_equal_when_the_same_is_in_force(self) -> None:
+        one = Settings({"loadBalancerNamespaceBundleMaxTopics": "5"})
+        other = Settings().changed(loadBalancerNamespaceBundleMaxTopics=5, loadBalancerEnabled=True)
+        assert one == other
+        assert hash(one) == hash(other)
+        assert one != Settings()
+        assert one != {"loadBalancerNamespaceBundleMaxTopics": 5}
+        assert one.changed(loadBalancerNamespaceBundleMaxTopics=1000) == Settings()
+
+    def test_frozen(self) -> None:
+        config = Settings({"loadBalancerNamespaceBundleMaxTopics": 5})
+        with pytest.raises(TypeError):
+            config.overrides["loadBalancerNamespaceBundleMaxTopics"] = 6  # type: ignore[index]
+        with pytest.raises(TypeError):
+            config["loadBalancerNamespaceBundleMaxTopics"] = 6  # type: ignore[index]
+
+    def test_typed_access(self) -> None:
+        config = Settings()
+        assert config.flag("loadBalancerEnabled") is True
+        assert config.integer("loadBalancerNamespaceBundleMaxTopics") == 1000
+        assert config.number("loadBalancerNamespaceBundleMaxTopics") == 1000.0
+        assert config.text("defaultNamespaceBundleSplitAlgorithm") == "range_equally_divide"
+        assert config.names("loadBalancerSheddingExcludedNamespaces") == ()
+        for wrong in (config.integer, config.number, config.names, config.flag):
+            with pytest.raises(TypeError):
+                wrong("defaultNamespaceBundleSplitAlgorithm")
+        with pytest.raises(TypeError):
+            config.number("loadBalancerEnabled")
+        with pytest.raises(KeyError):
+            config["loadBalancerNothing"]
