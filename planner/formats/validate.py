@@ -13,6 +13,7 @@ from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
+from planner.pulsar.load.java_pattern import java_pattern
 
 MAX_NAME_LENGTH = 4_096
 """Longest name of a broker, namespace or topic, in bytes."""
@@ -296,12 +297,14 @@ def _policies(snapshot: Snapshot, found: _Findings) -> None:
                 "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on.",
             )
         for expression in (*policy.namespaces, *policy.primary, *policy.secondary):
-            if not _compiles(expression):
+            pattern = java_pattern(expression)
+            if pattern.invalid:
                 found.add(
                     "policies",
                     None,
-                    f"{_shown(expression)} of the isolation policy {_shown(policy.name)} is no regular expression.",
-                    "Write it with common operators only.",
+                    f"{_shown(expression)} of the isolation policy {_shown(policy.name)} is no regular expression:"
+                    f" {pattern.problem}.",
+                    "Write it as Java reads it (java.util.regex.Pattern).",
                 )
     for name in policies.anti_affinity_group:
         if not _NAMESPACE.fullmatch(name):
@@ -318,14 +321,6 @@ def _policies(snapshot: Snapshot, found: _Findings) -> None:
             )
         if rate.rate.period_s < 1:
             found.add("policies", None, f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds.")
-
-
-def _compiles(expression: str) -> bool:
-    try:
-        re.compile(expression)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
 
 
 def _topics(snapshot: Snapshot, found: _Findings) -> None:

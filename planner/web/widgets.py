@@ -10,6 +10,7 @@ from pandas.io.formats.style import Styler
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.namespace_policies import expression_notes
 from planner.web import state
 from planner.web.text import count, moment, short_digest
 from planner.workspace.database import SavedSnapshot
@@ -114,7 +115,8 @@ def open_page(title: str, purpose: str) -> state.Current | None:
     )
     if saved.description:
         st.markdown(plain(saved.description))
-    show_notes(saved.warnings, "What to know about this snapshot")
+    notes = (*saved.warnings, *expression_notes(view.snapshot.policies))
+    show_notes(notes, "What to know about this snapshot")
     return view
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from planner.capture.options import CaptureOptions, Limits
 
-GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "captures"
+GOLDENS = Path(__file__).parent.parent / "goldens" / "captures"
 RECORDED = ("127.0.0.1:18081", "127.0.0.2:18082", "127.0.0.3:18083")
 TENANTS = ["acme", "globex", "public", "pulsar"]
 

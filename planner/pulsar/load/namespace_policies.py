@@ -11,7 +11,7 @@ _SHOWN = 80
 
 
 def expression_notes(policies: Policies) -> tuple[str, ...]:
-    """Return one sentence about each expression of an isolation policy that cannot be used; it matches nothing."""
+    """Return one sentence about each expression of an isolation policy that cannot be evaluated; it matches nothing."""
     notes = []
     for policy in policies.isolation:
         parts = (("namespaces", policy.namespaces), ("primary", policy.primary), ("secondary", policy.secondary))

@@ -13,6 +13,7 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import extensible, modular
@@ -183,6 +184,7 @@ def next_cycle(
         code = _ALONE if enabled else _DISABLED
         every = np.arange(len(snapshot.brokers), dtype=np.int32)
         scores = weighted_usage(snapshot.brokers, config, load_manager)
+        notes += expression_notes(snapshot.policies)
         return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
     oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
     shed = before.shedding
@@ -192,6 +194,7 @@ def next_cycle(
     chosen = replace(before, shedding=after)
     carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
     remembered, unloads = carry(chosen, decision)
+    notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
 
 

@@ -1,6 +1,8 @@
 """Java's regular expressions: its dialect, and no expression that hangs or raises."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,12 @@ from hypothesis import strategies as st
 from planner.cluster.snapshot import IsolationPolicy, Policies
 from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import expression_notes, isolation_policy
+from tests.oracle.java_patterns import SUBJECTS
+
+RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "goldens" / "java_patterns" / "constructs.jsonl").read_text().splitlines()
+]
 
 
 @pytest.mark.parametrize(
@@ -67,16 +75,16 @@ def test_reads_as_java_does(expression: str, yes: list[str], no: list[str]) -> N
         ("[a-\\d]", "ends in a set"),
         ("\\", "backslash"),
         ("\\y", "unknown escape"),
-        ("(?q)", "unknown flag"),
+        ("(?q)", "unknown kind, name or flag"),
         ("(?<1>a)", "name"),
         ("(?<n>a)(?<n>b)", "two groups"),
         ("\\x{110000}", "character code"),
         ("(?", "unknown kind"),
-        ("(a)\\1", "back reference"),
-        ("(?<=a+)b", "look-behind"),
-        ("\\p{IsLatin}", "IsLatin"),
+        ("\\1(a)", "back reference"),
+        ("a\\b{g}", "not evaluated"),
+        ("\\p{javaMirrored}", "javaMirrored"),
         ("(a{1000}){1000}", "more steps"),
-        ("((a{0,50}){0,50}){0,5}", "more steps"),
+        ("((a{0,50}){0,50}){0,9}", "more steps"),
         ("a{99999999999}", "more steps"),
         ("(" * 500 + ")" * 500, "groups inside groups"),
         ("[" * 500, "classes inside classes"),
@@ -87,6 +95,14 @@ def test_what_cannot_be_used_says_why_and_matches_nothing(expression: str, why: 
     pattern = java_pattern(expression)
     assert why in pattern.problem
     assert not pattern.matches("a")
+
+
+@pytest.mark.parametrize("line", RECORDED, ids=lambda line: repr(line["expression"]))
+def test_every_construct_as_recorded_from_java(line: dict[str, str]) -> None:
+    pattern = java_pattern(line["expression"])
+    assert bool(pattern.problem) is (line["java"] == "refused"), pattern.problem
+    if line["java"] != "refused":
+        assert "".join("01"[pattern.matches(subject)] for subject in SUBJECTS) == line["java"]
 
 
 @pytest.mark.timeout(20)
@@ -129,7 +145,7 @@ def test_agrees_with_python_where_the_dialects_do(expression: str, subject: str)
 
 
 def test_a_policy_s_bad_expression_is_named_and_matches_no_namespace() -> None:
-    bad = IsolationPolicy("p", namespaces=("[", "t/n"), primary=("b1", "(a)\\1"), secondary=("x" * 20_000,))
+    bad = IsolationPolicy("p", namespaces=("[", "t/n"), primary=("b1", "\\1(a)"), secondary=("x" * 20_000,))
     policies = Policies(isolation=(bad,))
     assert isolation_policy(policies, "t/n") is bad
     assert isolation_policy(policies, "[") is None
