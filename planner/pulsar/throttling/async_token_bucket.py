@@ -1,99 +1,114 @@
 """AsyncTokenBucket: tokens earned by elapsed time, taken without asking, refilled when somebody looks.
 
-Mirrors `AsyncTokenBucket` and `FinalRateAsyncTokenBucket` of Pulsar 4.2.4 (`org.apache.pulsar.broker.qos`), to the last
-token. Differs in that what is a counter of atomics there is a value here: every call returns the bucket afterwards.
+Mirrors `AsyncTokenBucket` and `FinalRateAsyncTokenBucket` (`org.apache.pulsar.broker.qos`) and, for the buckets that
+`BucketColumn` makes by default, `DispatchRateLimiterAsyncTokenBucketImpl` of Pulsar 4.2.4, to the last token. What is a
+counter of atomics there is a column here.
 """
 
-from dataclasses import dataclass, replace
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, Int64Array
+from planner.pulsar.throttling.protocol import NO_BOUND, counted, times_over
 
 _LONG_MAX = 2**63 - 1
 _TARGET_FILL = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class BucketRate:
-    """How fast a bucket fills.
-
-    Attributes:
-        tokens: Tokens earned in one period, at least 1.
-        period_ns: The period, at least 1 ns.
-        capacity_tokens: Most tokens the bucket can hold.
-        resolution_ns: Tokens are added only when more than this has passed since they were last added.
-    """
-
-    tokens: int
-    period_ns: int
-    capacity_tokens: int
-    resolution_ns: int
-
-    @property
-    def target_tokens(self) -> int:
-        """Tokens the bucket should hold when throttling ends."""
-        return max(int(self.capacity_tokens * _TARGET_FILL), 1)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBucket:
-    """A bucket.
-
-    Attributes:
-        tokens: Balance when tokens were last added; below 0 in debt.
-        last_ns: When that was.
-        remainder_ns: Elapsed time that did not suffice for a whole token yet.
-        pending_tokens: Taken since.
-    """
-
-    tokens: int
-    last_ns: int
-    remainder_ns: int = 0
-    pending_tokens: int = 0
-
-
-def new_bucket(rate: BucketRate, now_ns: int, initial_tokens: int | None = None) -> TokenBucket:
-    """Create a bucket.
+class BucketColumn:
+    """Token buckets; see `LimiterColumn`.
 
     Args:
-        rate: How fast it fills.
-        now_ns: The moment.
-        initial_tokens: Tokens in it, those of one period by default.
+        rate: Tokens of one period; <= 0 without limit. Shape (n,), int64 or Python integers.
+        period_ns: Length of the period, at least 1 ns. Shape (n,).
+        now_ns: When they are made.
+        capacity: Most tokens each can hold; those of one period by default. Shape (n,).
+        resolution_ns: Tokens are added when more than this has passed; the period by default. Shape (n,).
+        initial: Tokens to begin with; those of one period by default. Shape (n,).
     """
-    return TokenBucket(rate.tokens if initial_tokens is None else initial_tokens, now_ns)
 
+    def __init__(
+        self,
+        rate: Int64Array,
+        period_ns: Int64Array,
+        now_ns: int = 0,
+        *,
+        capacity: Int64Array | None = None,
+        resolution_ns: Int64Array | None = None,
+        initial: Int64Array | None = None,
+    ) -> None:
+        self.limited: BoolArray = np.asarray(rate > 0, dtype=bool)
+        self._rate = counted(rate)
+        self._period = period_ns
+        self._capacity = capacity
+        self._resolution = period_ns if resolution_ns is None else resolution_ns
+        self._tokens = self._rate.copy() if initial is None else initial
+        self._last = np.full_like(rate, now_ns)
+        self._remainder = np.zeros_like(rate)
+        self._pending = np.zeros_like(rate)
 
-def consume(bucket: TokenBucket, tokens: int) -> TokenBucket:
-    """Take tokens, whether or not they are there."""
-    return replace(bucket, pending_tokens=bucket.pending_tokens + tokens)
+    def _filled(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, ...]:
+        """Return tokens, moment, remainder and what is pending, after the tokens that are due were added."""
+        rate, period, tokens = self._rate[rows], self._period[rows], self._tokens[rows]
+        last, remainder, pending = self._last[rows], self._remainder[rows], self._pending[rows]
+        token_ns, resolution = period // rate, self._resolution[rows]
+        step = np.where(token_ns > resolution, np.maximum(token_ns - remainder - 1, 0), resolution)
+        due = np.asarray(now_ns > last + step, dtype=bool)
+        elapsed = np.where(due, now_ns - last + remainder, 0)
+        earned = np.minimum(times_over(elapsed, rate, period), _LONG_MAX)
+        left = np.maximum(elapsed - times_over(period, earned, rate), 0)
+        refilled = due & np.asarray(earned > 0, dtype=bool)
+        capacity = rate if self._capacity is None else self._capacity[rows]
+        # Not even the capacity is looked at when nothing changes.
+        filled = np.where(earned == pending, tokens, np.minimum(tokens + earned - pending, capacity))
+        return (
+            np.where(refilled, filled, tokens),
+            np.where(due, now_ns, last),
+            np.where(due, left, remainder),
+            np.where(refilled, 0, pending),
+        )
 
+    def peek(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, tuple[Int64Array, ...]]:
+        """See `LimiterColumn`."""
+        asked = self._filled(rows, now_ns)
+        return np.where(self.limited[rows], np.maximum(asked[0] - asked[3], 0), NO_BOUND), asked
 
-def balance(bucket: TokenBucket, rate: BucketRate, now_ns: int) -> tuple[TokenBucket, int]:
-    """Add the tokens earned since they were last added, when it is time to, and return the balance.
+    def balance(self, rows: Int64Array, now_ns: int) -> Int64Array:
+        """Add the tokens that are due, and return the balance of each, below 0 in debt. Shape (rows,)."""
+        asked = self._filled(rows, now_ns)
+        self.commit(rows, asked, np.ones(len(rows), dtype=bool))
+        balance: Int64Array = asked[0] - asked[3]
+        return balance
 
-    Args:
-        bucket: The bucket.
-        rate: How fast it fills; may have changed since the last call.
-        now_ns: The moment.
+    def throttling_duration_ns(self, rows: Int64Array, now_ns: int) -> Int64Array:
+        """Return in how many ns each will hold a hundredth of its capacity; 0 when it does. Shape (rows,)."""
+        rate = self._rate[rows]
+        capacity = rate if self._capacity is None else self._capacity[rows]
+        target = np.maximum((capacity.astype(np.float64) * _TARGET_FILL).astype(np.int64).astype(rate.dtype), 1)
+        missing = np.maximum(target - self.balance(rows, now_ns), 0)
+        return np.minimum(times_over(missing, self._period[rows], rate), _LONG_MAX)
 
-    Returns:
-        The bucket afterwards, and its balance in tokens; below 0 in debt.
-    """
-    token_ns = rate.period_ns // rate.tokens
-    step_ns = token_ns - bucket.remainder_ns - 1 if token_ns > rate.resolution_ns else rate.resolution_ns
-    if now_ns <= bucket.last_ns + max(step_ns, 0):
-        return bucket, bucket.tokens - bucket.pending_tokens
-    elapsed_ns = now_ns - bucket.last_ns + bucket.remainder_ns
-    earned = min(elapsed_ns * rate.tokens // rate.period_ns, _LONG_MAX)
-    remainder_ns = max(elapsed_ns - earned * rate.period_ns // rate.tokens, 0)
-    if earned == 0:
-        bucket = replace(bucket, last_ns=now_ns, remainder_ns=remainder_ns)
-        return bucket, bucket.tokens - bucket.pending_tokens
-    tokens = bucket.tokens
-    if earned != bucket.pending_tokens:  # even the capacity is not looked at when nothing changes
-        tokens = min(tokens + earned - bucket.pending_tokens, rate.capacity_tokens)
-    return TokenBucket(tokens, now_ns, remainder_ns), tokens
+    def commit(self, rows: Int64Array, asked: tuple[Int64Array, ...], keep: BoolArray) -> None:
+        """See `LimiterColumn`."""
+        kept = rows[keep]
+        self._tokens[kept], self._last[kept], self._remainder[kept], self._pending[kept] = (a[keep] for a in asked)
 
+    def consume(self, rows: Int64Array, amount: Int64Array, now_ns: int) -> None:
+        """See `LimiterColumn`; the moment does not matter to a bucket."""
+        del now_ns
+        self._pending[rows] += np.where(self.limited[rows], np.maximum(amount, 0), 0)
 
-def throttling_duration_ns(bucket: TokenBucket, rate: BucketRate, now_ns: int) -> tuple[TokenBucket, int]:
-    """Return the bucket afterwards, and in how many ns it will hold the target; 0 when it does."""
-    bucket, tokens = balance(bucket, rate, now_ns)
-    missing = max(rate.target_tokens - tokens, 0)
-    return bucket, min(missing * rate.period_ns // rate.tokens, _LONG_MAX)
+    def set_rate(self, rate: Int64Array) -> None:
+        """See `LimiterColumn`; in force at once."""
+        self._rate = np.where(self.limited, counted(rate), self._rate)
+
+    def change_policy(self, rate: Int64Array, period_ns: Int64Array, now_ns: int) -> None:
+        """See `LimiterColumn`: new full buckets, so that debt is forgotten."""
+        self.__init__(rate, period_ns, now_ns)  # type: ignore[misc]
+
+    def rates(self) -> Int64Array:
+        """See `LimiterColumn`."""
+        return np.where(self.limited, self._rate, -1)
+
+    def debt(self) -> Int64Array:
+        """See `LimiterColumn`."""
+        return np.where(self.limited, np.maximum(self._pending - self._tokens, 0), 0)

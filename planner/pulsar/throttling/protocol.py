@@ -1,92 +1,63 @@
-"""The contract of a dispatch limiter."""
+"""The contract of dispatch limiters: columns of one dimension (messages or bytes) of many limiters."""
 
-from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol
 
-from planner.cluster.snapshot import DispatchRate
+import numpy as np
+import numpy.typing as npt
 
-UNLIMITED = -1
-"""What a limiter answers for a dimension without limit."""
+from planner.cluster.arrays import BoolArray, Int64Array
+
+NO_BOUND = 2**62
+"""What a limiter without limit leaves."""
+
+MOST_TOKENS = 10**12
+"""A larger rate in a column of int64 is counted as this one: 1 TB or 10^12 messages in a period, which no dispatcher
+reaches. A column of Python integers (dtype object) counts any rate."""
+
+_SPLIT = 10**6  # keeps the product of nanoseconds and tokens within 64 bits
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRate:
-    """Average publish rate of the topic, which a relative limit is added to.
+class LimiterColumn(Protocol):
+    """One dimension (messages or bytes) of many limiters. Rows are positions of limiters, each once in a call.
 
-    Attributes:
-        msg_per_s: Messages per second, at least 0.
-        bytes_per_s: Bytes per second, at least 0.
+    Mirrors what implements `DispatchRateLimiter` of Pulsar 4.2.4. A column is changed in place and belongs to one
+    simulation. Moments are ns of any clock that only moves forward; amounts are messages or bytes.
     """
 
-    msg_per_s: float = 0.0
-    bytes_per_s: float = 0.0
+    limited: BoolArray
+    """Which of them limit at all. Shape (n,)."""
+
+    def peek(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, tuple[Int64Array, ...]]:
+        """Return what each would leave, `NO_BOUND` without limit, and what `commit` needs. Shapes (rows,)."""
+
+    def commit(self, rows: Int64Array, asked: tuple[Int64Array, ...], keep: BoolArray) -> None:
+        """Make it so that those to keep were asked."""
+
+    def consume(self, rows: Int64Array, amount: Int64Array, now_ns: int) -> None:
+        """Charge what was dispatched, there or not; amounts below 1 charge nothing."""
+
+    def set_rate(self, rate: Int64Array) -> None:
+        """Change the rates of limits that are relative to the publish rate; what limits nothing stays so."""
+
+    def change_policy(self, rate: Int64Array, period_ns: Int64Array, now_ns: int) -> None:
+        """Take the rates and periods of a policy that was changed. Shapes (n,)."""
+
+    def rates(self) -> Int64Array:
+        """Return the tokens or permits of one period in force, -1 without limit. Shape (n,)."""
+
+    def debt(self) -> Int64Array:
+        """Return how much more was taken from each than there was; 0 without debt. Shape (n,)."""
 
 
-NO_PUBLISHING = PublishRate()
+def counted(rate: Int64Array) -> Int64Array:
+    """Return rates as a column counts them: at least 1, at most `MOST_TOKENS` in 64 bits. Shape (n,)."""
+    return np.maximum(rate, 1) if rate.dtype == object else np.clip(rate, 1, MOST_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class Available:
-    """What may be read now.
-
-    Attributes:
-        msgs: Messages, `UNLIMITED` (-1) without limit, never below 0 otherwise.
-        bytes: The same for bytes.
-    """
-
-    msgs: int
-    bytes: int
-
-
-class DispatchLimiter(Protocol):
-    """Counts what was dispatched against a dispatch rate. Immutable: every change returns another limiter.
-
-    Mirrors `DispatchRateLimiter` of Pulsar 4.2.4.
-
-    Attributes:
-        rate: The dispatch rate in force.
-    """
-
-    @property
-    def rate(self) -> DispatchRate: ...  # noqa: D102
-
-    @property
-    def enabled(self) -> bool:
-        """True when it limits messages or bytes."""
-
-    def consume(self, msgs: int, byte_count: int, now_ns: int, publish: PublishRate = NO_PUBLISHING) -> Self:
-        """Charge what was dispatched; the limiter may go into debt.
-
-        Args:
-            msgs: Messages (or entries, see `dispatchThrottlingOnBatchMessageEnabled`); nothing is charged below 1.
-            byte_count: Bytes; the same.
-            now_ns: The moment.
-            publish: Average publish rate of the topic, for a rate relative to it.
-        """
-
-    def available(self, now_ns: int, publish: PublishRate = NO_PUBLISHING) -> tuple[Self, Available]:
-        """Return what may be read now, and the limiter after the question.
-
-        Args:
-            now_ns: The moment, on any clock that only moves forward.
-            publish: Average publish rate of the topic, for a rate relative to it.
-        """
-
-    def rates(self, publish: PublishRate = NO_PUBLISHING) -> Available:
-        """Return the limits in force for one period."""
-
-    def with_rate(self, rate: DispatchRate, now_ns: int, publish: PublishRate = NO_PUBLISHING) -> Self:
-        """Return the limiter after the dispatch rate was changed by a policy."""
-
-
-def effective_rates(rate: DispatchRate, publish: PublishRate) -> tuple[int, int]:
-    """Return messages and bytes of one period, with the publish rate added where the limit is relative to it.
-
-    A dimension with a rate <= 0 has no limit and is returned as it is.
-    """
-    if not rate.relative_to_publish_rate:
-        return rate.msg_per_period, rate.bytes_per_period
-    limits = (rate.msg_per_period, rate.bytes_per_period)
-    published = (int(publish.msg_per_s), int(publish.bytes_per_s))
-    msgs, byte_count = (limit + more if limit > 0 else limit for limit, more in zip(limits, published, strict=True))
-    return msgs, byte_count
+def times_over(a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a * b // c exactly, where the product need not fit; a up to 1 h in ns, b up to `MOST_TOKENS`."""
+    if b.dtype == object:
+        return a * b // c  # type: ignore[no-any-return]
+    high, low = np.divmod(a, _SPLIT)
+    whole, rest = np.divmod(high * b, c)
+    return whole * _SPLIT + (rest * _SPLIT + low * b) // c  # type: ignore[no-any-return]

@@ -25,9 +25,11 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.errors import SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate
+from planner.pulsar.throttling.async_token_bucket import BucketColumn
+from planner.pulsar.throttling.classic_limiter import ClassicColumn
 from planner.pulsar.throttling.entries import ENTRY_OVERHEAD_BYTES
-from planner.pulsar.throttling.limiter_arrays import NO_BOUND, BucketColumn, ClassicColumn, LimiterColumn
 from planner.pulsar.throttling.precedence import Level, setting_rate
+from planner.pulsar.throttling.protocol import NO_BOUND, LimiterColumn
 from planner.simulate.dispatch.load import TopicLoad, check_loads
 from planner.simulate.dispatch.streams import Publishing, make_streams
 from planner.simulate.dispatch.trace import LIMITS, DispatchTrace, Recorder

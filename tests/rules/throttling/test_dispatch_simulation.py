@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from planner.cluster.errors import SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate
-from planner.pulsar.throttling.classic_limiter import classic_limiter
-from planner.pulsar.throttling.dispatch_limiter import async_token_bucket_limiter
+from planner.conform.throttling import OneLimiter
+from planner.pulsar.throttling.async_token_bucket import BucketColumn
+from planner.pulsar.throttling.classic_limiter import ClassicColumn
 from planner.pulsar.throttling.precedence import NO_LIMIT, Level, has_limit, setting_rate
-from planner.pulsar.throttling.protocol import DispatchLimiter
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import LIMITS, DispatchTrace
@@ -258,12 +258,12 @@ def test_an_unknown_limiter_is_refused() -> None:
 
 
 class Plain:
-    """The same dispatch, one stream after the other, with single limiters and no arrays."""
+    """The same dispatch, one stream after the other, with one limiter at a time."""
 
     def __init__(self, topics: list[TopicLoad], config: Settings, step_ms: int) -> None:
         self.config, self.step_ms = config, step_ms
         self.streams: list[dict[str, Any]] = []
-        self.limiters: dict[tuple[str, int], DispatchLimiter] = {}
+        self.limiters: dict[tuple[str, int], OneLimiter] = {}
         for at, topic in enumerate(topics):
             self.limiters["topic", at] = self.limiter(topic.limit)
             self.limiters["broker", topic.brokers[0]] = self.limiter(setting_rate(Level.BROKER, config))
@@ -278,9 +278,9 @@ class Plain:
                 )
         self.grouped = any(has_limit(t.limit) for t in topics)
 
-    def limiter(self, rate: DispatchRate) -> DispatchLimiter:
+    def limiter(self, rate: DispatchRate) -> OneLimiter:
         classic = not self.config.text("dispatchRateLimiterFactoryClassName")
-        return classic_limiter(rate) if classic else async_token_bucket_limiter(rate, 0)
+        return OneLimiter(ClassicColumn if classic else BucketColumn, rate)
 
     def read(self, one: dict[str, Any], k: int, now: int) -> None:
         topic = one["topic"]
@@ -288,9 +288,9 @@ class Plain:
         entries = min(-(-one["permits"] // by), self.config.integer("dispatcherMaxReadBatchSize"))
         room = self.config.integer("dispatcherMaxReadSizeBytes")
         for key in one["chain"]:
-            self.limiters[key], left = self.limiters[key].available(now)
-            entries = entries if left.msgs < 0 else min(entries, left.msgs)
-            room = room if left.bytes < 0 else min(room, left.bytes)
+            left, bytes_left = self.limiters[key].available(now)
+            entries = entries if left < 0 else min(entries, left)
+            room = room if bytes_left < 0 else min(room, bytes_left)
             if entries == 0 or room == 0:
                 one["resume"] = k + 1000 // self.step_ms
                 return
@@ -303,7 +303,7 @@ class Plain:
         one["bytes"] += byte_count
         charge = entries if self.config.flag("dispatchThrottlingOnBatchMessageEnabled") else msgs
         for key in one["chain"]:
-            self.limiters[key] = self.limiters[key].consume(charge, byte_count, now)
+            self.limiters[key].consume(charge, byte_count, now)
 
     def step(self, k: int) -> None:
         now, at_s = k * (self.step_ms * 1_000_000 + 1), k * self.step_ms / 1000
