@@ -1,6 +1,8 @@
 """What the documents say is what the code does."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from tools.make_format_tables import PAGE, filled
@@ -25,3 +27,29 @@ def test_readme_has_both_commands() -> None:
     for mark, last in (("run command", "streamlit run app.py"), ("test command", "pytest -n auto --dist loadgroup")):
         block = readme.split(f"<!-- {mark} -->")[1].split("```")[1]
         assert block.strip().endswith(last)
+
+
+def test_what_failed_can_be_run_once_more(tmp_path: Path) -> None:
+    """CI gives real clusters a second try, and developers use `--last-failed`."""
+    (tmp_path / "test_two.py").write_text("def test_bad():\n    assert False\n\n\ndef test_good():\n    pass\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        ROOT / "pyproject.toml",
+        "-p",
+        "no:xdist",
+        "-o",
+        "cache_dir=cache",
+        "test_two.py",
+    ]
+    for more, counts in (((), "1 failed, 1 passed"), (("--last-failed",), "1 failed in")):
+        done = subprocess.run(
+            [*command, "--rootdir", tmp_path, *more, tmp_path],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert counts in done.stdout

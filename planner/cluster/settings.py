@@ -108,4 +108,4 @@ class Settings(Mapping[str, SettingValue]):
 def _nearest(name: str) -> str:
     plain = {n.lower().translate(_SEPARATORS): n for n in SETTINGS_BY_NAME}
     near = difflib.get_close_matches(name.lower().translate(_SEPARATORS), plain, n=1, cutoff=0.6)
-    return f"Did you mean {plain[near[0]]}?" if near else "See the Settings page for the names there are."
+    return f"Did you mean {plain[near[0]]}?" if near else "The What-if page offers every setting there is."

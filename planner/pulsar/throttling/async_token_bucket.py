@@ -85,7 +85,8 @@ class BucketColumn:
         capacity = rate if self._capacity is None else self._capacity[rows]
         target = np.maximum((capacity.astype(np.float64) * _TARGET_FILL).astype(np.int64).astype(rate.dtype), 1)
         missing = np.maximum(target - self.balance(rows, now_ns), 0)
-        return np.minimum(times_over(missing, self._period[rows], rate), _LONG_MAX)
+        wait: Int64Array = np.minimum(times_over(missing, self._period[rows], rate), _LONG_MAX)
+        return wait
 
     def commit(self, rows: Int64Array, asked: tuple[Int64Array, ...], keep: BoolArray) -> None:
         """See `LimiterColumn`."""

@@ -102,7 +102,7 @@ class TestUnknownNames:
     def test_nothing_is_near(self) -> None:
         with pytest.raises(SettingError, match="no such load-balancer setting") as caught:
             Settings({"zzz": 1})
-        assert "Settings page" in caught.value.remedy
+        assert "What-if page" in caught.value.remedy
 
 
 class TestTextForms:
