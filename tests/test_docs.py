@@ -46,7 +46,7 @@ def test_what_failed_can_be_run_once_more(tmp_path: Path) -> None:
     ]
     for more, counts in (((), "1 failed, 1 passed"), (("--last-failed",), "1 failed in")):
         done = subprocess.run(
-            [*command, "--rootdir", tmp_path, *more, tmp_path],
+            [*command, "--rootdir", str(tmp_path), *more, tmp_path],
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "planner").rglob("*.py"))]
@@ -44,7 +44,7 @@ def test_what_a_message_names_is_there(path: Path) -> None:
         pages = {name.lower().replace("-", " ") for name in PAGE.findall(text)}
         assert pages <= PAGES | OF_THE_DOCUMENTATION, text
         # A name at the end of a text may go on in what is filled in there.
-        unknown = {name for name in SETTING.findall(text) if name not in SETTINGS_BY_NAME and not text.endswith(name)}
+        unknown = {name for name in SETTING.findall(text) if name not in REFERENCE.settings and not text.endswith(name)}
         assert not unknown, text
         assert set(CALL.findall(text)) <= COMMANDS, text
 

@@ -18,9 +18,9 @@ from planner.advise.objectives import Objective, Side, index_of, objective_by_na
 from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import LoadManager
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.share.commands import Command, CommandOptions, conf_value, setting_changes, settings_commands
@@ -238,7 +238,7 @@ class SettingRange:
     @property
     def sentence(self) -> str:
         """What this means, one sentence."""
-        unit = SETTINGS_BY_NAME[self.setting].unit.removesuffix("class")
+        unit = REFERENCE.settings[self.setting].unit.removesuffix("class")
         text = f"{self.setting} = {conf_value(self.chosen) or 'not set'}{f' {unit}' if unit else ''}"
         if not self.tried:
             return f"{text}: no other value was replayed with all else alike, so nobody can say how far it can move."
@@ -454,7 +454,7 @@ def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
     supposed = {
         name: value
         for name, value in shared.items()
-        if any(one.settings[name] != SETTINGS_BY_NAME[name].parse(value) for one in configured.values())
+        if any(one.settings[name] != REFERENCE.settings[name].parse(value) for one in configured.values())
     }
     notes = [
         f"All scenarios suppose {name} = {value}, also the current settings that others are compared with."
@@ -610,9 +610,9 @@ def _value(scenario: Scenario, name: str, configured: Mapping[str, Configured]) 
     """Return the value of a setting in a scenario; None when clusters differ where the scenario says nothing."""
     value: SettingValue
     if name in scenario.settings:
-        value = SETTINGS_BY_NAME[name].parse(scenario.settings[name])
+        value = REFERENCE.settings[name].parse(scenario.settings[name])
     else:
-        values = {one.settings[name] for one in configured.values()} or {SETTINGS_BY_NAME[name].default}
+        values = {one.settings[name] for one in configured.values()} or {REFERENCE.settings[name].default}
         value = values.pop() if len(values) == 1 else None
     return value.rpartition(".")[2] if name in _STRATEGIES and isinstance(value, str) else value
 

@@ -27,8 +27,8 @@ from planner.advise.advisor import Advice, Configured, Question, advise
 from planner.advise.material import rows_of
 from planner.advise.objectives import OBJECTIVES
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import LoadManager
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.aggregate import DayRow
@@ -90,7 +90,7 @@ class Knob:
         if self.low is None or self.high is None:
             return CategoricalDistribution([False, True])
         wide = self.low > 0 and self.high / self.low > _SPAN
-        if SETTINGS_BY_NAME[self.name].kind in {"int", "long"}:
+        if REFERENCE.settings[self.name].kind in {"int", "long"}:
             return IntDistribution(int(self.low), int(self.high), log=wide and self.low >= 1)
         return FloatDistribution(float(self.low), float(self.high), log=wide)
 
@@ -160,9 +160,9 @@ def knob(name: str, low: float | None = None, high: float | None = None) -> Knob
         SettingError: There is no such setting, it is neither number nor switch, has no default to start from, or the
             bounds are not its own.
     """
-    if name not in SETTINGS_BY_NAME:
+    if name not in REFERENCE.settings:
         Settings({name: ""})
-    setting = SETTINGS_BY_NAME[name]
+    setting = REFERENCE.settings[name]
     if setting.kind == "boolean":
         return Knob(name, None, None)
     if setting.kind not in {"int", "long", "double"} or not isinstance(setting.default, int | float):
@@ -183,7 +183,7 @@ def knob(name: str, low: float | None = None, high: float | None = None) -> Knob
 
 
 def _suggested(name: str, default: float) -> tuple[float, float]:
-    setting = SETTINGS_BY_NAME[name]
+    setting = REFERENCE.settings[name]
     if setting.unit == "fraction":
         return 0.0, 1.0
     if default <= 0:
@@ -198,7 +198,7 @@ def _suggested(name: str, default: float) -> tuple[float, float]:
 
 
 def _tunable(name: str) -> bool:
-    setting = SETTINGS_BY_NAME[name]
+    setting = REFERENCE.settings[name]
     if name in _YARDSTICKS or name in _NOT_TUNED:
         return False
     if setting.kind == "boolean":
@@ -358,7 +358,7 @@ def _with_placement(space: SearchSpace, shedder: str) -> dict[str, str | int | f
     settings: dict[str, str | int | float | bool] = {_STRATEGY: shedder}
     if space.load_manager is LoadManager.MODULAR:
         placed = space.config.text(_PLACEMENT)
-        default = str(SETTINGS_BY_NAME[_PLACEMENT].default)
+        default = str(REFERENCE.settings[_PLACEMENT].default)
         if shedder == _AVG:
             settings[_PLACEMENT] = _AVG
         elif placed.endswith(_AVG):
@@ -413,7 +413,7 @@ def neighbours(
 def _beside(one: Knob, now: object, steps: int) -> list[int | float | bool]:
     if one.low is None or one.high is None or isinstance(now, bool) or not isinstance(now, int | float):
         return [not now]
-    whole = SETTINGS_BY_NAME[one.name].kind != "double"
+    whole = REFERENCE.settings[one.name].kind != "double"
     values: list[int | float | bool] = []
     for bound in (one.low, one.high):
         at = float(now)

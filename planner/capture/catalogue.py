@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import quote
 
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 
 _MIB = 1 << 20
 
@@ -259,7 +259,7 @@ def request_named(name: str) -> AdminRequest:
     return _BY_NAME[name]
 
 
-KEPT_CONFIGURATION: frozenset[str] = frozenset(SETTINGS_BY_NAME) | {"clusterName", "loadManagerClassName"}
+KEPT_CONFIGURATION: frozenset[str] = frozenset(REFERENCE.settings) | {"clusterName", "loadManagerClassName"}
 """Names that are kept of a broker's configuration; others, passwords among them, are dropped as the answer arrives."""
 
 

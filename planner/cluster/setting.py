@@ -1,4 +1,4 @@
-"""What a setting is: its real name, type, default, unit, bounds and history."""
+"""What a setting is: its real name, type, default, unit and bounds."""
 
 import math
 import re
@@ -20,25 +20,8 @@ _TRUE = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """How a setting looked from one release on.
-
-    Attributes:
-        release: First release, among those compared, that shows it.
-        default: Its default there; None when absent or unset.
-        dynamic: Whether it could be changed while brokers run; None when absent.
-        absent: True when the release did not know the setting.
-    """
-
-    release: str
-    default: SettingValue
-    dynamic: bool | None
-    absent: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of Pulsar 4.2.4.
+    """One setting, as a release of Pulsar knows it; the columns of `settings.csv`.
 
     Attributes:
         name: Its name in `broker.conf`, misspelt where Pulsar's is.
@@ -47,15 +30,11 @@ class Setting:
         dynamic: True when `update-dynamic-config` accepts it.
         unit: Unit of the value, empty for switches and names.
         group: `load balancer` or `dispatch throttling`.
-        read_by: Which load manager or algorithm reads it.
         meaning: One line.
         note: What surprises; empty when nothing does.
         minimum: Least value accepted, None when the type has no order.
         maximum: Greatest value accepted.
         choices: Values accepted; empty when any is.
-        in_broker_conf: False when `broker.conf` does not list it and the default applies silently.
-        standalone_default: Value in `standalone.conf` where it differs.
-        history: How it changed, oldest first; empty when it never did among the releases compared.
     """
 
     name: str
@@ -64,15 +43,11 @@ class Setting:
     dynamic: bool
     unit: str
     group: str
-    read_by: str
     meaning: str
     note: str = ""
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
-    in_broker_conf: bool = True
-    standalone_default: SettingValue = None
-    history: tuple[Change, ...] = ()
 
     def parse(self, value: object) -> SettingValue:
         """Return a value of this setting's type.

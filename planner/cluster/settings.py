@@ -5,36 +5,45 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from planner.cluster.errors import SettingError
-from planner.cluster.setting import SettingValue
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE, Release
+from planner.cluster.setting import Setting, SettingValue
 
 _SEPARATORS = str.maketrans("", "", "_-. ")
 
 
 class Settings(Mapping[str, SettingValue]):
-    """The settings in force: overrides over the defaults of 4.2.4. Frozen; equal when the same values are in force."""
+    """The settings in force: overrides over the defaults of a release. Frozen; equal when the same values are in force.
 
-    __slots__ = ("_hash", "_overrides")
+    Every rule is given the settings, and with them the release whose rules it follows.
+    """
 
-    def __init__(self, overrides: Mapping[str, object] | None = None) -> None:
+    __slots__ = ("_hash", "_overrides", "release")
+
+    def __init__(self, overrides: Mapping[str, object] | None = None, release: Release = REFERENCE) -> None:
         """Check and take overrides.
 
         Args:
             overrides: Values by `broker.conf` name; text is read as `broker.conf` writes it.
+            release: Which settings there are, their defaults, and whose rules are followed.
 
         Raises:
             SettingError: A name is unknown (the nearest one is named) or a value is out of bounds.
         """
         kept: dict[str, SettingValue] = {}
         for name in sorted(overrides or {}):
-            setting = SETTINGS_BY_NAME.get(name)
+            setting = release.settings.get(name)
             if setting is None:
-                raise SettingError("Pulsar 4.2.4 has no such load-balancer setting.", where=name, remedy=_nearest(name))
+                raise SettingError(
+                    f"Pulsar {release.name} has no such load-balancer setting.",
+                    where=name,
+                    remedy=_nearest(name, release),
+                )
             value = setting.parse((overrides or {})[name])
             if value != setting.default or type(value) is not type(setting.default):
                 kept[name] = value
         self._overrides: Mapping[str, SettingValue] = MappingProxyType(kept)
-        self._hash = hash(tuple(kept.items()))
+        self.release = release
+        self._hash = hash((release.name, *kept.items()))
 
     @property
     def overrides(self) -> Mapping[str, SettingValue]:
@@ -47,15 +56,23 @@ class Settings(Mapping[str, SettingValue]):
         Raises:
             SettingError: As the constructor does.
         """
-        return Settings({**self._overrides, **values})
+        return Settings({**self._overrides, **values}, self.release)
+
+    def of(self, name: str) -> Setting:
+        """Return what a setting is.
+
+        Raises:
+            KeyError: The release has none of this name.
+        """
+        return self.release.settings[name]
 
     def __getitem__(self, name: str) -> SettingValue:
         if name in self._overrides:
             return self._overrides[name]
-        return SETTINGS_BY_NAME[name].default
+        return self.release.settings[name].default
 
     def __iter__(self) -> Iterator[str]:
-        return iter(SETTINGS_BY_NAME)
+        return iter(self.release.settings)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -64,7 +81,9 @@ class Settings(Mapping[str, SettingValue]):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Settings) and dict(self._overrides) == dict(other._overrides)
+        if not isinstance(other, Settings):
+            return False
+        return self.release == other.release and dict(self._overrides) == dict(other._overrides)
 
     def __repr__(self) -> str:
         return f"Settings({dict(self._overrides)})"
@@ -105,7 +124,7 @@ class Settings(Mapping[str, SettingValue]):
         return value
 
 
-def _nearest(name: str) -> str:
-    plain = {n.lower().translate(_SEPARATORS): n for n in SETTINGS_BY_NAME}
+def _nearest(name: str, release: Release) -> str:
+    plain = {n.lower().translate(_SEPARATORS): n for n in release.settings}
     near = difflib.get_close_matches(name.lower().translate(_SEPARATORS), plain, n=1, cutoff=0.6)
     return f"Did you mean {plain[near[0]]}?" if near else "The What-if page offers every setting there is."

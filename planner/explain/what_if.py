@@ -15,9 +15,9 @@ import numpy as np
 from planner.cluster.arrays import frozen
 from planner.cluster.decisions import Move, SheddingDecision
 from planner.cluster.errors import PlannerError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
@@ -290,7 +290,7 @@ def _configured(config: Settings, shedder: Shedder) -> Settings:
     if shedder.name == "AvgShedder":
         changes[_PLACEMENT] = shedder.java_class
     elif placement == "AvgShedder":
-        changes[_PLACEMENT] = SETTINGS_BY_NAME[_PLACEMENT].default
+        changes[_PLACEMENT] = REFERENCE.settings[_PLACEMENT].default
     return config.changed(**changes)
 
 
@@ -463,7 +463,7 @@ def _flips_of(name: str, config: Settings, flips: _Flipped) -> list[Change]:
         return [Change(name, "=", not now, now)] if flips(turned) else []
     low, high = _BOUNDS[name]
     at = config.number(name)
-    whole = SETTINGS_BY_NAME[name].kind in {"int", "long"}
+    whole = REFERENCE.settings[name].kind in {"int", "long"}
 
     def value_of(number: float) -> SettingValue:
         return round(number) if whole else number

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.formats.encoding import parse_json
 from planner.history.days import read_day
@@ -51,7 +51,7 @@ def values_of(name: str, text: str) -> tuple[Any, ...]:
         SettingError: There is no such setting, or it cannot have one of the values.
         ReplayError: There is none, or the setting is a list, which cannot be tried.
     """
-    setting = SETTINGS_BY_NAME.get(name)
+    setting = REFERENCE.settings.get(name)
     if setting is None or setting.kind == "names":
         raise ReplayError("This setting cannot be tried in a grid.", where=name[:100], remedy="Choose another one.")
     values = tuple(dict.fromkeys(setting.parse(part.strip()) for part in text.split(",") if part.strip()))

@@ -17,9 +17,9 @@ from typing import Final, Literal, TypeAlias
 
 from planner.cluster.errors import SettingError
 from planner.cluster.ranges import format_range, parse_bundle
+from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import DispatchRate, LoadManager, Snapshot
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -348,7 +348,7 @@ def settings_commands(
 def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions) -> Iterator[Command]:
     restart = []
     for name, (before, after) in changes.items():
-        setting, value = SETTINGS_BY_NAME[name], conf_value(after)
+        setting, value = REFERENCE.settings[name], conf_value(after)
         note = f"{name}: {conf_value(before) or 'not set'} -> {value or 'not set'}."
         if setting.dynamic:
             yield _dynamic(name, value, "settings", how, f"{note} {setting.note}".strip())

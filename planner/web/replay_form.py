@@ -11,7 +11,7 @@ from typing import Final, cast
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -199,7 +199,7 @@ def _grid(snapshot: Snapshot) -> Grid | None:
             help="Each comes with the load manager and placement that it needs.",
         )
     known = _axes(state.param("grid"))
-    offered = [s.name for s in SETTINGS if s.group == "load balancer" and s.kind != "names"]
+    offered = [s.name for s in REFERENCE.settings.values() if s.group == "load balancer" and s.kind != "names"]
     with right:
         chosen = st.multiselect(
             "Settings to vary",
@@ -212,7 +212,7 @@ def _grid(snapshot: Snapshot) -> Grid | None:
     settings: dict[str, tuple[object, ...]] = {}
     good = True
     for column, name in zip(st.columns(max(len(chosen), 1)), chosen, strict=False):
-        setting = SETTINGS_BY_NAME[name]
+        setting = REFERENCE.settings[name]
         with column:
             text = st.text_input(
                 f"{name}{f' ({setting.unit})' if setting.unit else ''}",
@@ -236,13 +236,13 @@ def _grid(snapshot: Snapshot) -> Grid | None:
 def _axes(text: str) -> dict[str, str]:
     """Read settings and values from the address."""
     pairs = [part.partition(":") for part in text.split(";")]
-    found = {name: values for name, colon, values in pairs if colon and name in SETTINGS_BY_NAME}
+    found = {name: values for name, colon, values in pairs if colon and name in REFERENCE.settings}
     return dict(list(found.items())[:_MOST_SETTINGS])
 
 
 def _suggested(name: str, snapshot: Snapshot) -> str:
     """Return values around the one in force."""
-    setting, now = SETTINGS_BY_NAME[name], snapshot.settings[name]
+    setting, now = REFERENCE.settings[name], snapshot.settings[name]
     if setting.kind == "boolean":
         return "true, false"
     if isinstance(now, int | float) and now > 0:

@@ -6,8 +6,8 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
 from planner.cluster.snapshot import LoadManager
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.placement.registry import PLACEMENTS
@@ -167,7 +167,7 @@ def _settings(view: state.Current, config: Settings) -> None:
     for name in changed:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
-            value = setting_widget(SETTINGS_BY_NAME[name], config[name], f"scenario-{name}-{config[name]}")
+            value = setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}-{config[name]}")
         if drop.button("", icon=":material/close:", key=f"drop-{name}", help="As in the snapshot again"):
             kept = {n: v for n, v in present.settings.items() if n != name}
             _take(view, replace(present, settings=kept))
@@ -176,7 +176,11 @@ def _settings(view: state.Current, config: Settings) -> None:
             _take(view, replace(present, settings={**present.settings, name: plain}))
     shedder = effective_shedder(present.load_manager_over(view.snapshot), config)[0]
     first = [name for name in shedder.settings if name not in changed]
-    others = [s.name for s in SETTINGS if s.name not in changed and s.name not in special and s.name not in first]
+    others = [
+        s.name
+        for s in REFERENCE.settings.values()
+        if s.name not in changed and s.name not in special and s.name not in first
+    ]
     picked = st.selectbox(
         "Change a setting",
         [*first, *others],

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import Setting, SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.web import state
 from planner.web.widgets import show_error
 
@@ -56,7 +56,7 @@ def setting_form(names: Sequence[str], base: Settings, prefix: str, columns: int
     for at in range(0, len(names), columns):
         row = names[at : at + columns]
         for column, name in zip(st.columns(columns), row, strict=False):
-            setting = SETTINGS_BY_NAME[name]
+            setting = REFERENCE.settings[name]
             asked = state.param(name)
             try:
                 start = setting.parse(asked) if asked else base[name]

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
@@ -47,8 +47,8 @@ def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
         {
             "setting": list(changed),
             "in force": [written(v) for v in changed.values()],
-            "default": [written(SETTINGS_BY_NAME[n].default) for n in changed],
-            "meaning": [SETTINGS_BY_NAME[n].meaning for n in changed],
+            "default": [written(REFERENCE.settings[n].default) for n in changed],
+            "meaning": [REFERENCE.settings[n].meaning for n in changed],
         }
     )
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.cluster.errors import SettingError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -66,7 +66,7 @@ def read_capture_settings(answers: Answers, store: MetadataStore, cast: Cast, le
 
 
 def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (values or {}).items() if name in SETTINGS_BY_NAME}
+    return {name: value for name, value in (values or {}).items() if name in REFERENCE.settings}
 
 
 def _list(values: Iterable[Any]) -> str:
@@ -80,7 +80,7 @@ def _settings(given: Mapping[str, Any], answers: Answers) -> Settings:
         try:
             kept |= Settings({name: shown}).overrides
         except SettingError as error:
-            answers.warn(f"{error} The default, {SETTINGS_BY_NAME[name].default}, is shown.")
+            answers.warn(f"{error} The default, {REFERENCE.settings[name].default}, is shown.")
     return Settings(kept)
 
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.run import simulate
 from planner.simulate.scenario import (
@@ -70,7 +70,7 @@ def _settings(draw: random.Random) -> dict[str, Value]:
         ("loadBalancerSheddingGracePeriodMinutes", lambda: draw.randint(1, 60)),
         ("loadBalancerOverrideBrokerNicSpeedGbps", lambda: draw.choice((1.0, 10.0, 25.5))),
     )
-    assert all(name in SETTINGS_BY_NAME for name, _ in pool)
+    assert all(name in REFERENCE.settings for name, _ in pool)
     return {name: make() for name, make in draw.sample(pool, draw.randint(0, 4))}
 
 

@@ -22,8 +22,8 @@ from planner.advise.search import (
     widened,
 )
 from planner.cluster.errors import ReplayError, SettingError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import LoadManager
 from planner.history.generate import HistorySpec, write_day
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -51,7 +51,7 @@ class TestKnobs:
         assert space.knobs
         for found in space.knobs:
             assert found.name in one.settings
-            setting = SETTINGS_BY_NAME[found.name]
+            setting = REFERENCE.settings[found.name]
             if found.low is not None and found.high is not None:
                 assert isinstance(setting.default, int | float)
                 assert found.low <= setting.default <= found.high

@@ -1,5 +1,7 @@
 """Settings: what is accepted, what is refused with which advice, and how text is read."""
 
+import csv
+import itertools
 import math
 from typing import Any
 
@@ -8,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
+from planner.cluster.releases import _TABLE as TABLE
+from planner.cluster.releases import REFERENCE, Release, Switch, _order, release, settings_of
 from planner.cluster.setting import Setting
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS, SETTINGS_BY_NAME
 
-NUMBERS = [setting for setting in SETTINGS if setting.kind in {"int", "long", "double", "optional double"}]
+SETTINGS = tuple(REFERENCE.settings.values())
+NUMBERS = [
+    setting for setting in REFERENCE.settings.values() if setting.kind in {"int", "long", "double", "optional double"}
+]
 INTEGER_LIMITS = {"int": 2**31 - 1, "long": 2**63 - 1}
 
 
@@ -21,17 +27,23 @@ def by_name(setting: Setting) -> str:
 
 
 class TestCatalog:
-    def test_names_are_unique(self) -> None:
-        assert len(SETTINGS_BY_NAME) == len(SETTINGS)
+    def test_no_release_has_a_setting_twice(self) -> None:
+        spans: dict[str, list[tuple[str, str]]] = {}
+        for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()):
+            spans.setdefault(row["name"], []).append((row["since"], row["until"]))
+        for name, found in spans.items():
+            assert found[0][1] == "", f"{name}: the newest row comes first and has no end"
+            for (since, _), (_, until) in itertools.pairwise(found):
+                assert until, name
+                assert _order(until) <= _order(since), name
 
-    @pytest.mark.parametrize("setting", SETTINGS, ids=by_name)
+    @pytest.mark.parametrize("setting", REFERENCE.settings.values(), ids=by_name)
     def test_accepts_what_pulsar_ships(self, setting: Setting) -> None:
         assert setting.parse(setting.default) == setting.default
         assert setting.meaning.endswith(".") or "." in setting.meaning
-        shipped = [setting.standalone_default, *(change.default for change in setting.history)]
-        for value in shipped:
-            if value is not None:
-                assert setting.parse(value) == value
+        for version in ("2.7.5", "3.0.7", "4.0.8"):
+            if setting.name in settings_of(version):
+                assert settings_of(version)[setting.name].kind == setting.kind
 
     @pytest.mark.parametrize("setting", NUMBERS, ids=by_name)
     def test_bounds_hold(self, setting: Setting) -> None:
@@ -81,6 +93,38 @@ class TestCatalog:
     def test_choices(self) -> None:
         with pytest.raises(SettingError, match="MetadataStoreToSystemTopicSyncer"):
             Settings({"loadBalancerServiceUnitTableViewSyncer": "Nobody"})
+
+
+class TestReleases:
+    def test_defaults_and_names_of_a_release_are_its_own(self) -> None:
+        strategy = "loadBalancerLoadSheddingStrategy"
+        old, new = settings_of("2.7.5")[strategy], settings_of("2.10.5")[strategy]
+        assert (str(old.default).rpartition(".")[2], old.dynamic) == ("OverloadShedder", False)
+        assert (str(new.default).rpartition(".")[2], new.dynamic) == ("ThresholdShedder", True)
+        assert old.meaning == new.meaning
+        assert "cacheEvictionByExpectedReadCount" not in settings_of("4.0.8")
+        assert len(settings_of("2.7.5")) < len(REFERENCE.settings) == 102
+
+    @pytest.mark.parametrize("version", ["4.2.4", "4.2.4-SNAPSHOT", "4.3.0", "5.0.0-M1", "3.0.7", "", "unknown"])
+    def test_any_version_is_decided_by_a_known_release(self, version: str) -> None:
+        assert release(version) is REFERENCE
+
+    def test_settings_know_their_release(self) -> None:
+        other = Release("4.0.8", settings_of("4.0.8"))
+        config = Settings({"loadBalancerEnabled": False}, other)
+        assert config.changed(loadBalancerEnabled=True).release is other
+        assert config != Settings({"loadBalancerEnabled": False})
+        assert "cacheEvictionByExpectedReadCount" not in config
+        with pytest.raises(SettingError, match=r"Pulsar 4\.0\.8 has no such"):
+            Settings({"cacheEvictionByExpectedReadCount": True}, other)
+
+    @pytest.mark.parametrize(
+        ("since", "until", "had"),
+        [("", "", [1, 1, 1]), ("4.1.0", "", [0, 1, 1]), ("", "4.2.0", [1, 1, 0]), ("4.1.0", "5.0", [0, 1, 1])],
+    )
+    def test_a_switch_says_which_releases_have_a_rule(self, since: str, until: str, had: list[int]) -> None:
+        switch = Switch("A rule.", since, until)
+        assert [Release(name).has(switch) for name in ("4.0.8", "4.1.0", "4.2.4")] == [bool(one) for one in had]
 
 
 class TestUnknownNames:
@@ -166,7 +210,10 @@ class TestTextForms:
         with pytest.raises(SettingError, match="This number"):
             Settings({"loadBalancerNamespaceBundleMaxTopics": 10**5000})
 
-    @given(st.sampled_from(SETTINGS), st.text() | st.integers() | st.floats() | st.none() | st.lists(st.text()))
+    @given(
+        st.sampled_from(SETTINGS),
+        st.text() | st.integers() | st.floats() | st.none() | st.lists(st.text()),
+    )
     def test_anything_is_read_or_refused(self, setting: Setting, value: Any) -> None:
         try:
             read = Settings({setting.name: value})
@@ -180,7 +227,7 @@ class TestSettings:
         config = Settings({"loadBalancerEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": 5})
         assert dict(config.overrides) == {"loadBalancerNamespaceBundleMaxTopics": 5}
         assert config["loadBalancerNamespaceBundleMaxSessions"] == 1000
-        assert len(config) == len(list(config)) == len(SETTINGS)
+        assert len(config) == len(list(config)) == len(REFERENCE.settings.values())
 
     def test_equal_when_the_same_is_in_force(self) -> None:
         one = Settings({"loadBalancerNamespaceBundleMaxTopics": "5"})

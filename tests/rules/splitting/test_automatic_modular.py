@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.decisions import SplitDecision
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.cluster.snapshot import (
     LoadManager,
     Snapshot,
@@ -228,7 +228,7 @@ class TestCycle:
         assert decide_cycle(cluster([5000]), Settings()).splits
 
     def test_settings_are_real(self) -> None:
-        assert set(SETTINGS) <= set(SETTINGS_BY_NAME)
+        assert set(SETTINGS) <= set(REFERENCE.settings)
 
 
 @given(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import PulsarError, SettingError
 from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm, split_algorithm
 
@@ -190,7 +190,7 @@ class TestFlowOrQps:
 class TestRegistry:
     def test_names_are_those_pulsar_supports(self) -> None:
         names = tuple(algorithm.name for algorithm in SPLIT_ALGORITHMS)
-        assert names == SETTINGS_BY_NAME["supportedNamespaceBundleSplitAlgorithms"].default
+        assert names == REFERENCE.settings["supportedNamespaceBundleSplitAlgorithms"].default
 
     def test_unknown_name_tells_the_nearest(self) -> None:
         with pytest.raises(SettingError, match="range_equally_divide"):
@@ -202,7 +202,7 @@ class TestRegistry:
 
     @pytest.mark.parametrize("algorithm", SPLIT_ALGORITHMS, ids=lambda a: a.name)
     def test_settings_are_real_and_summaries_written(self, algorithm: Any) -> None:
-        assert set(algorithm.settings) <= set(SETTINGS_BY_NAME)
+        assert set(algorithm.settings) <= set(REFERENCE.settings)
         assert algorithm.summary.endswith(".")
         assert algorithm.java_class.endswith("BundleSplitAlgorithm")
         assert all(reason.code.startswith(f"{algorithm.name}.") for reason in algorithm.reasons)

@@ -1,0 +1,126 @@
+"""Releases of Pulsar: which settings each knows, and which rules.
+
+`settings.csv` has a row for each setting and span of releases: names, types, defaults and the dynamic flag are those of
+`ServiceConfiguration`. A row without a type is an older default of the setting above it. Pulsar itself bounds only
+`statsUpdateFrequencyInSecs`; the other bounds keep out what would stop a broker's schedulers (an interval of 0),
+overflow a clock in milliseconds, or mean nothing, and leave in every value that switches something off.
+
+A rule that differs between releases asks `Release.has` about a `Switch` that stands beside it.
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
+
+from planner.cluster.setting import Setting, SettingKind
+
+_TABLE: Final = Path(__file__).with_name("settings.csv")
+_NUMBER: Final = re.compile(r"[0-9]+")
+_PARTS: Final = 3
+
+ReleaseName: TypeAlias = Literal["4.2.4"]
+"""A release that is decided exactly. A new one is another name here, and its rows in `settings.csv`."""
+
+RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
+"""The releases that are decided exactly, oldest first."""
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Return what releases are compared by: the first three numbers, whatever stands behind them."""
+    return tuple(int(number) for number in _NUMBER.findall(version)[:_PARTS])
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A rule that not every release has.
+
+    Attributes:
+        meaning: What the releases that have it do.
+        since: First release that has it; empty when the first one known has.
+        until: First release that no longer has it; empty when the last one known has.
+    """
+
+    meaning: str
+    since: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of Pulsar.
+
+    Attributes:
+        name: Such as `4.2.4`.
+        settings: The settings it knows, by name, load balancer first, in the order of the documentation.
+    """
+
+    name: str
+    settings: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
+
+    def has(self, switch: Switch) -> bool:
+        """Return whether this release has a rule."""
+        return _covers(switch.since, switch.until, self.name)
+
+
+def _covers(since: str, until: str, version: str) -> bool:
+    return (not since or _order(version) >= _order(since)) and (not until or _order(version) < _order(until))
+
+
+def settings_of(version: str) -> Mapping[str, Setting]:
+    """Return the settings that a release knows, by name, whether or not its rules are known.
+
+    Args:
+        version: Such as `4.2.4`.
+    """
+    found: dict[str, Setting] = {}
+    newest: dict[str, Setting] = {}
+    with _TABLE.open(encoding="utf-8", newline="") as table:
+        for row in csv.DictReader(table):
+            setting = newest.get(row["name"]) or newest.setdefault(row["name"], _read(row))
+            if _covers(row["since"], row["until"], version):
+                default = setting.parse(row["default"])
+                found[setting.name] = replace(setting, default=default, dynamic=row["dynamic"] == "yes")
+    return MappingProxyType(found)
+
+
+def _read(row: Mapping[str, str]) -> Setting:
+    kinds: dict[str, SettingKind] = {kind: kind for kind in get_args(SettingKind)}
+    number = int if row["kind"] in {"int", "long"} else float
+    return Setting(
+        name=row["name"],
+        kind=kinds[row["kind"]],
+        default=None,
+        dynamic=False,
+        unit=row["unit"],
+        group=row["group"],
+        meaning=row["meaning"],
+        note=row["note"],
+        minimum=number(row["minimum"]) if row["minimum"] else None,
+        maximum=number(row["maximum"]) if row["maximum"] else None,
+        choices=tuple(filter(None, row["choices"].split("|"))),
+    )
+
+
+@cache
+def release(version: str) -> Release:
+    """Return the release that decides for a cluster: the nearest known one that is not newer, else the oldest known.
+
+    Args:
+        version: What a snapshot or a scenario says, such as `4.2.4` or `3.0.7-SNAPSHOT`; anything is taken.
+    """
+    name = max((r for r in RELEASES if _order(r) <= _order(version)), key=_order, default=RELEASES[0])
+    return _known(name)
+
+
+@cache
+def _known(name: str) -> Release:
+    return Release(name, settings_of(name))
+
+
+REFERENCE: Final = release(RELEASES[-1])
+"""The release whose settings are offered where no cluster is in view."""
