@@ -32,21 +32,11 @@ def test_readme_has_both_commands() -> None:
 def test_what_failed_can_be_run_once_more(tmp_path: Path) -> None:
     """CI gives real clusters a second try, and developers use `--last-failed`."""
     (tmp_path / "test_two.py").write_text("def test_bad():\n    assert False\n\n\ndef test_good():\n    pass\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        ROOT / "pyproject.toml",
-        "-p",
-        "no:xdist",
-        "-o",
-        "cache_dir=cache",
-        "test_two.py",
-    ]
+    config = str(ROOT / "pyproject.toml")
+    command = [sys.executable, "-m", "pytest", "-c", config, "-p", "no:xdist", "-o", "cache_dir=cache", "test_two.py"]
     for more, counts in (((), "1 failed, 1 passed"), (("--last-failed",), "1 failed in")):
         done = subprocess.run(
-            [*command, "--rootdir", str(tmp_path), *more, tmp_path],
+            [*command, "--rootdir", str(tmp_path), *more],
             cwd=tmp_path,
             capture_output=True,
             text=True,

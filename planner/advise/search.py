@@ -30,6 +30,7 @@ from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
+from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.aggregate import DayRow
 from planner.replay.kernel import ReplayTask, TaskResult
@@ -43,8 +44,6 @@ Evaluate: TypeAlias = Callable[[Sequence[ReplayTask]], Iterable[TaskResult]]
 """Runs tasks: any runner of `planner.replay.runners` with its other arguments given."""
 
 _STRATEGY: Final = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
-_AVG: Final = "AvgShedder"
 _SPAN: Final = 5.0
 _HUNDRED: Final = 100
 _STARTUP: Final = 10
@@ -71,7 +70,7 @@ _NOT_TUNED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class Parameter:
     """A setting that is searched.
 
     Attributes:
@@ -102,26 +101,28 @@ class SearchSpace:
     Attributes:
         base: What all scenarios have in common.
         config: Settings in force where a scenario says nothing.
+        own: The cluster's own settings.
         load_manager: The load manager that runs.
         shedders: Shedding strategies to choose among, by simple class name; at least one.
-        knobs: What is searched; a setting that a strategy does not read is not searched with that one.
+        parameters: What is searched; a setting that a strategy does not read is not searched with that one.
     """
 
     base: Scenario
     config: Settings
+    own: Settings
     load_manager: LoadManager
     shedders: tuple[str, ...]
-    knobs: tuple[Knob, ...]
+    parameters: tuple[Parameter, ...]
 
-    def knobs_of(self, shedder: str) -> tuple[Knob, ...]:
+    def parameters_of(self, shedder: str) -> tuple[Parameter, ...]:
         """Return what is searched with a strategy: settings that it reads, and those that no strategy reads alone."""
         owned = {name for one in SHEDDERS for name in one.settings}
         mine = set(shedder_by_name(shedder).settings)
-        return tuple(one for one in self.knobs if one.name in mine or one.name not in owned)
+        return tuple(one for one in self.parameters if one.name in mine or one.name not in owned)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Trial:
     """What is known of a scenario.
 
     Attributes:
@@ -150,7 +151,7 @@ class SearchResult:
     errors: Mapping[str, str]
 
 
-def knob(name: str, low: float | None = None, high: float | None = None) -> Knob:
+def parameter(name: str, low: float | None = None, high: float | None = None) -> Parameter:
     """Return a setting to search, between bounds that the catalogue suggests where none are given.
 
     Suggested is a fifth of the default of Pulsar 4.2.4 to five times it, within what the setting accepts; percentages
@@ -164,7 +165,7 @@ def knob(name: str, low: float | None = None, high: float | None = None) -> Knob
         Settings({name: ""})
     setting = REFERENCE.settings[name]
     if setting.kind == "boolean":
-        return Knob(name, None, None)
+        return Parameter(name, None, None)
     if setting.kind not in {"int", "long", "double"} or not isinstance(setting.default, int | float):
         raise SettingError("Only numbers and switches can be searched.", where=name, remedy="Compare names in a grid.")
     least, most = _suggested(name, float(setting.default))
@@ -179,7 +180,7 @@ def knob(name: str, low: float | None = None, high: float | None = None) -> Knob
         setting.parse(value)
     if least >= most:
         raise SettingError("The lowest value is not below the highest.", where=name, remedy="Give a wider range.")
-    return Knob(name, least, most)
+    return Parameter(name, least, most)
 
 
 def _suggested(name: str, default: float) -> tuple[float, float]:
@@ -210,7 +211,7 @@ def space_of(
     base: Scenario,
     configured: Configured,
     shedders: Sequence[str] = (),
-    knobs: Sequence[Knob] = (),
+    parameters: Sequence[Parameter] = (),
 ) -> SearchSpace:
     """Return a space to search.
 
@@ -218,8 +219,8 @@ def space_of(
         base: What all scenarios have in common.
         configured: How the cluster is set now.
         shedders: Strategies to choose among; the one that the scenario runs when empty.
-        knobs: What to search; what these strategies are tuned with when empty: the numbers and switches that they read,
-            but not the weights that usage itself is measured with.
+        parameters: What to search; what these strategies are tuned with when empty: the numbers and switches that they
+            read, but not the weights that usage itself is measured with.
 
     Raises:
         SettingError: A strategy is unknown, or not one of the load manager.
@@ -232,30 +233,37 @@ def space_of(
             raise SettingError(
                 f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose others to search."
             )
-    chosen = tuple(knobs) or tuple(
-        knob(name)
+    chosen = tuple(parameters) or tuple(
+        parameter(name)
         for name in dict.fromkeys(name for shedder in names for name in shedder_by_name(shedder).settings)
         if _tunable(name)
     )
-    return SearchSpace(base=base, config=config, load_manager=manager, shedders=names, knobs=chosen)
+    return SearchSpace(
+        base=base,
+        config=config,
+        own=configured.settings,
+        load_manager=manager,
+        shedders=names,
+        parameters=chosen,
+    )
 
 
 def widened(space: SearchSpace, scenarios: Sequence[Scenario]) -> SearchSpace:
     """Return a space whose bounds also hold the values that were tried before, so that they can be learned from."""
     made = []
-    for one in space.knobs:
+    for one in space.parameters:
         low, high = one.low, one.high
         for value in [space.config.changed(**tried.settings)[one.name] for tried in scenarios]:
             if low is not None and high is not None and isinstance(value, int | float):
                 low, high = min(low, value), max(high, value)
-        made.append(Knob(one.name, low, high))
-    return replace(space, knobs=tuple(made))
+        made.append(Parameter(one.name, low, high))
+    return replace(space, parameters=tuple(made))
 
 
 # Proposals
 
 
-def _parameters(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any], dict[str, BaseDistribution]] | None:
+def _place_of(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any], dict[str, BaseDistribution]] | None:
     """Return where in the space a scenario lies; None when it lies outside."""
     config = space.config.changed(**scenario.settings)
     shedder = shedder_by_name(config.text(_STRATEGY)).name
@@ -266,7 +274,7 @@ def _parameters(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any],
     ranges: dict[str, BaseDistribution] = {}
     if len(space.shedders) > 1:
         given[_STRATEGY], ranges[_STRATEGY] = shedder, CategoricalDistribution(list(space.shedders))
-    for one in space.knobs_of(shedder):
+    for one in space.parameters_of(shedder):
         value = config[one.name]
         inside = one.low is None or (isinstance(value, int | float) and one.low <= value <= (one.high or 0))
         if not inside:
@@ -275,9 +283,9 @@ def _parameters(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any],
     return given, ranges
 
 
-def _sampler(method: Method, seed: int, told: Sequence[Told]) -> optuna.samplers.BaseSampler:
+def _sampler(method: Method, seed: int, trials: Sequence[Trial]) -> optuna.samplers.BaseSampler:
     """Return what draws; its seed follows from the given one and from what is known, so that rounds differ."""
-    known = json.dumps([seed, [one.scenario.name for one in told]])
+    known = json.dumps([seed, [one.scenario.name for one in trials]])
     mixed = int.from_bytes(hashlib.sha256(known.encode()).digest()[:4], "big")
     if method == "random":
         return optuna.samplers.RandomSampler(seed=mixed)
@@ -285,13 +293,13 @@ def _sampler(method: Method, seed: int, told: Sequence[Told]) -> optuna.samplers
 
 
 def propose(
-    space: SearchSpace, told: Sequence[Told], count: int, *, method: Method = "bayesian", seed: int = 0
+    space: SearchSpace, trials: Sequence[Trial], count: int, *, method: Method = "bayesian", seed: int = 0
 ) -> tuple[Scenario, ...]:
     """Return scenarios to replay next, none of which is known.
 
     Args:
         space: Where to search.
-        told: What is known; scenarios outside the space are passed over.
+        trials: What is known; scenarios outside the space are passed over.
         count: How many to return.
         method: How to search.
         seed: Decides the draws.
@@ -304,16 +312,16 @@ def propose(
     """
     if not 1 <= count <= _MOST:
         raise SettingError(f"{count} scenarios cannot be proposed.", remedy=f"Ask for 1 to {_MOST:,}.")
-    study = _study(space, told, _sampler(method, seed, told))
-    taken = {one.scenario.name for one in told}
-    known = {_values(space, one.scenario) for one in told}
+    study = _study(space, trials, _sampler(method, seed, trials))
+    taken = {one.scenario.name for one in trials}
+    known = {_values(space, one.scenario) for one in trials}
     found: list[Scenario] = []
     for _ in range(count * _TRIES):
         scenario = _draw(space, study.ask())
         if _values(space, scenario) in known:
             continue
         known.add(_values(space, scenario))
-        number = len(told) + len(found) + 1
+        number = len(trials) + len(found) + 1
         while f"try {number:03}" in taken:
             number += 1
         taken.add(f"try {number:03}")
@@ -323,12 +331,12 @@ def propose(
     return tuple(found)
 
 
-def _study(space: SearchSpace, told: Sequence[Told], sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+def _study(space: SearchSpace, trials: Sequence[Trial], sampler: optuna.samplers.BaseSampler) -> optuna.Study:
     """Return a study that knows what is known."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    for one in told:
-        place = _parameters(space, one.scenario)
+    for one in trials:
+        place = _place_of(space, one.scenario)
         if place is None:
             continue
         if one.costs is None:
@@ -348,25 +356,22 @@ def _draw(space: SearchSpace, trial: optuna.Trial) -> Scenario:
     if len(space.shedders) > 1:
         shedder = trial.suggest_categorical(_STRATEGY, list(space.shedders))
         settings |= _with_placement(space, shedder)
-    for one in space.knobs_of(shedder):
+    for one in space.parameters_of(shedder):
         settings[one.name] = _suggest(one, trial)
     return replace(space.base, settings=settings)
 
 
 def _with_placement(space: SearchSpace, shedder: str) -> dict[str, str | int | float | bool]:
-    """Return the strategy with the placement that it needs: AvgShedder brings its own, others do not take it."""
+    """Return the strategy with the placement that it needs, where that is another one."""
     settings: dict[str, str | int | float | bool] = {_STRATEGY: shedder}
     if space.load_manager is LoadManager.MODULAR:
-        placed = space.config.text(_PLACEMENT)
-        default = str(REFERENCE.settings[_PLACEMENT].default)
-        if shedder == _AVG:
-            settings[_PLACEMENT] = _AVG
-        elif placed.endswith(_AVG):
-            settings[_PLACEMENT] = default.rpartition(".")[2]
+        place = placement_beside(shedder_by_name(shedder), space.config, space.own)
+        if place != space.config.text(PLACEMENT).rpartition(".")[2]:
+            settings[PLACEMENT] = place
     return settings
 
 
-def _suggest(one: Knob, trial: optuna.Trial) -> int | float | bool:
+def _suggest(one: Parameter, trial: optuna.Trial) -> int | float | bool:
     match one.distribution:
         case IntDistribution(low=low, high=high, log=log):
             return trial.suggest_int(one.name, low, high, log=log)
@@ -398,7 +403,7 @@ def neighbours(
     seen = {config, *(_values(space, one) for one in known)}
     names = {one.name for one in known}
     found: list[Scenario] = []
-    for one in space.knobs_of(shedder):
+    for one in space.parameters_of(shedder):
         for value in _beside(one, config[one.name], steps):
             moved = replace(scenario, settings={**scenario.settings, one.name: value})
             # What differs comes first, as names are cut.
@@ -410,7 +415,7 @@ def neighbours(
     return tuple(found)
 
 
-def _beside(one: Knob, now: object, steps: int) -> list[int | float | bool]:
+def _beside(one: Parameter, now: object, steps: int) -> list[int | float | bool]:
     if one.low is None or one.high is None or isinstance(now, bool) or not isinstance(now, int | float):
         return [not now]
     whole = REFERENCE.settings[one.name].kind != "double"
@@ -426,20 +431,20 @@ def _beside(one: Knob, now: object, steps: int) -> list[int | float | bool]:
 # The loop
 
 
-def told_of(advice: Advice, scenarios: Sequence[Scenario]) -> tuple[Told, ...]:
-    """Return what an advice tells a search: the costs of what could be compared, and that the rest failed."""
+def trials_of(advice: Advice, scenarios: Sequence[Scenario]) -> tuple[Trial, ...]:
+    """Return what an advice means to a search: the costs of what could be compared, and that the rest failed."""
     costs = {one.name: (one.balance, one.disruption) for one in advice.candidates}
-    return tuple(Told(scenario, costs.get(scenario.name)) for scenario in scenarios)
+    return tuple(Trial(scenario, costs.get(scenario.name)) for scenario in scenarios)
 
 
 def _known(
     rows: Sequence[DayRow], scenarios: Sequence[Scenario], question: Question, configured: Mapping[str, Configured]
-) -> tuple[Told, ...]:
+) -> tuple[Trial, ...]:
     try:
         advice = advise(rows, scenarios, question, configured)
     except PlannerError:
-        return tuple(Told(scenario, None) for scenario in scenarios)
-    return told_of(advice, scenarios)
+        return tuple(Trial(scenario, None) for scenario in scenarios)
+    return trials_of(advice, scenarios)
 
 
 def search(
@@ -488,6 +493,6 @@ def search(
         names.append(tuple(one.name for one in fresh))
         if len(results) < len(tasks):
             break  # it was cancelled
-        told = _known(rows, scenarios, asked, configured or {})
-        fresh = propose(space, told, size, method=method, seed=seed) if len(names) <= rounds else ()
+        trials = _known(rows, scenarios, asked, configured or {})
+        fresh = propose(space, trials, size, method=method, seed=seed) if len(names) <= rounds else ()
     return SearchResult(scenarios=tuple(scenarios), rows=tuple(rows), rounds=tuple(names), errors=errors)

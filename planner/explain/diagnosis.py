@@ -12,9 +12,9 @@ from planner.explain.bundle_patterns import (
 )
 from planner.explain.finding import Case, Finding, Severity
 from planner.explain.shedding_patterns import (
-    avg_held_back,
     ema_lag,
     fighting_strategies,
+    held_back,
     idle_broker,
     ping_pong,
     strategy_replaced,
@@ -37,7 +37,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ema_lag,
     split_cascade,
     split_refused,
-    avg_held_back,
+    held_back,
     fighting_strategies,
     strategy_replaced,
 )

@@ -1,25 +1,24 @@
 """Failure patterns of shedding and placement."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.setting import SettingValue
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.snapshot import LoadManager
 from planner.explain.finding import Case, Finding, listed
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
+from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.modular import configured_placement
+from planner.pulsar.placement.registry import placement_by_name
+from planner.pulsar.shedding.profile import NeverReached, Profile
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
 
 _MIB = 1024 * 1024
 _MS_PER_MIN = 60_000
-_THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
-_OVERLOAD = "loadBalancerBrokerOverloadedThresholdPercentage"
 _HISTORY = "loadBalancerHistoryResourcePercentage"
-_LOWER = "lowerBoundarySheddingEnabled"
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT = "loadBalancerLoadPlacementStrategy"
 _EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
@@ -37,41 +36,9 @@ _WRONG_SHARE = 0.2
 _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
-_THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
-_AVG_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
 
-
-def _calmer(case: Case) -> tuple[str, dict[str, SettingValue]]:
-    """Return what makes the strategy shed less at once, in words and as settings."""
-    config = case.trace.settings
-    if case.shedder == "ThresholdShedder":
-        return (
-            f"Raise {_THRESHOLD}, or shed in pairs with AvgShedder, which moves a share of the difference only.",
-            {_THRESHOLD: config.integer(_THRESHOLD) + 10},
-        )
-    if case.shedder == "OverloadShedder":
-        return (
-            (
-                "Use ThresholdShedder, which compares with the average: OverloadShedder sheds from every broker above"
-                " a fixed threshold, however full the others are, and has no limit for a cycle."
-            ),
-            {_SHEDDING: _THRESHOLD_SHEDDER},
-        )
-    if case.shedder == "UniformLoadShedder":
-        most = config.integer("maxUnloadBundleNumPerShedding")
-        return (
-            "Limit the bundles of a cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
-            {"maxUnloadBundleNumPerShedding": max(most // 2, 1) if most > 0 else 10},
-        )
-    if case.shedder == "AvgShedder":
-        return (
-            "Lower maxUnloadPercentage, or ask for more hits before it acts.",
-            {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
-        )
-    return (
-        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
-        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
-    )
+def _profile(case: Case) -> Profile:
+    return shedder_by_name(case.shedder).profile
 
 
 def unload_storm(case: Case) -> tuple[Finding, ...]:
@@ -88,23 +55,22 @@ def unload_storm(case: Case) -> tuple[Finding, ...]:
         f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
         f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
     )
-    limit = case.trace.settings.integer(_OVERLOAD) / 100
-    mean = float(np.nanmean(case.series.usage[worst]))
-    if case.shedder == "OverloadShedder" and mean >= limit:
+    profile, mean = _profile(case), float(np.nanmean(case.series.usage[worst]))
+    if profile.threshold and not profile.above_average and mean >= profile.threshold(case.trace.settings):
         evidence += f" The average usage, {mean * 100:.0f} %, is above the threshold itself: nobody has room."
-    remedy, changes = _calmer(case)
+    calmer = profile.calmer(case.trace.settings)
     heaviest = sorted(events, key=lambda e: -e.throughput_bytes_per_s)
     return (
         Finding(
             code="unload_storm",
             title="Unload storm",
             evidence=evidence,
-            remedy=remedy,
+            remedy=calmer.words,
             severity="high",
             brokers=tuple(dict.fromkeys(e.source for e in heaviest)),
             bundles=tuple(e.bundle for e in heaviest),
-            settings=tuple(changes),
-            changes=changes,
+            settings=tuple(calmer.changes),
+            changes=calmer.changes,
         ),
     )
 
@@ -125,7 +91,7 @@ def ping_pong(case: Case) -> tuple[Finding, ...]:
             f" {len(back)} times a bundle came back to a broker that had shed it: the first was away from"
             f" {first.broker} for {first.away_min:.0f} min."
         )
-    remedy, changes = _calmer(case)
+    calmer = _profile(case).calmer(case.trace.settings)
     sources: dict[str, float] = {}
     for way in case.ways:
         if way.cause == "shed":
@@ -135,12 +101,12 @@ def ping_pong(case: Case) -> tuple[Finding, ...]:
             code="ping_pong",
             title="Ping-pong: traffic goes to and fro",
             evidence=evidence,
-            remedy=f"{remedy} Let placement judge by what shedding judges by.",
+            remedy=f"{calmer.words} Let placement judge by what shedding judges by.",
             severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
             brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
             bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
-            settings=tuple(dict.fromkeys((*changes, _PLACEMENT))),
-            changes=changes,
+            settings=tuple(dict.fromkeys((*calmer.changes, _PLACEMENT))),
+            changes=calmer.changes,
         ),
     )
 
@@ -166,29 +132,17 @@ def idle_broker(case: Case) -> tuple[Finding, ...]:
         f"{listed(names)} joined or came back, and at the end {names[0]} is used {worst * 100:.0f} % where the average"
         f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
     )
-    remedy = "Lower the threshold of the strategy, or unload bundles to them by hand."
-    changes: dict[str, SettingValue] = {}
-    if case.shedder == "ThresholdShedder" and not case.trace.settings.flag(_LOWER):
-        remedy = (
-            "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder looks for brokers far above"
-            " the average only, and a few idle ones hardly lower the average."
-        )
-        changes = {_LOWER: True}
-    elif case.shedder == "OverloadShedder":
-        remedy, changes = _calmer(case)
-    elif case.shedder == "AvgShedder":
-        remedy = "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand."
-        changes = {"loadBalancerAvgShedderLowThreshold": 5}
+    remedy = _profile(case).for_idle_brokers(case.trace.settings)
     return (
         Finding(
             code="idle_broker",
             title="Idle broker after a restart",
             evidence=evidence,
-            remedy=remedy,
+            remedy=remedy.words,
             severity="medium",
             brokers=tuple(names),
-            settings=tuple(changes),
-            changes=changes,
+            settings=tuple(remedy.changes),
+            changes=remedy.changes,
         ),
     )
 
@@ -205,19 +159,15 @@ def _joined(case: Case) -> frozenset[str]:
 
 def threshold_never_reached(case: Case) -> tuple[Finding, ...]:
     """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
-    if case.shedder not in {"ThresholdShedder", "OverloadShedder"} or any(c.unloads for c in case.trace.cycles):
+    act = _profile(case).for_never_reached
+    if act is None or any(c.unloads for c in case.trace.cycles):
         return ()
     usage = case.series.usage[-1]
     apart = float(np.nanmax(usage) - np.nanmin(usage))
     scores = case.scores
     if apart < _SPREAD or np.isnan(scores).all():
         return ()
-    config = case.trace.settings
-    average = np.nanmean(scores, axis=1)
-    if case.shedder == "OverloadShedder":
-        limits = np.full(len(scores), config.integer(_OVERLOAD) / 100)
-    else:
-        limits = average + config.integer(_THRESHOLD) / 100
+    limits, average = _limits(case, scores), np.nanmean(scores, axis=1)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
             return ()
@@ -229,48 +179,44 @@ def threshold_never_reached(case: Case) -> tuple[Finding, ...]:
         f" {len(scores)} cycles: the highest score was {highest * 100:.1f} %, the threshold"
         f" {limits[nearest] * 100:.1f} %."
     )
-    changes, remedy = _reachable(case, highest - float(average[nearest]), float(np.nanmin(scores[-1])))
+    last = case.trace.cycles[-1]
+    seed = cycle_seed(case.trace.scenario.seed, last.index)
+    remedy = act(
+        NeverReached(
+            config=case.trace.settings,
+            above=highest - float(average[nearest]),
+            average=float(average[-1]),
+            lowest=float(np.nanmin(scores[-1])),
+            would_shed=lambda config: bool(next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves),
+        )
+    )
     return (
         Finding(
             code="threshold_never_reached",
             title="The threshold is never reached",
             evidence=evidence,
-            remedy=remedy,
+            remedy=remedy.words,
             severity="medium",
             brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
-            settings=tuple(changes),
-            changes=changes,
+            settings=tuple(remedy.changes),
+            changes=remedy.changes,
         ),
     )
 
 
-def _reachable(case: Case, above: float, lowest: float) -> tuple[dict[str, SettingValue], str]:
-    """Return what makes a strategy act that never did."""
-    config = case.trace.settings
-    if case.shedder == "OverloadShedder":
-        return {_SHEDDING: _THRESHOLD_SHEDDER}, (
-            "Use ThresholdShedder, which compares with the average instead of a fixed threshold."
-        )
-    average = float(np.nanmean(case.scores[-1]))
-    if not config.flag(_LOWER) and lowest < average - config.integer(_THRESHOLD) / 100:
-        switched = config.changed(**{_LOWER: True})
-        last = case.trace.cycles[-1]
-        seed = cycle_seed(case.trace.scenario.seed, last.index)
-        sheds = bool(next_cycle(last.view, last.memory, switched, seed, explain=False)[1].moves)
-        at_once = " It sheds in the last cycle then." if sheds else ""
-        return {_LOWER: True}, (
-            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {lowest * 100:.0f} %, is"
-            f" more than the threshold below the average, {average * 100:.0f} %.{at_once}"
-        )
-    points = max(math.floor(above * 100), 0)
-    return {
-        _THRESHOLD: points
-    }, f"Lower {_THRESHOLD} to {points}: the highest broker is {above * 100:.1f} points above."
+def _limits(case: Case, scores: FloatArray) -> FloatArray:
+    """Return the score from which the strategy sheds in each cycle; NaN without a threshold. Shape (cycles,)."""
+    profile = _profile(case)
+    if profile.threshold is None:
+        return np.full(len(scores), np.nan)
+    threshold = profile.threshold(case.trace.settings)
+    limits: FloatArray = np.nanmean(scores, axis=1) * profile.above_average + threshold
+    return limits
 
 
 def ema_lag(case: Case) -> tuple[Finding, ...]:
     """The score that decides trails what the brokers use by far."""
-    if case.shedder not in {"ThresholdShedder", "TransferShedder"}:
+    if not _profile(case).averaged:
         return ()
     gap = case.scores - case.reported_usage
     with np.errstate(invalid="ignore"):
@@ -326,24 +272,22 @@ def _longest_runs(flags: BoolArray) -> Int64Array:
 
 
 def _wrong_verdicts(case: Case) -> int:
-    if case.shedder != "ThresholdShedder":
-        return 0
-    threshold = case.trace.settings.integer(_THRESHOLD) / 100
-    by_score = case.scores >= np.nanmean(case.scores, axis=1, keepdims=True) + threshold
-    by_usage = case.reported_usage >= np.nanmean(case.reported_usage, axis=1, keepdims=True) + threshold
-    return int((by_score != by_usage).sum())
+    """Return how often a broker stands on the other side of the threshold than its usage does."""
+    with np.errstate(invalid="ignore"):
+        above = [values >= _limits(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
+    return int((above[0] != above[1]).sum())
 
 
-def avg_held_back(case: Case) -> tuple[Finding, ...]:
-    """AvgShedder has found a pair apart often enough, and moves nothing because the share is below its minimum."""
-    if case.shedder != "AvgShedder":
+def held_back(case: Case) -> tuple[Finding, ...]:
+    """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
+    if not _profile(case).minimum_reason:
         return ()
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
     held: list[tuple[float, float, str, int]] = []
     for index in quiet:
         names = case.trace.cycles[index].view.brokers.name
         for part in case.decision(index).shedding.reasons:
-            if part.code.code == "avg.below_minimum":
+            if part.code.code == _profile(case).minimum_reason:
                 rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
                 numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
                 held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
@@ -358,7 +302,7 @@ def avg_held_back(case: Case) -> tuple[Finding, ...]:
         f" {share * 100:g} % of the difference is {rate:.0f} msg/s, and minUnloadMessage is {least};"
         f" {size:.2f} MiB/s, and minUnloadMessageThroughput is {least_size / _MIB:.2f} MiB/s."
     )
-    changes: dict[str, SettingValue] = {}
+    changes: dict[str, int] = {}
     if rate >= 1:
         changes["minUnloadMessage"] = min(math.ceil(rate) - 1, least)
         remedy = f"Lower minUnloadMessage to {changes['minUnloadMessage']}"
@@ -370,7 +314,7 @@ def avg_held_back(case: Case) -> tuple[Finding, ...]:
     return (
         Finding(
             code="avg_held_back",
-            title="AvgShedder is held back by its minimum",
+            title=f"{case.shedder} is held back by its minimum",
             evidence=evidence,
             remedy=f"{remedy}.",
             severity="medium",
@@ -403,15 +347,13 @@ def fighting_strategies(case: Case) -> tuple[Finding, ...]:
     """Shedding and placement judge by different measures: what one moves, the other puts in the wrong place."""
     if case.load_manager is LoadManager.EXTENSIBLE:
         return ()
-    one_side = _avg_on_one_side(case)
-    return one_side or _misplaced(case)
+    return _half_a_pair(case) or _misplaced(case)
 
 
-def _avg_on_one_side(case: Case) -> tuple[Finding, ...]:
-    placement = configured_placement(case.trace.settings)
-    if (case.shedder == "AvgShedder") == (placement.name == "AvgShedder"):
+def _half_a_pair(case: Case) -> tuple[Finding, ...]:
+    placement, pair = configured_placement(case.trace.settings).name, _profile(case).paired_placement
+    if placement == pair or not (pair or placement in PAIRED):
         return ()
-    sheds = case.shedder == "AvgShedder"
     elsewhere = [
         u
         for c in case.trace.cycles
@@ -419,51 +361,31 @@ def _avg_on_one_side(case: Case) -> tuple[Finding, ...]:
         if u.reason.other is not None and u.move.reason.other is not None
     ]
     missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
+    both = next(one for one in SHEDDERS if one.profile.paired_placement == (pair or placement))
+    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
     evidence = (
-        f"AvgShedder sheds and {placement.name} places: {missed} of {len(elsewhere)} bundles did not go to the other"
+        f"{case.shedder} sheds and {placement} places: {missed} of {len(elsewhere)} bundles did not go to the other"
         " broker of their pair."
-        if sheds
-        else f"AvgShedder places and {case.shedder} sheds: a broker with these settings does not start."
+        if pair
+        else f"{placement} places and {case.shedder} sheds: a broker with these settings does not start."
     )
     return (
         Finding(
             code="fighting_strategies",
-            title="AvgShedder is configured on one side only",
+            title=f"{both.name} is configured on one side only",
             evidence=evidence,
-            remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {_AVG_SHEDDER}.",
+            remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
             severity="high",
             settings=(_SHEDDING, _PLACEMENT),
-            changes={_SHEDDING: _AVG_SHEDDER, _PLACEMENT: _AVG_SHEDDER},
+            changes=changes,
         ),
     )
 
 
-_PAIRS: Mapping[tuple[str, str], str] = {
-    (
-        "ThresholdShedder",
-        "LeastLongTermMessageRate",
-    ): "averaged resource usage, and placement by long-term message rate",
-    ("OverloadShedder", "LeastLongTermMessageRate"): "resource usage, and placement by long-term message rate",
-    (
-        "UniformLoadShedder",
-        "LeastResourceUsageWithWeight",
-    ): "message rate or throughput, and placement by resource usage",
-    ("ThresholdShedder", "LeastResourceUsageWithWeight"): (
-        "usage averaged over cycles, and placement by usage averaged over lookups: neither sees what just moved"
-    ),
-    ("OverloadShedder", "LeastResourceUsageWithWeight"): (
-        "present usage, and placement by usage averaged over lookups, which does not see what just moved"
-    ),
-    ("ThresholdShedder", "RoundRobinBrokerSelector"): "averaged resource usage, and placement by turns",
-    ("OverloadShedder", "RoundRobinBrokerSelector"): "resource usage, and placement by turns",
-    ("UniformLoadShedder", "RoundRobinBrokerSelector"): "message rate or throughput, and placement by turns",
-}
-
-
 def _misplaced(case: Case) -> tuple[Finding, ...]:
     """Return whether bundles that were shed went to brokers above the average."""
-    judged = _PAIRS.get((case.shedder, case.placement))
-    if judged is None:
+    profile, placement = _profile(case), placement_by_name(case.placement, case.load_manager)
+    if profile.paired_placement or profile.measure == placement.measure:
         return ()
     wrong: list[tuple[str, str]] = []
     total = 0
@@ -471,9 +393,8 @@ def _misplaced(case: Case) -> tuple[Finding, ...]:
         if not any(event.kind == "shed" for event in cycle.events):
             continue
         view = cycle.view.brokers
-        usage = np.where(cycle.state.present, cycle.state.usage, np.nan)
-        if case.shedder == "UniformLoadShedder":
-            usage = np.where(cycle.state.present, cycle.state.msg_rate_per_s, np.nan)
+        measured = cycle.state.msg_rate_per_s if profile.measure == "msg_rate" else cycle.state.usage
+        usage = np.where(cycle.state.present, measured, np.nan)
         average = float(np.nanmean(usage))
         for event in cycle.events:
             at = view.position.get(event.destination, -1)
@@ -483,8 +404,9 @@ def _misplaced(case: Case) -> tuple[Finding, ...]:
                     wrong.append((event.bundle, event.destination))
     if not wrong or len(wrong) < _WRONG_SHARE * total:
         return ()
-    remedy = f"Use AvgShedder for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
-    changes: dict[str, SettingValue] = {_SHEDDING: _AVG_SHEDDER, _PLACEMENT: _AVG_SHEDDER}
+    both = next(one for one in SHEDDERS if one.profile.paired_placement)
+    remedy = f"Use {both.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
+    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
     if case.trace.settings.flag(_EVENLY):
         remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
     return (
@@ -492,7 +414,8 @@ def _misplaced(case: Case) -> tuple[Finding, ...]:
             code="fighting_strategies",
             title=f"{case.shedder} and {case.placement} fight each other",
             evidence=(
-                f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by {judged}."
+                f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by"
+                f" {profile.judges_by}, and placement by {placement.judges_by}."
             ),
             remedy=remedy,
             severity="high" if len(wrong) * 2 >= total else "medium",

@@ -5,7 +5,7 @@ value given is one with which it did flip, next to one with which it did not.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Protocol, TypeAlias
@@ -15,7 +15,6 @@ import numpy as np
 from planner.cluster.arrays import frozen
 from planner.cluster.decisions import Move, SheddingDecision
 from planner.cluster.errors import PlannerError
-from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
@@ -23,6 +22,8 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
+from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.sequence import decide_cycles
@@ -35,65 +36,8 @@ _PROBES: Final = 10
 _DIGITS = 9
 _MOST_TRAFFIC = 100.0
 _STRATEGY = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT = "loadBalancerLoadPlacementStrategy"
 _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
-
-_BOUNDS: dict[str, tuple[float, float]] = {
-    "loadBalancerBrokerThresholdShedderPercentage": (0, 200),
-    "loadBalancerBundleUnloadMinThroughputThreshold": (0, 1e6),
-    "loadBalancerHistoryResourcePercentage": (0, 1),
-    "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),
-    "loadBalancerMsgRateDifferenceShedderThreshold": (0, 1e9),
-    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (0, 1e9),
-    "minUnloadMessage": (0, 2**31 - 1),
-    "minUnloadMessageThroughput": (0, 2**31 - 1),
-    "maxUnloadPercentage": (0, 1),
-    "maxUnloadBundleNumPerShedding": (-1, 100_000),
-    "loadBalancerAvgShedderLowThreshold": (0, 200),
-    "loadBalancerAvgShedderHighThreshold": (0, 200),
-    "loadBalancerAvgShedderHitCountLowThreshold": (0, 1000),
-    "loadBalancerAvgShedderHitCountHighThreshold": (0, 1000),
-    "loadBalancerBrokerLoadTargetStd": (0, 10),
-    "loadBalancerSheddingConditionHitCountThreshold": (0, 1000),
-    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": (0, 10_000),
-    "loadBalanceSheddingDelayInSeconds": (0, 1_000_000),
-    "loadBalancerBrokerLoadDataTTLInSeconds": (0, 1_000_000),
-    _GRACE: (0, 100_000),
-}
-"""Between which values of a setting is searched."""
-
-_SWITCHES = (
-    "lowerBoundarySheddingEnabled",
-    "loadBalancerTransferEnabled",
-    "loadBalancerSheddingBundlesWithPoliciesEnabled",
-    "loadBalancerSheddingEnabled",
-)
-_OF_THE_FRAME = (_GRACE, "loadBalancerSheddingEnabled")
-
-_EAGER: dict[str, SettingValue] = {
-    "loadBalancerSheddingEnabled": True,
-    _GRACE: 0,
-    "loadBalancerSheddingBundlesWithPoliciesEnabled": True,
-    "loadBalanceSheddingDelayInSeconds": 0,
-    "loadBalancerBrokerLoadDataTTLInSeconds": 1_000_000,
-    "loadBalancerBundleUnloadMinThroughputThreshold": 0.0,
-    "maxUnloadPercentage": 1.0,
-    "minUnloadMessage": 0,
-    "minUnloadMessageThroughput": 0,
-    "loadBalancerSheddingConditionHitCountThreshold": 0,
-    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 10_000,
-    "loadBalancerAvgShedderHitCountLowThreshold": 0,
-    "loadBalancerAvgShedderHitCountHighThreshold": 0,
-    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 1e-6,
-    "loadBalancerMsgRateDifferenceShedderThreshold": 1e-6,
-    "loadBalancerAvgShedderHighThreshold": 0,
-    "loadBalancerAvgShedderLowThreshold": 0,
-    "loadBalancerBrokerLoadTargetStd": 0.0,
-    "loadBalancerBrokerOverloadedThresholdPercentage": 0,
-    "loadBalancerBrokerThresholdShedderPercentage": 0,
-}
-"""The values that let a strategy shed as much as it can, in the order in which they are taken back when not needed."""
 
 _Flipped: TypeAlias = Callable[[Settings], bool]
 
@@ -246,6 +190,17 @@ class _Scene:
     config: Settings
     seed: int
 
+    @property
+    def bounds(self) -> Mapping[str, Bounds]:
+        """What may flip a decision of the strategy, in the order of its settings; see `Profile.bounds`."""
+        every = {**EVERY_BOUNDS, **self.shedder.profile.bounds}
+        return {name: every[name] for name in (*self.shedder.settings, *EVERY_BOUNDS) if name in every}
+
+    @property
+    def eager(self) -> dict[str, SettingValue]:
+        """The values with which most is shed; see `Profile.eager`."""
+        return {**EVERY_EAGER, **self.shedder.profile.eager}
+
     @staticmethod
     def of(trace: Trace, cycle: int, shedder: Shedder, *, ran: bool) -> "_Scene":
         """Return what the leader knew; for another strategy, what it would know after the same cycles."""
@@ -253,7 +208,7 @@ class _Scene:
         seed = cycle_seed(trace.scenario.seed, cycle)
         if ran:
             return _Scene(shedder, True, at.view, at.memory, trace.settings, seed)
-        config = _configured(trace.settings, shedder)
+        config = _configured(trace.settings, trace.start.settings, shedder)
         watched = [_seen_by(one.view, shedder, config) for one in trace.cycles[max(0, cycle - _WATCHED) : cycle]]
         steps = decide_cycles(watched, config, seed, explain=False) if watched else ()
         memory = steps[-1].after if steps else None
@@ -283,15 +238,9 @@ class _Scene:
         return self.shedder.decide(seen, known, config)[1]
 
 
-def _configured(config: Settings, shedder: Shedder) -> Settings:
-    """Return the settings with another strategy, and the placement that belongs to it."""
-    changes: dict[str, object] = {_STRATEGY: shedder.java_class}
-    placement = config.text(_PLACEMENT).rpartition(".")[2]
-    if shedder.name == "AvgShedder":
-        changes[_PLACEMENT] = shedder.java_class
-    elif placement == "AvgShedder":
-        changes[_PLACEMENT] = REFERENCE.settings[_PLACEMENT].default
-    return config.changed(**changes)
+def _configured(config: Settings, own: Settings, shedder: Shedder) -> Settings:
+    """Return the settings with another strategy, and the placement that goes with it."""
+    return config.changed(**{_STRATEGY: shedder.java_class, PLACEMENT: placement_beside(shedder, config, own)})
 
 
 def _seen_by(view: Snapshot, shedder: Shedder, config: Settings) -> Snapshot:
@@ -340,8 +289,7 @@ class _Question:
 
     def _held(self) -> tuple[str, ...]:
         """Return what holds the target even while the strategy sheds as much as it can."""
-        eager = {n: v for n, v in _EAGER.items() if n in (*self.scene.shedder.settings, *_OF_THE_FRAME)}
-        config = self.scene.config.changed(**eager)
+        config = self.scene.config.changed(**self.scene.eager)
         if not self.target.is_shed(self.scene.chosen(config)):
             alone = self.scene.shedding(config)
             return self._reasons(alone) if alone is not None else ()
@@ -358,12 +306,12 @@ class _Question:
     def _changes(self, flips: _Flipped, *, shed: bool) -> list[tuple[Change, ...]]:
         """Return what flips the decision: single settings, else several together."""
         scene = self.scene
-        names = dict.fromkeys(n for n in (*scene.shedder.settings, *_OF_THE_FRAME) if n in _BOUNDS or n in _SWITCHES)
-        single = [change for name in names for change in _flips_of(name, scene.config, flips)]
+        bounds = scene.bounds
+        single = [change for name in bounds for change in _flips_of(name, bounds[name], scene.config, flips)]
         single += self._unexcluded(flips)
         if single or shed:
             return [(change,) for change in single]
-        joint = _joint(names, scene.config, flips)
+        joint = _joint(scene, flips)
         return [joint] if joint else []
 
     def _flips(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
@@ -392,11 +340,8 @@ class _Question:
         at = self.scene.view.brokers.position.get(self.broker, -1)
         score = float(decision.shedding.scores[at]) if at >= 0 else math.nan
         lines = {line.label: line.value for line in decision.shedding.lines}
-        exact = math.nan
-        if change.setting == "loadBalancerBrokerThresholdShedderPercentage":
-            exact = (score - lines.get("average", math.nan)) * 100
-        elif change.setting == "loadBalancerBrokerOverloadedThresholdPercentage":
-            exact = score * 100
+        known = self.scene.shedder.profile.exact.get(change.setting)
+        exact = known(score, lines) if known is not None else math.nan
         value = change.value
         if not isinstance(value, int) or math.isnan(exact) or not abs(exact - value) <= 1:
             return change
@@ -455,15 +400,15 @@ class _Question:
         return float(weighted_usage(view.brokers, self.scene.config, view.info.load_manager)[at]) * 100
 
 
-def _flips_of(name: str, config: Settings, flips: _Flipped) -> list[Change]:
+def _flips_of(name: str, bounds: Bounds, config: Settings, flips: _Flipped) -> list[Change]:
     """Return the nearest values of a setting, below and above the present one, that flip the decision."""
     now = config[name]
-    if name in _SWITCHES:
+    if bounds is None:
         turned = _with(config, name, not now)
         return [Change(name, "=", not now, now)] if flips(turned) else []
-    low, high = _BOUNDS[name]
+    low, high = bounds
     at = config.number(name)
-    whole = REFERENCE.settings[name].kind in {"int", "long"}
+    whole = config.of(name).kind in {"int", "long"}
 
     def value_of(number: float) -> SettingValue:
         return round(number) if whole else number
@@ -524,9 +469,10 @@ def _bisected(holds: float, flipped: float, flips: Callable[[float], bool], *, w
     return flipped
 
 
-def _joint(names: Sequence[str] | dict[str, None], config: Settings, flips: _Flipped) -> tuple[Change, ...]:
+def _joint(scene: _Scene, flips: _Flipped) -> tuple[Change, ...]:
     """Return the fewest changes found that flip a decision together, each no further than needed; empty if none do."""
-    values = {n: v for n, v in _EAGER.items() if n in names and v != config[n]}
+    config, bounds = scene.config, scene.bounds
+    values = {n: v for n, v in scene.eager.items() if n in bounds and v != config[n]}
     if not values or not flips(config.changed(**values)):
         return ()
     for name in list(values):
@@ -536,23 +482,18 @@ def _joint(names: Sequence[str] | dict[str, None], config: Settings, flips: _Fli
     changes = []
     for name in values:
         others = config.changed(**{n: v for n, v in values.items() if n != name})
-        nearest = [c for c in _flips_of(name, others, flips) if _side(c) == _eager_side(name, config)]
+        side = _eager_side(values[name], config[name])
+        nearest = [c for c in _flips_of(name, bounds[name], others, flips) if c.relation == side]
         change = nearest[0] if nearest else Change(name, "=", values[name], config[name])
         values[name] = change.value
         changes.append(change)
     return tuple(changes)
 
 
-def _side(change: Change) -> str:
-    return change.relation
-
-
-def _eager_side(name: str, config: Settings) -> str:
-    if name in _SWITCHES:
+def _eager_side(eager: SettingValue, now: SettingValue) -> str:
+    if isinstance(eager, bool) or not isinstance(eager, int | float) or not isinstance(now, int | float):
         return "="
-    eager = _EAGER[name]
-    assert isinstance(eager, int | float)  # noqa: S101 - every one that is no switch is a number
-    return "<=" if eager < config.number(name) else ">="
+    return "<=" if eager < now else ">="
 
 
 def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:

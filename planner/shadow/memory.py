@@ -2,16 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.manager.leader import LeaderMemory, elected
-from planner.pulsar.shedding import avg, transfer
-from planner.pulsar.shedding.avg import AvgState
-from planner.pulsar.shedding.transfer import TransferState
+from planner.pulsar.shedding.registry import shedder_by_name, shedder_of_state
 
 
 def settle_memory(
@@ -40,10 +37,12 @@ def settle_memory(
     }
     brokers = {name: known_brokers[name] for name in shed.recently_unloaded_brokers if name in known_brokers}
     bundles |= dict.fromkeys(unloaded, at_ms)
-    if shed.recently_unloaded_brokers or isinstance(shed.state, TransferState):
+    profile = shedder_of_state(shed.state).profile
+    if shed.recently_unloaded_brokers or profile.remembers_donors:
         brokers |= dict.fromkeys(unloaded.values(), at_ms)
     affinities = before.modular.affinities if before is not None else {}
-    shed = shed.with_state(_acted(shed.state, frozenset(unloaded.values())))
+    if profile.counters is not None and unloaded:
+        shed = shed.with_state(profile.counters.after_unloads(shed.state, frozenset(unloaded.values())))
     return replace(
         after,
         shedding=replace(shed, recently_unloaded_bundles=bundles, recently_unloaded_brokers=brokers),
@@ -58,25 +57,8 @@ def cycles_to_know(shedder: str, config: Settings) -> int:
         shedder: Name of the strategy.
         config: Settings in force.
     """
-    if shedder == avg.SHEDDER.name:
-        high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
-        return max(high, config.integer("loadBalancerAvgShedderHitCountLowThreshold"))
-    if shedder == transfer.SHEDDER.name:
-        return config.integer("loadBalancerSheddingConditionHitCountThreshold") + 1
-    return 0
-
-
-def _acted(state: Any, sources: Collection[str]) -> Any:
-    """Return a strategy's memory after it unloaded something from some brokers: what counted up to that starts anew."""
-    if isinstance(state, TransferState) and sources:
-        return replace(state, hit_count=0)
-    if isinstance(state, AvgState) and sources:
-        high, low = (
-            {name: 0 if name in sources else hits for name, hits in counted.items()}
-            for counted in (state.hits_high, state.hits_low)
-        )
-        return replace(state, hits_high=high, hits_low=low)
-    return state
+    counters = shedder_by_name(shedder).profile.counters
+    return counters.cycles_to_know(config) if counters is not None else 0
 
 
 def carried_out(predicted: LeaderMemory, explained: LeaderMemory) -> LeaderMemory:
@@ -86,18 +68,10 @@ def carried_out(predicted: LeaderMemory, explained: LeaderMemory) -> LeaderMemor
     it of all.
     """
     was, now = predicted.shedding.state, explained.shedding.state
-    state: Any = now
-    if isinstance(was, AvgState) and isinstance(now, AvgState):
-        state = replace(
-            now, hits_high=_least(was.hits_high, now.hits_high), hits_low=_least(was.hits_low, now.hits_low)
-        )
-    elif isinstance(was, TransferState) and isinstance(now, TransferState):
-        state = replace(now, hit_count=min(was.hit_count, now.hit_count))
-    return replace(explained, shedding=replace(explained.shedding, state=state))
-
-
-def _least(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: min(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+    counters = shedder_of_state(now).profile.counters
+    if counters is None or type(was) is not type(now):
+        return explained
+    return replace(explained, shedding=replace(explained.shedding, state=counters.least(was, now)))
 
 
 def other_memories(made: CycleDecision, before: LeaderMemory | None, view: Snapshot) -> Iterator[LeaderMemory | None]:
@@ -113,16 +87,9 @@ def other_memories(made: CycleDecision, before: LeaderMemory | None, view: Snaps
         yield None
     known = before or elected(made.shedder, view.info.load_manager, config)
     state = known.shedding.state
-    if isinstance(state, AvgState):
-        high = config.integer("loadBalancerAvgShedderHitCountHighThreshold")
-        low = config.integer("loadBalancerAvgShedderHitCountLowThreshold")
-        for hits_high, hits_low in ((high, 0), (high, low)):
-            full = replace(
-                state, hits_high=dict.fromkeys(brokers, hits_high), hits_low=dict.fromkeys(brokers, hits_low)
-            )
+    counters = made.shedder.profile.counters
+    if counters is not None:
+        for full in counters.full(state, brokers, config):
             yield replace(known, shedding=known.shedding.with_state(full))
-    elif isinstance(state, TransferState):
-        hits = config.integer("loadBalancerSheddingConditionHitCountThreshold")
-        yield replace(known, shedding=known.shedding.with_state(replace(state, hit_count=hits)))
     if known.shedding.recently_unloaded_bundles or known.shedding.recently_unloaded_brokers:
         yield replace(known, shedding=SheddingMemory(state))

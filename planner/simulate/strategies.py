@@ -5,28 +5,15 @@ from typing import Final
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
-from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.registry import shedder_by_name
 from planner.simulate.scenario import Scenario
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
-_AVG: Final = "AvgShedder"
-
-
-def placement_of_others(config: Settings) -> str:
-    """Return the placement strategy, by its simple name, that runs beside any other strategy than `AvgShedder`.
-
-    It is the configured one; Pulsar's default where that is `AvgShedder`, which no other strategy takes.
-    """
-    placed = config.text(_PLACEMENT).rpartition(".")[2]
-    return PLACEMENTS[0].name if placed == _AVG else placed
 
 
 def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManager, shedder: str) -> Scenario:
     """Return a scenario under a shedding strategy, with the load manager and the placement that it needs.
-
-    `AvgShedder` brings its own placement, which no other strategy takes; there the cluster's own comes instead.
 
     Args:
         scenario: The scenario.
@@ -40,9 +27,7 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
     chosen = shedder_by_name(shedder)
     settings: dict[str, str | int | float | bool] = {**scenario.settings, _SHEDDING: chosen.name}
     if chosen.load_manager is LoadManager.MODULAR:
-        placed = config.changed(**scenario.settings).text(_PLACEMENT).rpartition(".")[2]
-        others = placement_of_others(config) if placed == _AVG else placed
-        settings[_PLACEMENT] = _AVG if chosen.name == _AVG else others
+        settings[PLACEMENT] = placement_beside(chosen, config.changed(**scenario.settings), config)
     manager = chosen.load_manager
     return replace(
         scenario,

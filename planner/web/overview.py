@@ -16,7 +16,6 @@ from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.measures import imbalance
 from planner.simulate.sequence import CycleStep
 from planner.web import state
-from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.memory import show_memory
 from planner.web.moves import show_moves, verdict
 from planner.web.text import bytes_per_s, count, msg_per_s, percent
@@ -107,9 +106,7 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
             table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320 if len(rows) > _ROOM else None)
     show_memory(step.after, "next")
-    show_notes(
-        SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
-    )
+    show_notes(decision.shedder.profile.differences, "Where the public documentation differs from the code")
 
 
 def splits_frame(decision: SplitDecision) -> pd.DataFrame:

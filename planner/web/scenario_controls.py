@@ -10,10 +10,10 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.scenario import Assumptions, Scenario, Step
-from planner.simulate.strategies import placement_of_others
 from planner.simulate.wording import in_words
 from planner.web import scenarios, state
 from planner.web.edit_forms import Known, edit_form, missing
@@ -148,11 +148,8 @@ def _strategies(view: state.Current, config: Settings) -> None:
         placed = config.text(_PLACEMENT).rpartition(".")[2]
         at = names.index(placed) if placed in names else 0
         place = st.selectbox("Placement strategy", names, at, key=f"placement-{placed}") or placed
-        if chosen == "AvgShedder" != now:
-            place = "AvgShedder"
-        elif now == "AvgShedder" != chosen and place == "AvgShedder":
-            before = placement_of_others(view.snapshot.settings)
-            place = before if before in names else names[0]
+        if chosen != now:
+            place = placement_beside(shedder_by_name(chosen), config, view.snapshot.settings)
         if place != placed:
             changed[_PLACEMENT] = place
     if changed != dict(present.settings):

@@ -18,7 +18,6 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.sequence import CycleStep
 from planner.web import state
-from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.memory import show_memory
 from planner.web.moves import before_and_after, show_moves, verdict
 from planner.web.setting_form import setting_form
@@ -195,6 +194,6 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
         )
     show_memory(step.after, "shedding")
     show_notes(
-        SHEDDING_DIFFERENCES.get(step.decision.shedder.name, ()),
+        step.decision.shedder.profile.differences,
         "Where the public documentation differs from the code",
     )

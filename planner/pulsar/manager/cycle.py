@@ -16,6 +16,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement import extensible, modular
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
@@ -134,18 +135,18 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
 
 
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
-    """Return a note when AvgShedder is configured on one side only."""
-    placement = modular.configured_placement(config).name
-    if placement == avg.SHEDDER.name != shedder.name:
+    """Return a note when one of a pair of strategies is configured without the other."""
+    placement, pair = modular.configured_placement(config).name, shedder.profile.paired_placement
+    if placement in PAIRED - {pair}:
         note = (
-            "loadBalancerLoadPlacementStrategy is AvgShedder but loadBalancerLoadSheddingStrategy is not: a broker with"
-            " these settings does not start."
+            f"loadBalancerLoadPlacementStrategy is {placement} but loadBalancerLoadSheddingStrategy is not: a broker"
+            " with these settings does not start."
         )
         return (note,)
-    if shedder.name == avg.SHEDDER.name != placement:
+    if pair and placement != pair:
         note = (
-            f"loadBalancerLoadSheddingStrategy is AvgShedder but bundles are placed by {placement}: they do not go to"
-            " the other broker of the pair. Configure AvgShedder as loadBalancerLoadPlacementStrategy too."
+            f"loadBalancerLoadSheddingStrategy is {shedder.name} but bundles are placed by {placement}: they do not go"
+            f" to the other broker of the pair. Configure {pair} as loadBalancerLoadPlacementStrategy too."
         )
         return (note,)
     return ()

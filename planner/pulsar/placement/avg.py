@@ -16,6 +16,7 @@ from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.placement.protocol import Measure
 
 BundleKey: TypeAlias = tuple[float, ...]
 """Topics, samples and the eight rates of a bundle's averages: what Pulsar compares."""
@@ -92,6 +93,8 @@ class AvgPlacement:
     summary = (
         "Sends a bundle that AvgShedder shed to the other broker of the pair; any other bundle to a random broker."
     )
+    judges_by = "what AvgShedder paired"
+    measure: Measure = "pair"
     settings: tuple[str, ...] = ()
     reasons = (_BOUND, _DRAWN)
 

@@ -17,6 +17,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.draw import draw
+from planner.pulsar.placement.protocol import Measure
 
 _LOWEST = ReasonCode(
     "least_rate.lowest", "long-term rate of {msg_rate_per_s:.1f} msg/s, the lowest: may be drawn", acts=True
@@ -80,6 +81,8 @@ class LeastLongTermMessageRate:
     java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
     load_manager = LoadManager.MODULAR
     summary = "Takes the candidate with the lowest long-term message rate; overloaded ones only when all are."
+    judges_by = "long-term message rate"
+    measure: Measure = "msg_rate"
     settings: tuple[str, ...] = (
         "loadBalancerBrokerOverloadedThresholdPercentage",
         "loadBalancerCPUResourceWeight",

@@ -16,6 +16,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.least_long_term_message_rate import without_load_report
+from planner.pulsar.placement.protocol import Measure
 
 _BELOW = ReasonCode(
     "least_resource.below",
@@ -57,6 +58,8 @@ class LeastResourceUsage:
     java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"
     load_manager = LoadManager.MODULAR
     summary = "Draws among the candidates whose usage is well below the candidates' mean; among all when none is."
+    judges_by = "usage averaged over lookups, which does not see what just moved"
+    measure: Measure = "averaged_usage"
     settings: tuple[str, ...] = (
         "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
         "loadBalancerHistoryResourcePercentage",

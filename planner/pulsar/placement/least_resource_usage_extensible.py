@@ -13,6 +13,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.placement.draw import draw
+from planner.pulsar.placement.protocol import Measure
 
 _BELOW = ReasonCode(
     "least_resource_extensible.below",
@@ -55,6 +56,8 @@ class LeastResourceUsageExtensible:
         default="Draws among the candidates whose load is well below the candidates' average; among all when none is.",
         init=False,
     )
+    judges_by: str = field(default="averaged resource usage", init=False)
+    measure: Measure = field(default="averaged_usage", init=False)
     settings: tuple[str, ...] = field(
         default=(
             "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",

@@ -1,11 +1,14 @@
 """The contract of a placement strategy."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from planner.cluster.decisions import PlacementDecision, ReasonCode
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+
+Measure: TypeAlias = Literal["msg_rate", "averaged_usage", "turns", "pair"]
+"""What a strategy compares candidates by."""
 
 
 class Placement(Protocol):
@@ -18,6 +21,8 @@ class Placement(Protocol):
         summary: One sentence for people.
         settings: Real names of the settings it reads.
         reasons: Every kind of reason it can give.
+        judges_by: What it compares candidates by, in words.
+        measure: The same as data.
     """
 
     @property
@@ -32,6 +37,10 @@ class Placement(Protocol):
     def settings(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
+    @property
+    def judges_by(self) -> str: ...  # noqa: D102
+    @property
+    def measure(self) -> Measure: ...  # noqa: D102
 
     def initial(self) -> Any:
         """Return the state of a strategy object that was just created; a frozen dataclass."""

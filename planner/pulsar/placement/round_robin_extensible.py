@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.placement.protocol import Measure
 from planner.pulsar.placement.rotation import Rotation, rotate
 
 _TURN = ReasonCode("round_robin.turn", "it is its turn: call {call:.0f} takes place {place:.0f} of the list", acts=True)
@@ -29,6 +30,8 @@ class RoundRobinExtensible:
         default="Takes the candidates in turn; places bundles of namespaces that are excluded from shedding.",
         init=False,
     )
+    judges_by: str = field(default="turns", init=False)
+    measure: Measure = field(default="turns", init=False)
     settings: tuple[str, ...] = field(default=("loadBalancerSheddingExcludedNamespaces",), init=False)
     reasons: tuple[ReasonCode, ...] = field(default=(_TURN, _WAITS), init=False)
 

@@ -5,8 +5,8 @@ Both must be configured together. Its bindings are part of the state here.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.avg import BundleKey, bundle_keys
+from planner.pulsar.shedding.profile import Counters, Profile, Remedy
 from planner.pulsar.shedding.selection import (
     MIB,
     SHARED_REASONS,
@@ -231,6 +232,80 @@ class _Counters:
         return fired
 
 
+def _calmer(config: Settings) -> Remedy:
+    return Remedy(
+        "Lower maxUnloadPercentage, or ask for more hits before it acts.",
+        {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
+    )
+
+
+def _for_idle_brokers(config: Settings) -> Remedy:
+    del config
+    return Remedy(
+        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
+        {"loadBalancerAvgShedderLowThreshold": 5},
+    )
+
+
+def _cycles_to_know(config: Settings) -> int:
+    return max(config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold") for kind in ("High", "Low"))
+
+
+def _after_unloads(state: AvgState, donors: Collection[str]) -> AvgState:
+    high, low = (
+        {name: 0 if name in donors else hits for name, hits in counted.items()}
+        for counted in (state.hits_high, state.hits_low)
+    )
+    return replace(state, hits_high=high, hits_low=low)
+
+
+def _least(one: AvgState, other: AvgState) -> AvgState:
+    high, low = (
+        {name: min(a.get(name, 0), b.get(name, 0)) for name in {**a, **b}}
+        for a, b in ((one.hits_high, other.hits_high), (one.hits_low, other.hits_low))
+    )
+    return replace(other, hits_high=high, hits_low=low)
+
+
+def _full(state: AvgState, brokers: Sequence[str], config: Settings) -> Iterator[AvgState]:
+    high, low = (config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold") for kind in ("High", "Low"))
+    for hits_low in (0, low):
+        yield replace(state, hits_high=dict.fromkeys(brokers, high), hits_low=dict.fromkeys(brokers, hits_low))
+
+
+_PROFILE = Profile(
+    bounds={
+        "loadBalancerAvgShedderLowThreshold": (0, 200),
+        "loadBalancerAvgShedderHighThreshold": (0, 200),
+        "loadBalancerAvgShedderHitCountLowThreshold": (0, 1000),
+        "loadBalancerAvgShedderHitCountHighThreshold": (0, 1000),
+        "maxUnloadPercentage": (0, 1),
+        "minUnloadMessage": (0, 2**31 - 1),
+        "minUnloadMessageThroughput": (0, 2**31 - 1),
+    },
+    eager={
+        "maxUnloadPercentage": 1.0,
+        "minUnloadMessage": 0,
+        "minUnloadMessageThroughput": 0,
+        "loadBalancerAvgShedderHitCountLowThreshold": 0,
+        "loadBalancerAvgShedderHitCountHighThreshold": 0,
+        "loadBalancerAvgShedderHighThreshold": 0,
+        "loadBalancerAvgShedderLowThreshold": 0,
+    },
+    differences=(
+        "The Concepts page says that the difference must exceed the threshold; in the code equality is enough.",
+        "The worked example of the Concepts page, 250 msg/s, moves nothing with the default minUnloadMessage of 1000.",
+        "Hits are counted for each broker, not for the pair, and high hits count as low hits too.",
+    ),
+    judges_by="resource usage of pairs of brokers",
+    minimum_reason=_TOO_LITTLE.code,
+    counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
+    paired_placement="AvgShedder",
+    calmer=_calmer,
+    for_idle_brokers=_for_idle_brokers,
+)
+
+
 class AvgShedder:
     """See the module."""
 
@@ -241,6 +316,7 @@ class AvgShedder:
         "Pairs the brokers by score and, when a pair stays apart for several cycles, moves a share of its difference"
         " straight to the less loaded one. Must be the placement strategy as well."
     )
+    profile = _PROFILE
     settings = (
         "loadBalancerAvgShedderLowThreshold",
         "loadBalancerAvgShedderHighThreshold",

@@ -14,6 +14,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     MIB,
@@ -57,6 +58,40 @@ class OverloadState:
     """The strategy remembers nothing."""
 
 
+_THRESHOLD = "loadBalancerBrokerOverloadedThresholdPercentage"
+_OTHER = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"}
+
+
+def _calmer(config: Settings) -> Remedy:
+    del config
+    return Remedy(
+        "Use ThresholdShedder, which compares with the average: OverloadShedder sheds from every broker above a fixed"
+        " threshold, however full the others are, and has no limit for a cycle.",
+        _OTHER,
+    )
+
+
+_PROFILE = Profile(
+    bounds={_THRESHOLD: (0, 200)},
+    eager={_THRESHOLD: 0},
+    differences=(
+        (
+            "The description of the class says exactly one bundle by message rate; the code takes as many as make up"
+            " the excess, by throughput."
+        ),
+        "A broker at exactly the threshold is overloaded for shedding, though not for placement.",
+    ),
+    judges_by="resource usage",
+    threshold=lambda config: config.integer(_THRESHOLD) / 100,
+    exact={_THRESHOLD: lambda score, _: score * 100},
+    calmer=_calmer,
+    for_idle_brokers=_calmer,
+    for_never_reached=lambda _: Remedy(
+        "Use ThresholdShedder, which compares with the average instead of a fixed threshold.", _OTHER
+    ),
+)
+
+
 class OverloadShedder:
     """See the module."""
 
@@ -64,6 +99,7 @@ class OverloadShedder:
     java_class = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
     load_manager = LoadManager.MODULAR
     summary = "Sheds from every broker whose usage is at or above a fixed threshold; the default before Pulsar 2.10."
+    profile = _PROFILE
     settings = (
         "loadBalancerBrokerOverloadedThresholdPercentage",
         "loadBalancerCPUResourceWeight",

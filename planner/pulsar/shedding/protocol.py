@@ -6,6 +6,7 @@ from planner.cluster.decisions import ReasonCode, SheddingDecision
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.shedding.profile import Profile
 
 
 class Shedder(Protocol):
@@ -18,6 +19,7 @@ class Shedder(Protocol):
         summary: One sentence for people.
         settings: Real names of the settings it reads, in the order a form shows them.
         reasons: Every kind of reason it can give.
+        profile: What else is known about it.
     """
 
     @property
@@ -32,6 +34,8 @@ class Shedder(Protocol):
     def settings(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
+    @property
+    def profile(self) -> Profile: ...  # noqa: D102
 
     def initial(self) -> Any:
         """Return the state of a strategy object that was just created; a frozen dataclass."""

@@ -16,6 +16,18 @@ SHEDDERS: tuple[Shedder, ...] = (
 """Every strategy; the default of Pulsar 4.2.4 first."""
 
 
+def shedder_of_state(state: object) -> Shedder:
+    """Return the strategy whose state something is.
+
+    Raises:
+        SettingError: It is none.
+    """
+    for shedder in SHEDDERS:
+        if type(shedder.initial()) is type(state):
+            return shedder
+    raise SettingError(f"{type(state).__name__} is the state of no shedding strategy.")
+
+
 def shedder_by_name(name: str) -> Shedder:
     """Return a strategy by its simple or full Java class name.
 

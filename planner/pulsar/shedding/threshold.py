@@ -3,6 +3,7 @@
 Mirrors `ThresholdShedder` of Pulsar 4.2.4.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     MIB,
@@ -93,6 +95,76 @@ class _Limits:
     average: float
 
 
+_THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+_LOWER = "lowerBoundarySheddingEnabled"
+
+
+def _calmer(config: Settings) -> Remedy:
+    return Remedy(
+        f"Raise {_THRESHOLD}, or shed in pairs with AvgShedder, which moves a share of the difference only.",
+        {_THRESHOLD: config.integer(_THRESHOLD) + 10},
+    )
+
+
+def _for_idle_brokers(config: Settings) -> Remedy:
+    if config.flag(_LOWER):
+        return whatever_it_is(config)
+    return Remedy(
+        "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder looks for brokers far above the"
+        " average only, and a few idle ones hardly lower the average.",
+        {_LOWER: True},
+    )
+
+
+def _for_never_reached(seen: NeverReached) -> Remedy:
+    config = seen.config
+    if not config.flag(_LOWER) and seen.lowest < seen.average - config.integer(_THRESHOLD) / 100:
+        at_once = " It sheds in the last cycle then." if seen.would_shed(config.changed(**{_LOWER: True})) else ""
+        return Remedy(
+            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {seen.lowest * 100:.0f} %,"
+            f" is more than the threshold below the average, {seen.average * 100:.0f} %.{at_once}",
+            {_LOWER: True},
+        )
+    points = max(math.floor(seen.above * 100), 0)
+    return Remedy(
+        f"Lower {_THRESHOLD} to {points}: the highest broker is {seen.above * 100:.1f} points above.",
+        {_THRESHOLD: points},
+    )
+
+
+_PROFILE = Profile(
+    bounds={
+        _THRESHOLD: (0, 200),
+        "loadBalancerHistoryResourcePercentage": (0, 1),
+        "loadBalancerBundleUnloadMinThroughputThreshold": (0, 1e6),
+        _LOWER: None,
+    },
+    eager={"loadBalancerBundleUnloadMinThroughputThreshold": 0.0, _THRESHOLD: 0},
+    differences=(
+        (
+            "The Concepts page says that a broker is brought 5 % below the average of the cluster. The code aims at the"
+            " average plus the threshold less 5 points, as a share of the broker's throughput."
+        ),
+        (
+            "The Concepts page says a broker sheds when its usage is greater than the average plus the threshold; the"
+            " code sheds when it is equal as well."
+        ),
+        (
+            "Heap memory never counts, and direct memory has weight 0 by default; the documents list memory among the"
+            " resources."
+        ),
+    ),
+    judges_by="averaged resource usage",
+    threshold=lambda config: config.integer(_THRESHOLD) / 100,
+    above_average=True,
+    exact={_THRESHOLD: lambda score, lines: (score - lines.get("average", math.nan)) * 100},
+    averaged=True,
+    calmer=_calmer,
+    for_idle_brokers=_for_idle_brokers,
+    for_never_reached=_for_never_reached,
+)
+
+
 class ThresholdShedder:
     """See the module."""
 
@@ -103,6 +175,7 @@ class ThresholdShedder:
         "Sheds from every broker whose averaged usage is at least a threshold above the average of all brokers; the"
         " default since Pulsar 2.10."
     )
+    profile = _PROFILE
     settings = (
         "loadBalancerBrokerThresholdShedderPercentage",
         "loadBalancerHistoryResourcePercentage",

@@ -5,7 +5,7 @@ to the broker that reports it: a snapshot has one owner for each bundle, so Puls
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.shedding.profile import Counters, Profile, Remedy, whatever_it_is
 
 PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
 """Prepares the placement filters of one moment.
@@ -697,6 +698,74 @@ _REASONS = (
 )
 
 
+_HITS = "loadBalancerSheddingConditionHitCountThreshold"
+
+
+def _calmer(config: Settings) -> Remedy:
+    del config
+    return Remedy(
+        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
+        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
+    )
+
+
+def _after_unloads(state: TransferState, donors: Collection[str]) -> TransferState:
+    return replace(state, hit_count=0) if donors else state
+
+
+def _least(one: TransferState, other: TransferState) -> TransferState:
+    return replace(other, hit_count=min(one.hit_count, other.hit_count))
+
+
+def _full(state: TransferState, brokers: Sequence[str], config: Settings) -> Iterator[TransferState]:
+    del brokers
+    yield replace(state, hit_count=config.integer(_HITS))
+
+
+_PROFILE = Profile(
+    bounds={
+        "loadBalancerBrokerLoadTargetStd": (0, 10),
+        "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),
+        _HITS: (0, 1000),
+        "loadBalancerTransferEnabled": None,
+        "loadBalancerMaxNumberOfBrokerSheddingPerCycle": (0, 10_000),
+        "loadBalanceSheddingDelayInSeconds": (0, 1_000_000),
+        "loadBalancerBrokerLoadDataTTLInSeconds": (0, 1_000_000),
+        "loadBalancerHistoryResourcePercentage": (0, 1),
+        "loadBalancerSheddingBundlesWithPoliciesEnabled": None,
+    },
+    eager={
+        "loadBalancerSheddingBundlesWithPoliciesEnabled": True,
+        "loadBalanceSheddingDelayInSeconds": 0,
+        "loadBalancerBrokerLoadDataTTLInSeconds": 1_000_000,
+        _HITS: 0,
+        "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 10_000,
+        "loadBalancerBrokerLoadTargetStd": 0.0,
+        "loadBalancerBrokerOverloadedThresholdPercentage": 0,
+    },
+    differences=(
+        (
+            "The documents say that no broker has 0 traffic; the code compares the throughput average with 12.5 % of"
+            " the highest-loaded broker's."
+        ),
+        "Shedding starts in the fourth cycle in a row by default, with at most three pairs of brokers in a cycle.",
+        "Top bundles are tried from the smallest of the report on, not from the largest.",
+    ),
+    judges_by="averaged resource usage of pairs of brokers",
+    exact={"loadBalancerBrokerOverloadedThresholdPercentage": lambda score, _: score * 100},
+    averaged=True,
+    remembers_donors=True,
+    counters=Counters(
+        cycles_to_know=lambda config: config.integer(_HITS) + 1,
+        after_unloads=_after_unloads,
+        least=_least,
+        full=_full,
+    ),
+    calmer=_calmer,
+    for_idle_brokers=whatever_it_is,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TransferShedder:
     """The strategy; see the module. Attributes as in `planner.pulsar.shedding.protocol.Shedder`.
@@ -716,6 +785,7 @@ class TransferShedder:
         "deviation of the loads is small.",
         init=False,
     )
+    profile: Profile = field(default=_PROFILE, init=False)
     settings: tuple[str, ...] = field(
         default=(
             "loadBalancerBrokerLoadTargetStd",

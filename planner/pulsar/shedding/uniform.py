@@ -14,6 +14,7 @@ from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, Shedd
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     SHARED_REASONS,
     active_brokers,
@@ -102,6 +103,40 @@ def _spread(order: Sequence[int], values: FloatArray) -> _Spread:
     return _Spread(highest, lowest, most, least)
 
 
+def _calmer(config: Settings) -> Remedy:
+    most = config.integer("maxUnloadBundleNumPerShedding")
+    return Remedy(
+        "Limit the bundles of a cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
+        {"maxUnloadBundleNumPerShedding": max(most // 2, 1) if most > 0 else 10},
+    )
+
+
+_PROFILE = Profile(
+    bounds={
+        "loadBalancerMsgRateDifferenceShedderThreshold": (0, 1e9),
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (0, 1e9),
+        "maxUnloadPercentage": (0, 1),
+        "minUnloadMessage": (0, 2**31 - 1),
+        "minUnloadMessageThroughput": (0, 2**31 - 1),
+        "maxUnloadBundleNumPerShedding": (-1, 100_000),
+    },
+    eager={
+        "maxUnloadPercentage": 1.0,
+        "minUnloadMessage": 0,
+        "minUnloadMessageThroughput": 0,
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 1e-6,
+        "loadBalancerMsgRateDifferenceShedderThreshold": 1e-6,
+    },
+    differences=(
+        "Message rate has priority: when it triggers but too little would move, throughput is not tried in that cycle.",
+    ),
+    judges_by="message rate or throughput",
+    measure="msg_rate",
+    calmer=_calmer,
+    for_idle_brokers=whatever_it_is,
+)
+
+
 class UniformLoadShedder:
     """See the module."""
 
@@ -112,6 +147,7 @@ class UniformLoadShedder:
         "Compares the busiest with the least busy broker, by message rate and by throughput, and moves a share of their"
         " difference away from the busiest."
     )
+    profile = _PROFILE
     settings = (
         "loadBalancerMsgRateDifferenceShedderThreshold",
         "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",

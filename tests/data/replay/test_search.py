@@ -11,11 +11,11 @@ import pytest
 from planner.advise.advisor import Configured, Question, advise
 from planner.advise.material import configured_of, fits, material_of, read_rows, rows_of, snapshot_of
 from planner.advise.search import (
-    Knob,
+    Parameter,
     SearchSpace,
-    Told,
-    knob,
+    Trial,
     neighbours,
+    parameter,
     propose,
     search,
     space_of,
@@ -43,13 +43,13 @@ PLACEMENT = "loadBalancerLoadPlacementStrategy"
 NOW = Configured(Settings(), LoadManager.MODULAR)
 
 
-class TestKnobs:
+class TestParameters:
     @pytest.mark.parametrize("shedder", [s.name for s in SHEDDERS])
     def test_every_strategy_has_a_space_of_settings_that_it_reads(self, shedder: str) -> None:
         one = next(s for s in SHEDDERS if s.name == shedder)
         space = space_of(Scenario(), Configured(Settings(), one.load_manager), [shedder])
-        assert space.knobs
-        for found in space.knobs:
+        assert space.parameters
+        for found in space.parameters:
             assert found.name in one.settings
             setting = REFERENCE.settings[found.name]
             if found.low is not None and found.high is not None:
@@ -58,11 +58,11 @@ class TestKnobs:
                 assert (setting.parse(found.low), setting.parse(found.high)) == (found.low, found.high)
 
     def test_suggested_bounds(self) -> None:
-        assert knob(THRESHOLD) == Knob(THRESHOLD, 2, 50)
-        assert knob("loadBalancerBrokerOverloadedThresholdPercentage").high == 100
-        assert knob("maxUnloadPercentage") == Knob("maxUnloadPercentage", 0.0, 1.0)
-        assert knob("lowerBoundarySheddingEnabled") == Knob("lowerBoundarySheddingEnabled", None, None)
-        assert knob(THRESHOLD, 5, 7) == Knob(THRESHOLD, 5, 7)
+        assert parameter(THRESHOLD) == Parameter(THRESHOLD, 2, 50)
+        assert parameter("loadBalancerBrokerOverloadedThresholdPercentage").high == 100
+        assert parameter("maxUnloadPercentage") == Parameter("maxUnloadPercentage", 0.0, 1.0)
+        assert parameter("lowerBoundarySheddingEnabled") == Parameter("lowerBoundarySheddingEnabled", None, None)
+        assert parameter(THRESHOLD, 5, 7) == Parameter(THRESHOLD, 5, 7)
 
     @pytest.mark.parametrize(
         ("name", "low", "high", "says"),
@@ -74,9 +74,9 @@ class TestKnobs:
             (STRATEGY, None, None, "numbers and switches"),
         ],
     )
-    def test_bad_knobs_are_said(self, name: str, low: float | None, high: float | None, says: str) -> None:
+    def test_bad_parameters_are_said(self, name: str, low: float | None, high: float | None, says: str) -> None:
         with pytest.raises(SettingError, match=says):
-            knob(name, low, high)
+            parameter(name, low, high)
 
     def test_a_strategy_of_the_other_load_manager_is_said(self) -> None:
         with pytest.raises(SettingError, match="cannot run TransferShedder"):
@@ -90,15 +90,15 @@ def bowl(scenario: Scenario) -> tuple[float, float]:
 
 
 class TestProposals:
-    SPACE = space_of(Scenario(), NOW, knobs=[knob(THRESHOLD), knob(SMALLEST)])
+    SPACE = space_of(Scenario(), NOW, parameters=[parameter(THRESHOLD), parameter(SMALLEST)])
     BOTH = space_of(Scenario(), NOW, ["ThresholdShedder", "AvgShedder"])
 
-    def rounds(self, space: SearchSpace, method: str, seed: int, number: int = 3, size: int = 6) -> list[Told]:
-        told: list[Told] = []
+    def rounds(self, space: SearchSpace, method: str, seed: int, number: int = 3, size: int = 6) -> list[Trial]:
+        trials: list[Trial] = []
         for _ in range(number):
-            fresh = propose(space, told, size, method=method, seed=seed)  # type: ignore[arg-type]
-            told += [Told(one, bowl(one)) for one in fresh]
-        return told
+            fresh = propose(space, trials, size, method=method, seed=seed)  # type: ignore[arg-type]
+            trials += [Trial(one, bowl(one)) for one in fresh]
+        return trials
 
     @pytest.mark.parametrize("method", ["bayesian", "random"])
     def test_the_same_seed_proposes_the_same(self, method: str) -> None:
@@ -107,14 +107,14 @@ class TestProposals:
 
     @pytest.mark.parametrize("method", ["bayesian", "random"])
     def test_proposals_are_new_and_within_bounds(self, method: str) -> None:
-        told = self.rounds(self.BOTH, method, 1)
-        assert len({one.scenario.name for one in told}) == len(told)
-        assert len({repr(sorted(one.scenario.settings.items())) for one in told}) == len(told)
-        bounds = {one.name: one for one in self.BOTH.knobs}
-        for one in told:
+        trials = self.rounds(self.BOTH, method, 1)
+        assert len({one.scenario.name for one in trials}) == len(trials)
+        assert len({repr(sorted(one.scenario.settings.items())) for one in trials}) == len(trials)
+        bounds = {one.name: one for one in self.BOTH.parameters}
+        for one in trials:
             chosen = dict(one.scenario.settings)
             assert (chosen[STRATEGY] == "AvgShedder") is (chosen.get(PLACEMENT) == "AvgShedder")
-            mine = {found.name for found in self.BOTH.knobs_of(str(chosen[STRATEGY]))}
+            mine = {found.name for found in self.BOTH.parameters_of(str(chosen[STRATEGY]))}
             assert set(chosen) - {STRATEGY, PLACEMENT} == mine
             for name in mine:
                 low, high = bounds[name].low, bounds[name].high
@@ -133,18 +133,21 @@ class TestProposals:
         assert off("bayesian") < off("random") * 0.7
 
     def test_a_small_space_is_used_up(self) -> None:
-        space = space_of(Scenario(), NOW, knobs=[knob(THRESHOLD, 5, 7)])
-        told = self.rounds(space, "random", 0, number=2)
-        assert sorted(int(one.scenario.settings[THRESHOLD]) for one in told) == [5, 6, 7]
+        space = space_of(Scenario(), NOW, parameters=[parameter(THRESHOLD, 5, 7)])
+        trials = self.rounds(space, "random", 0, number=2)
+        assert sorted(int(one.scenario.settings[THRESHOLD]) for one in trials) == [5, 6, 7]
 
     def test_what_failed_is_not_proposed_again(self) -> None:
-        space = space_of(Scenario(), NOW, knobs=[knob(THRESHOLD, 5, 6)])
-        failed = Told(Scenario(name="x", settings={THRESHOLD: 5}), None)
+        space = space_of(Scenario(), NOW, parameters=[parameter(THRESHOLD, 5, 6)])
+        failed = Trial(Scenario(name="x", settings={THRESHOLD: 5}), None)
         assert [one.settings[THRESHOLD] for one in propose(space, [failed], 4)] == [6]
 
     def test_what_lies_outside_is_passed_over(self) -> None:
-        told = [Told(Scenario(name="x", settings={THRESHOLD: 99}), (1.0, 1.0)), Told(Scenario(name="now"), (2.0, 2.0))]
-        assert len(propose(self.SPACE, told, 2)) == 2
+        trials = [
+            Trial(Scenario(name="x", settings={THRESHOLD: 99}), (1.0, 1.0)),
+            Trial(Scenario(name="now"), (2.0, 2.0)),
+        ]
+        assert len(propose(self.SPACE, trials, 2)) == 2
 
     def test_a_bad_number_is_said(self) -> None:
         with pytest.raises(SettingError, match="cannot be proposed"):
@@ -168,9 +171,11 @@ def test_neighbours_differ_in_one_setting() -> None:
 
 
 def test_a_space_is_widened_to_what_was_tried() -> None:
-    space = space_of(Scenario(), NOW, knobs=[knob(THRESHOLD, 5, 20), knob("lowerBoundarySheddingEnabled")])
+    space = space_of(
+        Scenario(), NOW, parameters=[parameter(THRESHOLD, 5, 20), parameter("lowerBoundarySheddingEnabled")]
+    )
     tried = [Scenario(settings={THRESHOLD: 90}), Scenario(settings={THRESHOLD: 3}), Scenario()]
-    assert [(one.low, one.high) for one in widened(space, tried).knobs] == [(3, 90), (None, None)]
+    assert [(one.low, one.high) for one in widened(space, tried).parameters] == [(3, 90), (None, None)]
 
 
 DAYS = ("2027-01-11", "2027-01-12")
@@ -210,7 +215,9 @@ def test_a_real_search_and_its_advice(history: Path, tmp_path: Path) -> None:
     off = Scenario(name="no shedding", settings={**SLOW, "loadBalancerSheddingEnabled": False})
     job = job_over(history, base, off)
     configured = {"tiny": Configured(Settings(SLOW), LoadManager.MODULAR)}
-    space = space_of(Scenario(settings=SLOW), configured["tiny"], knobs=[knob(THRESHOLD), knob(SMALLEST, 0.001, 10)])
+    space = space_of(
+        Scenario(settings=SLOW), configured["tiny"], parameters=[parameter(THRESHOLD), parameter(SMALLEST, 0.001, 10)]
+    )
     question = Question(balance=("deviation",), disruption=("topics",))
 
     kept: list[TaskResult] = []

@@ -1,0 +1,124 @@
+"""What is known about a shedding strategy beside its rule, stated by the strategy itself and read by every room."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+
+Measure: TypeAlias = Literal["usage", "msg_rate"]
+"""What a strategy compares brokers by."""
+
+Bounds: TypeAlias = tuple[float, float] | None
+"""Between which values of a setting a decision is searched; None for a switch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Something to change.
+
+    Attributes:
+        words: What to do, in sentences.
+        changes: The settings that do it; empty when none does.
+    """
+
+    words: str
+    changes: Mapping[str, SettingValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverReached:
+    """What was seen of a strategy that shed nothing while brokers were apart.
+
+    Attributes:
+        config: Settings in force.
+        above: How far the highest score ever was above the average of its cycle; 1.0 is 100 %.
+        average: Average score of the last cycle.
+        lowest: Lowest score of the last cycle.
+        would_shed: Whether the last cycle sheds under other settings.
+    """
+
+    config: Settings
+    above: float
+    average: float
+    lowest: float
+    would_shed: Callable[[Settings], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """How the counters of a strategy behave whose state a watcher has to guess.
+
+    Attributes:
+        cycles_to_know: Cycles to watch until the counters of a leader in office are known.
+        after_unloads: The state after bundles left some brokers: what counted up to that starts anew.
+        least: The state with counters no higher than in either of two.
+        full: States in which the counters of every broker are about to act.
+    """
+
+    cycles_to_know: Callable[[Settings], int]
+    after_unloads: Callable[[Any, Collection[str]], Any]
+    least: Callable[[Any, Any], Any]
+    full: Callable[[Any, Sequence[str], Settings], Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What is known about a strategy.
+
+    Attributes:
+        bounds: The settings that may flip a decision, and between which values that is searched.
+        eager: The values with which it sheds as much as it can, in the order in which they are taken back when they
+            are not needed.
+        differences: Where the public documentation says something else than the release does.
+        judges_by: What it compares brokers by, in words.
+        measure: The same as data.
+        threshold: The score from which it sheds, or how far above the average of all scores that is; None without one.
+        above_average: Whether the threshold counts from the average of all scores.
+        exact: Where the score of a broker and the lines of a decision put a threshold of whole numbers, in its unit.
+        averaged: Whether its score is an average over cycles, which trails the load.
+        remembers_donors: Whether it keeps its hands off brokers that it shed from lately.
+        minimum_reason: Code of its reason that a pair was apart for long enough, and too little would move; or empty.
+        counters: Its counters; None when it has none.
+        paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
+        calmer: What makes it shed less at once.
+        for_idle_brokers: What makes it fill brokers that are nearly empty.
+        for_never_reached: What makes it act although its threshold was never reached.
+    """
+
+    bounds: Mapping[str, Bounds]
+    eager: Mapping[str, SettingValue]
+    differences: tuple[str, ...]
+    judges_by: str
+    calmer: Callable[[Settings], Remedy]
+    for_idle_brokers: Callable[[Settings], Remedy]
+    for_never_reached: Callable[[NeverReached], Remedy] | None = None
+    measure: Measure = "usage"
+    threshold: Callable[[Settings], float] | None = None
+    above_average: bool = False
+    exact: Mapping[str, Callable[[float, Mapping[str, float]], float]] = field(default_factory=dict)
+    averaged: bool = False
+    remembers_donors: bool = False
+    minimum_reason: str = ""
+    counters: Counters | None = None
+    paired_placement: str = ""
+
+
+EVERY_BOUNDS: Mapping[str, Bounds] = {
+    "loadBalancerSheddingGracePeriodMinutes": (0, 100_000),
+    "loadBalancerSheddingEnabled": None,
+}
+"""The bounds of what the cycle around every strategy reads; see `Profile.bounds`."""
+
+EVERY_EAGER: Mapping[str, SettingValue] = {
+    "loadBalancerSheddingEnabled": True,
+    "loadBalancerSheddingGracePeriodMinutes": 0,
+}
+"""Its values with which most is shed; see `Profile.eager`."""
+
+
+def whatever_it_is(config: Settings) -> Remedy:
+    """Return what fills idle brokers where nothing better is known."""
+    del config
+    return Remedy("Lower the threshold of the strategy, or unload bundles to them by hand.")
