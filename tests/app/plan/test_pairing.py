@@ -21,7 +21,7 @@ PLACES = [one.name for one in PLACEMENTS if one.load_manager is LoadManager.MODU
 
 
 @pytest.mark.parametrize("shedder", MODULAR, ids=lambda one: str(one.name))
-@pytest.mark.parametrize(("own", "scenario"), itertools.product(PLACES, ["", *PLACES]))
+@pytest.mark.parametrize(("own", "scenario"), list(itertools.product(PLACES, ["", *PLACES])))
 def test_everybody_places_alike(shedder: Shedder, own: str, scenario: str) -> None:
     cluster = Settings({PLACEMENT: own})
     base = Scenario(settings={PLACEMENT: scenario} if scenario else {})
