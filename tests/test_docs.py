@@ -34,7 +34,7 @@ def test_what_failed_can_be_run_once_more(tmp_path: Path) -> None:
     (tmp_path / "test_two.py").write_text("def test_bad():\n    assert False\n\n\ndef test_good():\n    pass\n")
     config = str(ROOT / "pyproject.toml")
     command = [sys.executable, "-m", "pytest", "-c", config, "-p", "no:xdist", "-o", "cache_dir=cache", "test_two.py"]
-    for more, counts in (((), "1 failed, 1 passed"), (("--last-failed",), "1 failed in")):
+    for more, counts in (((), "1 failed, 1 passed"), (("--last-failed",), "1 failed, 1 deselected")):
         done = subprocess.run(
             [*command, "--rootdir", str(tmp_path), *more],
             cwd=tmp_path,

@@ -1,6 +1,5 @@
 """Failure patterns of bundles, topics and splits."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.explain.finding import Case, Finding, Severity, listed
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 
 _MIB = 1024 * 1024
 _MS_PER_MIN = 60_000
@@ -18,8 +18,9 @@ _RATE = "loadBalancerNamespaceBundleMaxMsgRate"
 _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
 _CAP = "loadBalancerNamespaceMaximumBundles"
 _ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
-_FLOW = "flow_or_qps_equally_divide"
-_RANGE = "range_equally_divide"
+_FIRST = SPLIT_ALGORITHMS[0].name
+_BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
+_BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
 
 _HOT_SHARE = 0.5
 _ABOVE_AVERAGE = 0.1
@@ -225,8 +226,8 @@ def bundle_count_too_low(case: Case) -> tuple[Finding, ...]:
                 title=f"Too few bundles in {space.name}",
                 evidence=evidence,
                 remedy=(
-                    f"Split it to {wanted} bundles, which is what it needs {names}; split with"
-                    " topic_count_equally_divide or flow_or_qps_equally_divide where its topics lie unevenly."
+                    f"Split it to {wanted} bundles, which is what it needs {names}; split with {_BY_TOPICS} or"
+                    f" {_BY_TRAFFIC} where its topics lie unevenly."
                 ),
                 severity="medium",
                 brokers=(end.brokers.name[owner],) if owner >= 0 else (),
@@ -307,24 +308,16 @@ def split_cascade(case: Case) -> tuple[Finding, ...]:
                 ),
                 remedy=(
                     f"Find what makes its bundles hot: a single topic needs partitions. Raise {_RATE} or {_BANDWIDTH}"
-                    f" to what a broker can serve, and split by {_FLOW}, which cuts where the traffic is."
+                    f" to what a broker can serve, and split by {_BY_TRAFFIC}, which cuts where the traffic is."
                 ),
                 severity=severity,
                 brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
                 bundles=tuple(event.bundle for event in mine),
                 settings=(_RATE, _BANDWIDTH, _CAP, _ALGORITHM),
-                changes={_ALGORITHM: _FLOW},
+                changes={_ALGORITHM: _BY_TRAFFIC},
             )
         )
     return tuple(findings)
-
-
-_REFUSED_REMEDY: Mapping[str, str] = {
-    "specified_positions_divide": "it needs positions, so every automatic split fails",
-    "topic_count_equally_divide": "it finds no place where topics have the same hash or there is only one",
-    _FLOW: "it finds no place while the traffic is within its limits, or that of one topic",
-    _RANGE: "it halves the range, which fails only where nothing is left to halve",
-}
 
 
 def split_refused(case: Case) -> tuple[Finding, ...]:
@@ -335,14 +328,15 @@ def split_refused(case: Case) -> tuple[Finding, ...]:
     bundles = tuple(dict.fromkeys(event.bundle for event in refused))
     config = case.trace.settings
     algorithm = config.text(_ALGORITHM)
-    remedy = f"{_ALGORITHM} is {algorithm}: {_REFUSED_REMEDY.get(algorithm, 'Pulsar does not know it')}."
-    if algorithm == _FLOW and case.load_manager is LoadManager.EXTENSIBLE:
+    known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
+    remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar does not know it'}."
+    if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
         remedy += " The extensible load manager splits into two only, and drops a split with more boundaries."
-    changes = {} if algorithm == _RANGE else {_ALGORITHM: _RANGE}
+    changes = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
     if changes:
-        remedy += " range_equally_divide always finds a boundary."
+        remedy += f" {_FIRST} always finds a boundary."
     else:
-        remedy += " Split by topic_count_equally_divide, or give the topic more partitions."
+        remedy += f" Split by {_BY_TOPICS}, or give the topic more partitions."
     return (
         Finding(
             code="split_refused",

@@ -16,7 +16,6 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import namespace_boundaries, split_request
 from planner.web import state
-from planner.web.documentation import SPLIT_DIFFERENCES
 from planner.web.text import bytes_per_s, count, msg_per_s
 from planner.web.widgets import chart, plain, show_error, show_notes, table
 
@@ -233,7 +232,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
         cuts, split = (), ""
         show_error(error)
     algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
-    show_notes(SPLIT_DIFFERENCES.get(algorithm.name, ()), "Where the public documentation differs from the code")
+    show_notes(algorithm.differences, "Where the public documentation differs from the code")
     topics = state.workspace().topics_of_bundle(view.digest, bundle).to_pandas()
     if topics.empty:
         st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")

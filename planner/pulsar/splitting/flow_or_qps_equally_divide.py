@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.settings import Settings
-from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
 _MIB = 1024 * 1024
 
@@ -31,6 +31,22 @@ _WITHIN = ReasonCode(
 _NO_CUT = ReasonCode("flow_or_qps_equally_divide.no_cut", "no piece exceeds a limit, so that nothing is cut")
 
 
+_DECIMAL = "The page adds hexadecimal digits as if they were decimal, and leaves out the + 1 of each boundary."
+
+
+def _example(rate: int, mib: int, documented: tuple[int, ...], why: str = _DECIMAL) -> SplitExample:
+    return SplitExample(
+        0,
+        0x80000000,
+        (0x10, 0x15, 0x24, 0x39, 0x58, 0x76),
+        documented,
+        msg_rates_per_s=(100.0, 200.0, 300.0, 400.0, 500.0, 600.0),
+        throughputs_mib_per_s=(10.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+        settings={"loadBalancerNamespaceBundleMaxMsgRate": rate, "loadBalancerNamespaceBundleMaxBandwidthMbytes": mib},
+        why=why,
+    )
+
+
 class FlowOrQpsEquallyDivide:
     """See the module."""
 
@@ -41,6 +57,27 @@ class FlowOrQpsEquallyDivide:
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "flowOrQpsDifferenceThresholdPercentage",
+    )
+    needs_positions = False
+    reads_traffic = True
+    finds_none = "it finds no place while the traffic is within its limits, or that of one topic"
+    differences: tuple[str, ...] = (
+        (
+            "The Concepts page shows 0x19500000, 0x31500000, 0x48500000 and 0x67000000 for its first example, as four"
+            " splits one after the other; the code cuts at 0x1c800001, 0x2e800001, 0x48800001 and 0x67000001 at once."
+            " The page adds hexadecimal digits as if they were decimal and leaves out the + 1."
+        ),
+        "The page leaves out the tolerance of 10 % (flowOrQpsDifferenceThresholdPercentage): less splits nothing.",
+    )
+    examples: tuple[SplitExample, ...] = (
+        _example(
+            450,
+            200,
+            (0x19500000, 0x31500000, 0x48500000, 0x67000000),
+            f"{_DECIMAL} It shows four splits, one after the other; the code cuts once, into five.",
+        ),
+        _example(1900, 90, (0x31500000, 0x67000000)),
+        _example(1100, 110, (0x48500000,)),
     )
     reasons = (_CUT, _FEW, _UNKNOWN, _WITHIN, _NO_CUT)
 

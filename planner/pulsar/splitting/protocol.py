@@ -1,11 +1,18 @@
 """The contract of a split algorithm."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
+
+_STEP = 0x01000000
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +55,52 @@ class SplitAnswer:
     reasons: tuple[Reason, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SplitExample:
+    """A worked example of the Concepts page about broker load balancing, and what the page says comes out.
+
+    Attributes:
+        low: Lower boundary of the bundle.
+        high: Its upper boundary.
+        topics: Hash of each topic, in units of 0x01000000.
+        msg_rates_per_s: Message rate in + out of each topic; empty when it plays no part.
+        throughputs_mib_per_s: Throughput in + out of each topic; empty when it plays no part.
+        settings: Limits of the example, by `broker.conf` name.
+        positions: Boundaries asked for; empty when none are.
+        documented: The boundaries that the page shows.
+        why: Why the page is wrong; empty when it is right.
+    """
+
+    low: int
+    high: int
+    topics: tuple[int, ...]
+    documented: tuple[int, ...]
+    msg_rates_per_s: tuple[float, ...] = ()
+    throughputs_mib_per_s: tuple[float, ...] = ()
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    positions: tuple[int, ...] = ()
+    why: str = ""
+
+    @property
+    def limits(self) -> str:
+        """The settings, as a line of Markdown."""
+        return ", ".join(f"{name} {value}" for name, value in self.settings.items())
+
+    def computed(self, algorithm: "SplitAlgorithm") -> tuple[int, ...]:
+        """Return the boundaries that the algorithm finds."""
+        none = (0.0,) * len(self.topics)
+        request = SplitRequest(
+            self.low,
+            self.high,
+            np.array(self.topics, dtype=np.int64) * _STEP,
+            np.ones(len(self.topics), dtype=np.bool_),
+            np.array(self.msg_rates_per_s or none, dtype=np.float64),
+            np.array(self.throughputs_mib_per_s or none, dtype=np.float64) * _MIB,
+            self.positions or None,
+        )
+        return algorithm.boundaries(request, Settings(self.settings)).boundaries or ()
+
+
 class SplitAlgorithm(Protocol):
     """Finds where to cut a bundle. Pure.
 
@@ -57,6 +110,11 @@ class SplitAlgorithm(Protocol):
         summary: One sentence for people.
         settings: Real names of the settings it reads.
         reasons: Every kind of reason it can give.
+        needs_positions: Whether somebody has to say where it cuts.
+        reads_traffic: Whether the rates of topics decide where it cuts; it may find several cuts at once.
+        finds_none: When it finds no boundary, as the end of a sentence that begins with its name.
+        differences: Where the public documentation says something else than the release does.
+        examples: The worked examples of the public documentation.
     """
 
     @property
@@ -69,6 +127,16 @@ class SplitAlgorithm(Protocol):
     def settings(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
+    @property
+    def needs_positions(self) -> bool: ...  # noqa: D102
+    @property
+    def reads_traffic(self) -> bool: ...  # noqa: D102
+    @property
+    def finds_none(self) -> str: ...  # noqa: D102
+    @property
+    def differences(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def examples(self) -> tuple[SplitExample, ...]: ...  # noqa: D102
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer where the bundle would be cut.

@@ -5,7 +5,7 @@ Mirrors `RangeEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
 
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.settings import Settings
-from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
 _MIDDLE = ReasonCode(
     "range_equally_divide.middle",
@@ -21,6 +21,13 @@ class RangeEquallyDivide:
     java_class = "RangeEquallyDivideBundleSplitAlgorithm"
     summary = "Cuts the range in the middle, without a look at the topics. The default."
     settings: tuple[str, ...] = ()
+    needs_positions = False
+    reads_traffic = False
+    finds_none = "it halves the range, which fails only where nothing is left to halve"
+    differences: tuple[str, ...] = (
+        "The Concepts page writes both ends of a range as open; the lower end belongs to the bundle.",
+    )
+    examples: tuple[SplitExample, ...] = (SplitExample(0, 0x80000000, (), (0x40000000,)),)
     reasons = (_MIDDLE,)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:

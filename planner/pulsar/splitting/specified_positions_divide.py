@@ -6,7 +6,7 @@ Mirrors `SpecifiedPositionsBundleSplitAlgorithm` of Pulsar 4.2.4, its internal `
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import PulsarError
 from planner.cluster.settings import Settings
-from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
 _KEPT = ReasonCode("specified_positions_divide.inside", "cut at 0x{position:08x}, as asked", acts=True)
 _DROPPED = ReasonCode(
@@ -23,6 +23,13 @@ class SpecifiedPositionsDivide:
     java_class = "SpecifiedPositionsBundleSplitAlgorithm"
     summary = "Cuts at the positions given with the request; those outside the bundle are dropped."
     settings: tuple[str, ...] = ()
+    needs_positions = True
+    reads_traffic = False
+    finds_none = "it needs positions, so every automatic split fails"
+    differences: tuple[str, ...] = ()
+    examples: tuple[SplitExample, ...] = (
+        SplitExample(0, 0x40000000, (0x30, 0x35), (0x33000000,), positions=(0x33000000,)),
+    )
     reasons = (_KEPT, _DROPPED, _FEW, _UNKNOWN)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:

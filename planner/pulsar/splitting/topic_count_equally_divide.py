@@ -7,7 +7,7 @@ import numpy as np
 
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.settings import Settings
-from planner.pulsar.splitting.protocol import SplitAnswer, SplitRequest
+from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
 _MIDDLE = ReasonCode(
     "topic_count_equally_divide.middle",
@@ -25,6 +25,21 @@ class TopicCountEquallyDivide:
     java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
     summary = "Cuts half way between the two central topics, so that both halves hold as many topics."
     settings: tuple[str, ...] = ()
+    needs_positions = False
+    reads_traffic = False
+    finds_none = "it finds no place where topics have the same hash or there is only one"
+    differences: tuple[str, ...] = (
+        "The Concepts page cuts its example at 0x50000000; the middle of 0x35000000 and 0x65000000 is 0x4d000000.",
+    )
+    examples: tuple[SplitExample, ...] = (
+        SplitExample(
+            0,
+            0x80000000,
+            (0x10, 0x20, 0x35, 0x65, 0x70, 0x75),
+            (0x50000000,),
+            why="The middle of 0x35000000 and 0x65000000 is taken as if the digits were decimal.",
+        ),
+    )
     reasons = (_MIDDLE, _FEW, _UNKNOWN)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:

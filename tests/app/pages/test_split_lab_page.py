@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.errors import SettingError
-from planner.web.documentation import SPLIT_EXAMPLES
+from planner.pulsar.splitting.registry import split_algorithm
 from planner.web.split_lab import read_positions
 from planner.workspace.samples import samples
 
@@ -103,13 +103,9 @@ def test_documented_examples_show_the_right_value(page: Page) -> None:
     ],
 )
 def test_examples_are_computed_as_the_release_does(algorithm: str, right: list[str]) -> None:
-    computed = [
-        " ".join(f"0x{cut:08x}" for cut in example.computed())
-        for example in SPLIT_EXAMPLES
-        if example.algorithm == algorithm
-    ]
-    assert computed == right
-    assert all((e.documented == e.computed()) == (not e.why) for e in SPLIT_EXAMPLES)
+    found = split_algorithm(algorithm)
+    assert [" ".join(f"0x{cut:08x}" for cut in one.computed(found)) for one in found.examples] == right
+    assert all((one.documented == one.computed(found)) == (not one.why) for one in found.examples)
 
 
 def test_a_word_stands_for_a_bundle(page: Page) -> None:
