@@ -2,12 +2,21 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.generate import ClusterSpec, generate
 
 ROOT = Path(__file__).parent.parent
+
+hypothesis.settings.register_profile("house", deadline=None)  # how fast a machine is decides no test
+hypothesis.settings.load_profile("house")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite` writes the goldens that are text anew; look at the difference before it is kept."""
+    parser.addoption("--rewrite", action="store_true", help="write goldens that are text anew")
 
 
 @pytest.fixture(scope="session")

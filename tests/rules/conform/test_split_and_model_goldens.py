@@ -1,4 +1,4 @@
-"""The planner computes every recorded split, average, usage and hash as the official classes did."""
+"""What recorded splits, averages, usages and hashes tell beyond the schema of vectors: order, and the last bit."""
 
 import gzip
 import json
@@ -8,22 +8,10 @@ from typing import Any
 import pytest
 
 from planner.conform import model_kinds, splits
-from planner.conform.compare import differences
 from planner.conform.load_data import Json
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens"
 ANSWERS = {**splits.ANSWERS, **model_kinds.ANSWERS}
-FILES = (
-    "bundle_split/vectors",
-    "bundle_split/edges",
-    "auto_split_modular/vectors",
-    "auto_split_modular/edges",
-    "auto_split_modular/captured",
-    "averages/bundles",
-    "averages/brokers",
-    "resource_usage/vectors",
-    "topic_to_bundle/vectors",
-)
 
 
 def recorded(*names: str) -> list[Any]:
@@ -36,11 +24,6 @@ def recorded(*names: str) -> list[Any]:
 
 def answer(vector: Json) -> Json:
     return ANSWERS[vector["kind"]]({key: value for key, value in vector.items() if key not in {"expected", "order"}})
-
-
-@pytest.mark.parametrize("vector", recorded(*FILES))
-def test_computes_as_recorded(vector: Json) -> None:
-    assert not list(differences(vector["expected"], answer(vector)))
 
 
 @pytest.mark.parametrize("vector", recorded("auto_split_modular/edges", "auto_split_modular/captured"))
