@@ -17,6 +17,17 @@ RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 """The resources of a load report, in Pulsar's order."""
 
 
+USAGE_WEIGHTS = (
+    "loadBalancerCPUResourceWeight",
+    "loadBalancerDirectMemoryResourceWeight",
+    "loadBalancerBandwidthInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight",
+    "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwithOutResourceWeight",
+)
+"""The settings by which the modular load manager weighs resources, the misspelt ones among them."""
+
+
 def percent_usage(usage: npt.ArrayLike, limit: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return usage as a percentage of its limit, in single precision as Java does; 0 where the limit is <= 0.
 

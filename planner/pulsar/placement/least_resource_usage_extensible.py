@@ -4,7 +4,8 @@ Mirrors `extensions.strategy.LeastResourceUsageWithWeight` of Pulsar 4.2.4.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,34 +44,25 @@ class Stateless:
     """What a strategy without memory remembers: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
 class LeastResourceUsageExtensible:
     """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
 
-    name: str = field(default="LeastResourceUsageWithWeight", init=False)
-    java_class: str = field(
-        default="org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight", init=False
+    name = "LeastResourceUsageWithWeight"
+    java_class = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
+    load_manager = LoadManager.EXTENSIBLE
+    summary = "Draws among the candidates whose load is well below the candidates' average; among all when none is."
+    judges_by = "averaged resource usage"
+    measure: ClassVar[Measure] = "averaged_usage"
+    settings = (
+        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+        "loadBalancerHistoryResourcePercentage",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerMemoryResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
     )
-    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
-    summary: str = field(
-        default="Draws among the candidates whose load is well below the candidates' average; among all when none is.",
-        init=False,
-    )
-    judges_by: str = field(default="averaged resource usage", init=False)
-    measure: Measure = field(default="averaged_usage", init=False)
-    settings: tuple[str, ...] = field(
-        default=(
-            "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
-            "loadBalancerHistoryResourcePercentage",
-            "loadBalancerCPUResourceWeight",
-            "loadBalancerMemoryResourceWeight",
-            "loadBalancerDirectMemoryResourceWeight",
-            "loadBalancerBandwidthInResourceWeight",
-            "loadBalancerBandwidthOutResourceWeight",
-        ),
-        init=False,
-    )
-    reasons: tuple[ReasonCode, ...] = field(default=(_BELOW, _ABOVE, _ABOVE_ALL, _NO_DATA, _NO_DATA_ALL), init=False)
+    reasons = (_BELOW, _ABOVE, _ABOVE_ALL, _NO_DATA, _NO_DATA_ALL)
 
     def initial(self) -> Stateless:
         """Return the state of a strategy object that was just created."""

@@ -3,40 +3,23 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-from planner.cluster.decisions import PlacementDecision, ReasonCode
+from planner.cluster.decisions import PlacementDecision
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.protocol import Strategy
 
 Measure: TypeAlias = Literal["msg_rate", "averaged_usage", "turns", "pair"]
 """What a strategy compares candidates by."""
 
 
-class Placement(Protocol):
+class Placement(Strategy, Protocol):
     """Picks a broker among candidates that passed the load manager's filters. Pure; draws by seed.
 
     Attributes:
-        name: Simple class name in Pulsar, such as `LeastLongTermMessageRate`.
-        java_class: Full class name.
-        load_manager: The load manager that can run it.
-        summary: One sentence for people.
-        settings: Real names of the settings it reads.
-        reasons: Every kind of reason it can give.
         judges_by: What it compares candidates by, in words.
         measure: The same as data.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def java_class(self) -> str: ...  # noqa: D102
-    @property
-    def load_manager(self) -> LoadManager: ...  # noqa: D102
-    @property
-    def summary(self) -> str: ...  # noqa: D102
-    @property
-    def settings(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
     @property
     def judges_by(self) -> str: ...  # noqa: D102
     @property

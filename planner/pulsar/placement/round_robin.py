@@ -5,23 +5,17 @@ manager, and which always places the bundles of `loadBalancerSheddingExcludedNam
 extensible load manager's strategy.
 """
 
-from dataclasses import dataclass, field
-
 from planner.cluster.snapshot import LoadManager
 from planner.pulsar.placement.round_robin_extensible import RoundRobinExtensible
 
 
-@dataclass(frozen=True, slots=True)
 class RoundRobin(RoundRobinExtensible):
     """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
 
-    name: str = field(default="RoundRobinBrokerSelector", init=False)
-    java_class: str = field(default="org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector", init=False)
-    load_manager: LoadManager = field(default=LoadManager.MODULAR, init=False)
-    summary: str = field(
-        default="Takes the candidates in turn; places bundles of namespaces that are excluded from shedding as well.",
-        init=False,
-    )
+    name = "RoundRobinBrokerSelector"
+    java_class = "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector"
+    load_manager = LoadManager.MODULAR
+    summary = "Takes the candidates in turn; places bundles of namespaces that are excluded from shedding as well."
 
 
 PLACEMENT = RoundRobin()

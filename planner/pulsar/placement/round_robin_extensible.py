@@ -5,7 +5,7 @@ Mirrors `RoundRobinBrokerSelectionStrategy` of the extensible load manager of Pu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import ClassVar
 
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.settings import Settings
@@ -17,23 +17,17 @@ _TURN = ReasonCode("round_robin.turn", "it is its turn: call {call:.0f} takes pl
 _WAITS = ReasonCode("round_robin.waits", "it is the turn of {other}")
 
 
-@dataclass(frozen=True, slots=True)
 class RoundRobinExtensible:
     """The strategy; see the module. Attributes as in `planner.pulsar.placement.protocol.Placement`."""
 
-    name: str = field(default="RoundRobinBrokerSelectionStrategy", init=False)
-    java_class: str = field(
-        default="org.apache.pulsar.broker.loadbalance.extensions.strategy.RoundRobinBrokerSelectionStrategy", init=False
-    )
-    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
-    summary: str = field(
-        default="Takes the candidates in turn; places bundles of namespaces that are excluded from shedding.",
-        init=False,
-    )
-    judges_by: str = field(default="turns", init=False)
-    measure: Measure = field(default="turns", init=False)
-    settings: tuple[str, ...] = field(default=("loadBalancerSheddingExcludedNamespaces",), init=False)
-    reasons: tuple[ReasonCode, ...] = field(default=(_TURN, _WAITS), init=False)
+    name = "RoundRobinBrokerSelectionStrategy"
+    java_class = "org.apache.pulsar.broker.loadbalance.extensions.strategy.RoundRobinBrokerSelectionStrategy"
+    load_manager = LoadManager.EXTENSIBLE
+    summary = "Takes the candidates in turn; places bundles of namespaces that are excluded from shedding."
+    judges_by = "turns"
+    measure: ClassVar[Measure] = "turns"
+    settings = ("loadBalancerSheddingExcludedNamespaces",)
+    reasons = (_TURN, _WAITS)
 
     def initial(self) -> Rotation:
         """Return the state of a strategy object that was just created."""

@@ -17,7 +17,7 @@ from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy
 from planner.pulsar.shedding.selection import (
@@ -83,32 +83,6 @@ class AvgState:
     hits_low: Mapping[str, int] = field(default_factory=dict)
     broker: Mapping[BundleKey, str] = field(default_factory=dict)
     most_brokers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two brokers that are compared.
-
-    Attributes:
-        low: Position of the one with the lower score.
-        high: Position of the one with the higher score; the same for the middle one of an odd number.
-        difference: Score difference in points (0..100 and more).
-    """
-
-    low: int
-    high: int
-    difference: float
-
-
-def pair_brokers(order: Sequence[int] | Int64Array, scores: FloatArray) -> tuple[Pair, ...]:
-    """Pair the lowest with the highest score, the second lowest with the second highest, and so on.
-
-    Args:
-        order: Broker positions in Pulsar's order, which decides between equal scores.
-        scores: Score of each broker of the snapshot, in points.
-    """
-    low, high = _paired(np.asarray(order, dtype=np.int64), scores)
-    return tuple(map(Pair, low.tolist(), high.tolist(), (scores[high] - scores[low]).tolist()))
 
 
 def _paired(order: Int64Array, scores: FloatArray) -> tuple[Int64Array, Int64Array]:
@@ -325,12 +299,7 @@ class AvgShedder:
         "maxUnloadPercentage",
         "minUnloadMessage",
         "minUnloadMessageThroughput",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
-        "loadBalancerBandwithInResourceWeight",
-        "loadBalancerBandwithOutResourceWeight",
+        *USAGE_WEIGHTS,
     )
     reasons = (
         _MIDDLE,

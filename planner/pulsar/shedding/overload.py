@@ -13,7 +13,7 @@ from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDec
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -102,12 +102,7 @@ class OverloadShedder:
     profile = _PROFILE
     settings = (
         "loadBalancerBrokerOverloadedThresholdPercentage",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
-        "loadBalancerBandwithInResourceWeight",
-        "loadBalancerBandwithOutResourceWeight",
+        *USAGE_WEIGHTS,
     )
     reasons = (_BELOW, _SINGLE, _NO_CANDIDATE, _DONOR, _TAKEN, _ENOUGH, *SHARED_REASONS)
 

@@ -2,38 +2,21 @@
 
 from typing import Any, Protocol
 
-from planner.cluster.decisions import ReasonCode, SheddingDecision
+from planner.cluster.decisions import SheddingDecision
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.protocol import Strategy
 from planner.pulsar.shedding.profile import Profile
 
 
-class Shedder(Protocol):
+class Shedder(Strategy, Protocol):
     """Chooses the bundles to unload. Pure: the same snapshot, memory and settings give the same answer.
 
     Attributes:
-        name: Simple class name in Pulsar, such as `ThresholdShedder`.
-        java_class: Full class name, the value of `loadBalancerLoadSheddingStrategy`.
-        load_manager: The load manager that can run it.
-        summary: One sentence for people.
-        settings: Real names of the settings it reads, in the order a form shows them.
-        reasons: Every kind of reason it can give.
         profile: What else is known about it.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def java_class(self) -> str: ...  # noqa: D102
-    @property
-    def load_manager(self) -> LoadManager: ...  # noqa: D102
-    @property
-    def summary(self) -> str: ...  # noqa: D102
-    @property
-    def settings(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
     @property
     def profile(self) -> Profile: ...  # noqa: D102
 

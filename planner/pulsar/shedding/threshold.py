@@ -15,7 +15,7 @@ from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, Shedd
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -181,12 +181,7 @@ class ThresholdShedder:
         "loadBalancerHistoryResourcePercentage",
         "loadBalancerBundleUnloadMinThroughputThreshold",
         "lowerBoundarySheddingEnabled",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
-        "loadBalancerBandwithInResourceWeight",
-        "loadBalancerBandwithOutResourceWeight",
+        *USAGE_WEIGHTS,
     )
     reasons = (
         _BELOW,

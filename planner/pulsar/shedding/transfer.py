@@ -775,44 +775,38 @@ class TransferShedder:
     """
 
     filters: PlacementFilters = _pulsar_filters
-    name: str = field(default="TransferShedder", init=False)
-    java_class: str = field(
-        default="org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder", init=False
+    name = "TransferShedder"
+    java_class = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
+    load_manager = LoadManager.EXTENSIBLE
+    summary = (
+        "Pairs the most with the least loaded broker and hands top bundles over, or swaps them, until the "
+        "deviation of the loads is small."
     )
-    load_manager: LoadManager = field(default=LoadManager.EXTENSIBLE, init=False)
-    summary: str = field(
-        default="Pairs the most with the least loaded broker and hands top bundles over, or swaps them, until the "
-        "deviation of the loads is small.",
-        init=False,
+    profile = _PROFILE
+    settings = (
+        "loadBalancerBrokerLoadTargetStd",
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "loadBalancerSheddingConditionHitCountThreshold",
+        "loadBalancerTransferEnabled",
+        "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
+        "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+        "loadBalanceSheddingDelayInSeconds",
+        "loadBalancerBrokerLoadDataTTLInSeconds",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "loadBalancerSheddingExcludedNamespaces",
+        "loadBalancerSheddingBundlesWithPoliciesEnabled",
+        "loadBalancerBrokerMaxTopics",
+        "preferLaterVersions",
+        "failureDomainsEnabled",
+        "loadBalancerHistoryResourcePercentage",
+        "loadBalancerCPUResourceWeight",
+        "loadBalancerMemoryResourceWeight",
+        "loadBalancerDirectMemoryResourceWeight",
+        "loadBalancerBandwidthInResourceWeight",
+        "loadBalancerBandwidthOutResourceWeight",
+        "loadBalancerDebugModeEnabled",
     )
-    profile: Profile = field(default=_PROFILE, init=False)
-    settings: tuple[str, ...] = field(
-        default=(
-            "loadBalancerBrokerLoadTargetStd",
-            "loadBalancerBrokerOverloadedThresholdPercentage",
-            "loadBalancerSheddingConditionHitCountThreshold",
-            "loadBalancerTransferEnabled",
-            "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
-            "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
-            "loadBalanceSheddingDelayInSeconds",
-            "loadBalancerBrokerLoadDataTTLInSeconds",
-            "loadBalancerSheddingGracePeriodMinutes",
-            "loadBalancerSheddingExcludedNamespaces",
-            "loadBalancerSheddingBundlesWithPoliciesEnabled",
-            "loadBalancerBrokerMaxTopics",
-            "preferLaterVersions",
-            "failureDomainsEnabled",
-            "loadBalancerHistoryResourcePercentage",
-            "loadBalancerCPUResourceWeight",
-            "loadBalancerMemoryResourceWeight",
-            "loadBalancerDirectMemoryResourceWeight",
-            "loadBalancerBandwidthInResourceWeight",
-            "loadBalancerBandwidthOutResourceWeight",
-            "loadBalancerDebugModeEnabled",
-        ),
-        init=False,
-    )
-    reasons: tuple[ReasonCode, ...] = field(default=_REASONS, init=False)
+    reasons = _REASONS
 
     def initial(self) -> TransferState:
         """Return the state of a strategy object that was just created."""

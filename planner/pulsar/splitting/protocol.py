@@ -7,9 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.decisions import Reason
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
+from planner.pulsar.protocol import Named
 
 _STEP = 0x01000000
 _MIB = 1024 * 1024
@@ -48,7 +49,6 @@ class SplitAnswer:
     Attributes:
         boundaries: New boundaries as Pulsar returns them: unchecked, perhaps equal to an end of the bundle, perhaps
             repeated. None when it answers null, empty when it answers an empty list; neither splits anything.
-        reasons: Why the cuts are where they are, or why there is none.
     """
 
     boundaries: tuple[int, ...] | None
@@ -101,15 +101,10 @@ class SplitExample:
         return algorithm.boundaries(request, Settings(self.settings)).boundaries or ()
 
 
-class SplitAlgorithm(Protocol):
+class SplitAlgorithm(Named, Protocol):
     """Finds where to cut a bundle. Pure.
 
     Attributes:
-        name: Name in `supportedNamespaceBundleSplitAlgorithms`.
-        java_class: Simple class name in Pulsar.
-        summary: One sentence for people.
-        settings: Real names of the settings it reads.
-        reasons: Every kind of reason it can give.
         needs_positions: Whether somebody has to say where it cuts.
         reads_traffic: Whether the rates of topics decide where it cuts; it may find several cuts at once.
         finds_none: When it finds no boundary, as the end of a sentence that begins with its name.
@@ -117,16 +112,6 @@ class SplitAlgorithm(Protocol):
         examples: The worked examples of the public documentation.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def java_class(self) -> str: ...  # noqa: D102
-    @property
-    def summary(self) -> str: ...  # noqa: D102
-    @property
-    def settings(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
     @property
     def needs_positions(self) -> bool: ...  # noqa: D102
     @property
