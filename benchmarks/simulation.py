@@ -14,9 +14,10 @@ from typing import Any
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import ClusterSpec, generate
 from planner.simulate.run import simulate
-from planner.simulate.scenario import ScaleTraffic, Scenario, Step
+from planner.simulate.scenario import Scenario, Step
 
 NO_SPLITS = {"loadBalancerAutoBundleSplitEnabled": False}
 

@@ -22,8 +22,9 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
+from planner.pulsar.admin_commands import Command
 from planner.replay.aggregate import DayRow, aggregate, totals_of
-from planner.share.commands import Command, CommandOptions, conf_value, setting_changes, settings_commands
+from planner.share.commands import CommandOptions, conf_value, setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 

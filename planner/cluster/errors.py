@@ -4,6 +4,7 @@ PlannerError
 ├── FormatError      bytes that cannot be read as what they claim to be
 ├── SnapshotError    readable data that no Pulsar cluster could have answered
 ├── SettingError     an unknown setting, or a value outside its bounds
+├── ScenarioError    a scenario that cannot be read, or does not fit the cluster
 ├── StoreError       the workspace database cannot do what was asked
 ├── CaptureError     a live cluster, or what it answered, cannot be captured
 ├── ReplayError      Spark or its Java cannot do what was asked
@@ -80,6 +81,10 @@ class SnapshotError(PlannerError):
 
 class SettingError(PlannerError):
     """An unknown setting, or a value outside its bounds."""
+
+
+class ScenarioError(PlannerError):
+    """A scenario cannot be read, or does not fit the cluster."""
 
 
 class StoreError(PlannerError):

@@ -18,8 +18,8 @@ from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
 from planner.pulsar.placement.filters import isolate
 from planner.pulsar.placement.modular import configured_placement, with_known_rates
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import load_of
-from planner.simulate.scenario import Assumptions
 from planner.simulate.trace import Trace
 
 MOST_BROKERS_PAIRED: Final = 100
@@ -187,9 +187,9 @@ def at_the_end(trace: Trace) -> Snapshot:
 
     `Trace.end` has what they use, which is never more than they have; that would hide how far traffic is beyond it.
     """
-    if trace.end_asked is None:
+    if trace.end_demand is None:
         return trace.end
-    cpu, inbound, outbound = trace.end_asked
+    cpu, inbound, outbound = trace.end_demand
     asked = replace(
         trace.end.brokers,
         cpu_usage_percent=frozen(cpu),

@@ -5,49 +5,37 @@ settings; policies; splits, parents first; unloads with their destination, in ba
 shedding and splitting as they should be. The unloads are those that lead from the start of a simulation to its end,
 each bundle once, not its every move.
 
-Options are those of the `pulsar-admin` of 4.0.8, the nearest one published apart from a distribution; what a request
-does is that of the brokers of 4.2.4.
+What an edit asks for stands with its kind (`planner.simulate.edits`); this module puts it in order, and adds settings,
+splits and unloads. What a request does is that of the brokers of 4.2.4.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from planner.cluster.errors import SettingError
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import DispatchRate, LoadManager, Snapshot
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.admin_commands import (
+    PROGRAM,
+    Command,
+    Section,
+    Word,
+    command_of,
+    count_text,
+    option,
+    positional,
+    split_command,
+)
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
-from planner.share.shell import comment, option, positional, quoted
-from planner.simulate.dispatch.edits import policy_words
-from planner.simulate.scenario import (
-    AddBrokers,
-    ChangeCapacity,
-    DrainBroker,
-    Edit,
-    KillBroker,
-    PinBundle,
-    RemoveBroker,
-    RollingRestart,
-    ScaleTraffic,
-    SetAntiAffinity,
-    SetBundleCount,
-    SetDispatchRate,
-    SetIsolation,
-)
+from planner.pulsar.splitting.manual import SplitCommand
 from planner.simulate.trace import Event, Trace
-from planner.simulate.wording import in_words
-
-Section: TypeAlias = Literal[
-    "notes", "brokers", "hold", "settings", "policies", "splits", "unloads", "leaving", "release"
-]
-"""Part of a plan; `SECTIONS` has them in their order."""
 
 SECTIONS: Final[Mapping[Section, str]] = {
     "notes": "What this plan supposes, and what Pulsar cannot do by command",
@@ -74,7 +62,7 @@ _MANAGERS = {
     LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
 }
 _RANGE, _SPECIFIED = "range_equally_divide", "specified_positions_divide"
-_SHOWN = 20
+_WIDTH = 118
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +76,7 @@ class CommandOptions:
         hold: Switch automatic shedding and splitting off in between.
     """
 
-    program: tuple[str, ...] = ("pulsar-admin",)
+    program: tuple[str, ...] = PROGRAM
     batch_bundles: int = 10
     pause_s: int = 60
     hold: bool = True
@@ -98,28 +86,6 @@ class CommandOptions:
             raise SettingError(
                 "Commands cannot be written so.", remedy="Give a program, batches of 1 or more and no negative pause."
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One step of a plan.
-
-    Attributes:
-        section: Which part it belongs to.
-        words: The command; empty where the note says it all.
-        note: Why, or what to do by hand; shown before the command.
-        by_hand: The command is only shown: a person has to fill something in, or to decide.
-    """
-
-    section: Section
-    words: tuple[str, ...] = ()
-    note: str = ""
-    by_hand: bool = False
-
-    @property
-    def line(self) -> str:
-        """The command as a shell reads it; empty where there is none."""
-        return quoted(self.words) if self.words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +113,6 @@ class PlannedMove:
     consumers: int
     msg_rate_per_s: float
     throughput_bytes_per_s: float
-
-
-def split_command(command: SplitCommand, program: Sequence[str] = ("pulsar-admin",)) -> tuple[str, ...]:
-    """Return the words that make a request to split a bundle."""
-    namespace = positional(command.namespace) or (command.namespace,)
-    meant = "--bundle-type" if command.bundle in {LARGEST, HOT} else "--bundle"
-    words = [*program, "namespaces", "split-bundle", *namespace, meant, command.bundle]
-    if command.unload:
-        words.append("--unload")
-    if command.algorithm:
-        words += ["--split-algorithm-name", command.algorithm]
-    for position in command.positions or ():
-        words += ["--split-boundaries", str(position)]
-    return tuple(words)
 
 
 def conf_value(value: SettingValue) -> str:
@@ -212,7 +164,7 @@ def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:
     A child counts as served by the broker of the bundle it is cut from. Bundles of a namespace that a scenario makes
     anew are left out, and so are those that nobody serves at the end.
     """
-    anew = {edit.namespace for edit in trace.scenario.edits if isinstance(edit, SetBundleCount)}
+    anew = _made_anew(trace)
     arrived: dict[tuple[str, str], tuple[int, str]] = {}
     events = trace.events
     for at, event in enumerate(events):
@@ -282,8 +234,30 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     hold, release = _hold(trace, how) if how.hold and any(command.words for command in work) else ([], [])
     later = _HELD if hold else ()
     settings = _settings({name: pair for name, pair in changed_settings(trace).items() if name not in later}, how)
-    notes, joining, leaving = _by_hand(trace, how)
-    return (*notes, *joining, *hold, *settings, *_policies(trace, how), *work, *leaving, *release)
+    edits = trace.scenario.edits
+    supposed = [f"Supposed: {text}" for text in (edit.supposed() for edit in edits) if text]
+    notes = [Command(section="notes", note=note) for note in (*supposed, *trace.notes)]
+    asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
+    order = list(SECTIONS)
+    found = (*notes, *hold, *settings, *asked, *work, *release)
+    return tuple(sorted(found, key=lambda command: order.index(command.section)))
+
+
+def _made_anew(trace: Trace) -> set[str]:
+    """Return the namespaces that a scenario makes anew."""
+    return {namespace for edit in trace.scenario.edits for namespace in edit.made_anew()}
+
+
+def comment(text: str) -> str:
+    """Return a text as comment lines, whatever is in it; unprintable characters become `?`."""
+    clean = "".join(sign if sign.isprintable() else "?" for sign in text.replace("\n", " "))
+    lines, line = [], "#"
+    for word in clean.split(" "):
+        if len(line) + 1 + len(word) > _WIDTH and line != "#":
+            lines.append(line)
+            line = "#"
+        line += f" {word}" if word else ""
+    return "\n".join([*lines, line])
 
 
 def command_script(commands: Sequence[Command], title: str) -> str:
@@ -310,27 +284,15 @@ def command_script(commands: Sequence[Command], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _command(
-    section: Section, how: CommandOptions, parts: Sequence[str | tuple[str, ...] | None], note: str, what: str
-) -> Command:
-    """Return a command, or a note that says what to do by hand where a part of it cannot be written."""
-    if any(part is None for part in parts):
-        return Command(
-            section=section, note=f"By hand: {what}. A name or value in it cannot be given to pulsar-admin as it is."
-        )
-    words = [word for part in parts if part for word in ((part,) if isinstance(part, str) else part)]
-    return Command(section=section, words=(*how.program, *words), note=note)
-
-
 def _dynamic(name: str, value: str, section: Section, how: CommandOptions, note: str) -> Command:
     if not value:
-        parts: list[str | tuple[str, ...] | None] = ["brokers", "delete-dynamic-config", option("--config", name)]
+        words: list[Word] = ["brokers", "delete-dynamic-config", option("--config", name)]
         note = f"{note} An empty value cannot be set: this goes back to the one in broker.conf; see that it is empty."
-        return _command(section, how, parts, note.strip(), f"empty {name}")
+        return command_of(section, how.program, words, f"empty {name}", note.strip())
     # The value becomes part of an address; pulsar-admin writes a space in it as a plus.
-    words = None if " " in value else option("--value", value)
-    parts = ["brokers", "update-dynamic-config", option("--config", name), words]
-    return _command(section, how, parts, note, f"set {name} to {value}")
+    given = None if " " in value else option("--value", value)
+    words = ["brokers", "update-dynamic-config", option("--config", name), given]
+    return command_of(section, how.program, words, f"set {name} to {value}", note)
 
 
 def settings_commands(
@@ -368,56 +330,8 @@ def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: Com
         )
 
 
-def _policies(trace: Trace, how: CommandOptions) -> Iterator[Command]:
-    for edit in trace.scenario.edits:
-        if isinstance(edit, SetIsolation):
-            yield _isolation(edit, trace.start.info.cluster, how)
-        elif isinstance(edit, SetDispatchRate):
-            yield _dispatch(edit, how)
-        elif isinstance(edit, SetAntiAffinity):
-            namespace = positional(edit.namespace)
-            if edit.group.strip():
-                parts = ["namespaces", "set-anti-affinity-group", namespace, option("--group", edit.group)]
-            else:
-                parts = ["namespaces", "delete-anti-affinity-group", namespace]
-            yield _command(
-                "policies", how, parts, "", f"anti-affinity group of {edit.namespace}: {edit.group or 'none'}"
-            )
-
-
-def _dispatch(edit: SetDispatchRate, how: CommandOptions) -> Command:
-    rate = DispatchRate(edit.msg_per_period, edit.bytes_per_period, edit.period_s, edit.relative_to_publish_rate)
-    before, after = policy_words(edit.level, edit.target, rate)
-    parts = [*before, positional(edit.target), *((word,) for word in after)]
-    return _command("policies", how, parts, "", in_words(edit))
-
-
-def _isolation(edit: SetIsolation, cluster: str, how: CommandOptions) -> Command:
-    what = f"isolation policy {edit.name} of the cluster {cluster}"
-    if not edit.namespaces:
-        parts = ["ns-isolation-policy", "delete", positional(cluster), positional(edit.name)]
-        return _command("policies", how, parts, "", f"delete the {what}")
-    parts = ["ns-isolation-policy", "set", positional(cluster), positional(edit.name)]
-    for name, expressions in (
-        ("--namespaces", edit.namespaces),
-        ("--primary", edit.primary),
-        ("--secondary", edit.secondary),
-    ):
-        # pulsar-admin cuts at every comma, and cannot be told not to.
-        parts += [option(name, expression) if "," not in expression else None for expression in expressions]
-    parts += [
-        ("--auto-failover-policy-type", "min_available"),
-        ("--auto-failover-policy-params", f"min_limit={edit.min_limit},usage_threshold=100"),
-        ("--unload-scope", "none"),
-    ]
-    note = "The bundles that have to leave are unloaded below, so the policy itself unloads nothing."
-    if not edit.primary:
-        parts.append(None)
-    return _command("policies", how, parts, note, f"set the {what}")
-
-
 def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
-    anew = {edit.namespace for edit in trace.scenario.edits if isinstance(edit, SetBundleCount)}
+    anew = _made_anew(trace)
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
     supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
     for event in trace.events:
@@ -454,7 +368,7 @@ def _requests(event: Event, *, two_at_a_time: bool) -> Iterator[SplitCommand]:
 
 
 def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
-    killed = {edit.broker for edit in trace.scenario.edits if isinstance(edit, KillBroker)}
+    killed = {broker for edit in trace.scenario.edits for broker in edit.dying()}
     moves = final_moves(trace)
     served = [move for move in moves if move.source and move.source not in killed]
     orphans = [move for move in moves if move.source in killed]
@@ -463,14 +377,14 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
         yield Command(
             section="unloads",
             note=(
-                f"Left out: {_count(len(orphans), 'bundle')} of brokers that the scenario kills; Pulsar places them"
+                f"Left out: {count_text(len(orphans), 'bundle')} of brokers that the scenario kills; Pulsar places them"
                 " itself when that happens."
             ),
         )
     if unserved:
         yield Command(
             section="unloads",
-            note=f"Left out: {_count(unserved, 'bundle')} that nobody serves; the first lookup places them.",
+            note=f"Left out: {count_text(unserved, 'bundle')} that nobody serves; the first lookup places them.",
         )
     batches = [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)]
     for number, batch in enumerate(batches, start=1):
@@ -478,24 +392,15 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
             yield Command(section="unloads", words=("sleep", str(how.pause_s)))
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
-            f"Batch {number} of {len(batches)}: {_count(len(batch), 'bundle')},"
-            f" {_count(sum(move.topics for move in batch), 'topic')}, {_count(clients, 'client')} to reconnect."
+            f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')},"
+            f" {count_text(sum(move.topics for move in batch), 'topic')}, {count_text(clients, 'client')} to reconnect."
         )
         for at, move in enumerate(batch):
             namespace, _, bundle_range = move.bundle.rpartition("/")
-            yield _command(
-                "unloads",
-                how,
-                [
-                    "namespaces",
-                    "unload",
-                    positional(namespace),
-                    ("--bundle", bundle_range),
-                    option("--destinationBroker", move.destination),
-                ],
-                head if at == 0 else "",
-                f"unload {move.bundle} to {move.destination}",
-            )
+            to = option("--destinationBroker", move.destination)
+            words = ["namespaces", "unload", positional(namespace), ("--bundle", bundle_range), to]
+            what = f"unload {move.bundle} to {move.destination}"
+            yield command_of("unloads", how.program, words, what, head if at == 0 else "")
 
 
 def _hold(trace: Trace, how: CommandOptions) -> tuple[list[Command], list[Command]]:
@@ -506,96 +411,3 @@ def _hold(trace: Trace, how: CommandOptions) -> tuple[list[Command], list[Comman
             wanted = conf_value(trace.settings[name])
             release.append(_dynamic(name, wanted, "release", how, ""))
     return hold, release
-
-
-def _by_hand(trace: Trace, how: CommandOptions) -> tuple[list[Command], list[Command], list[Command]]:
-    """Return what is supposed or cannot be done, what to do before, and what to do after the unloads."""
-    notes = [
-        Command(section="notes", note=f"Supposed: {text}") for text in map(_supposed, trace.scenario.edits) if text
-    ]
-    notes += [Command(section="notes", note=note) for note in trace.notes]
-    joining: list[Command] = []
-    leaving: list[Command] = []
-    for edit in trace.scenario.edits:
-        match edit:
-            case PinBundle():
-                text = (
-                    f"Pulsar cannot pin {edit.bundle} to {edit.broker}. It is moved there below, and stays only until"
-                    " shedding or a restart takes it away; the nearest Pulsar has is an isolation policy for its"
-                    " namespace."
-                )
-                notes.append(Command(section="notes", note=text))
-            case SetBundleCount():
-                notes.append(_bundle_count(edit, how))
-            case AddBrokers():
-                names = [f"{edit.name_prefix}-{number}:8080" for number in range(1, edit.count + 1)]
-                text = f"By hand: start {_count(edit.count, 'broker')}, and put the real ids below for {_some(names)}."
-                joining.append(Command(section="brokers", note=text))
-            case ChangeCapacity():
-                size = [f"{edit.cores:g} cores"] * bool(edit.cores) + [f"{edit.nic_gbps:g} Gbit/s"] * bool(
-                    edit.nic_gbps
-                )
-                who = _some(edit.brokers) if edit.brokers else "every broker"
-                text = f"By hand: change the machine of {who} to {' and '.join(size) or 'what it is'}."
-                joining.append(Command(section="brokers", note=text))
-            case RollingRestart():
-                who = _some(edit.brokers) if edit.brokers else "all brokers"
-                text = (
-                    f"By hand: restart {who} one after the other, each {edit.down_min:g} min away and"
-                    f" {edit.pause_min:g} min apart, and only then go on: a restart moves bundles by itself."
-                )
-                joining.append(Command(section="brokers", note=text))
-            case DrainBroker() | RemoveBroker():
-                leaving.append(_shutdown(edit, how))
-            case _:
-                pass
-    return notes, joining, leaving
-
-
-def _bundle_count(edit: SetBundleCount, how: CommandOptions) -> Command:
-    name = positional(f"{edit.namespace}-new")
-    words = ("namespaces", "create", *(name or ()), "--bundles", str(edit.bundles))
-    return Command(
-        section="notes",
-        words=(*how.program, *words) if name else (),
-        by_hand=True,
-        note=(
-            f"Pulsar cannot change the number of bundles of an existing namespace: {edit.namespace} gets"
-            f" {edit.bundles} only if it is made anew and its topics move there (splits only ever add bundles)."
-        ),
-    )
-
-
-def _shutdown(edit: DrainBroker | RemoveBroker, how: CommandOptions) -> Command:
-    pace = edit.bundles_per_min / 60 if isinstance(edit, DrainBroker) else 0.0
-    url = option("--admin-url", f"http://{edit.broker}")
-    words = ["brokers", "shutdown", *(("--max-concurrent-unload-per-sec", str(max(round(pace), 1))) if pace else ())]
-    return Command(
-        section="leaving",
-        words=(*how.program, *url, *words) if url else (),
-        by_hand=True,
-        note=f"By hand: stop {edit.broker} in order, once nothing is left on it; check its address first.",
-    )
-
-
-def _supposed(edit: Edit) -> str:
-    match edit:
-        case KillBroker():
-            return f"{edit.broker} dies at minute {edit.at_min:g}."
-        case ScaleTraffic():
-            lasts = f" over {edit.duration_min:g} min" if edit.duration_min else ""
-            return (
-                f"traffic of {edit.target or 'the cluster'} times {edit.factor:g} ({edit.shape}) from minute"
-                f" {edit.at_min:g}{lasts}."
-            )
-        case _:
-            return ""
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.explain.finding import Finding
-from planner.share.commands import Command, CommandOptions, changed_settings, conf_value, final_moves, plan_commands
+from planner.pulsar.admin_commands import Command
+from planner.share.commands import CommandOptions, changed_settings, conf_value, final_moves, plan_commands
 from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary, summary
 from planner.simulate.scenario import scenario_to_json

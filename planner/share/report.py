@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 from planner.cluster.digest import snapshot_digest
@@ -24,8 +24,9 @@ from planner.share.commands import (
     plan_commands,
 )
 from planner.share.link import scenario_digest
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.measures import MEASURES, Measure, summary
-from planner.simulate.scenario import Assumptions, Step, scenario_to_json
+from planner.simulate.scenario import Step, scenario_to_json
 from planner.simulate.trace import Trace
 
 _MOST_MOVES = 200
@@ -167,10 +168,8 @@ def _step(step: Step) -> str:
 
 
 def _said(step: Step) -> dict[str, object]:
-    names = step.edit.__dataclass_fields__
-    default = {name: field.default for name, field in names.items()}
-    values = {name: getattr(step.edit, name) for name in names if name != "kind"}
-    return {name: value for name, value in values.items() if value != default[name]}
+    values = {f.name: (getattr(step.edit, f.name), f.default) for f in fields(step.edit) if f.name != "kind"}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _shown(value: object) -> str:

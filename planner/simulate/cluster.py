@@ -1,15 +1,18 @@
-"""The cluster of a simulation as it really is: who serves which bundle, and what that asks of the machines.
+"""The cluster of a simulation as it is: who serves which bundle, and the demand that makes on the machines.
 
-What the leader knows of it lags behind; see `planner.simulate.knowledge`.
+Every change goes through a method here, which tells the leader's view what brokers notice of it; what the leader knows
+lags behind (`planner.simulate.leader_view`). Positions of brokers never change: those that left stay in the table, not
+present. Positions of bundles change when one is split or a namespace is made anew.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
@@ -24,13 +27,11 @@ from planner.cluster.snapshot import (
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.dispatch.caps import dispatch_caps
-from planner.simulate.load_model import TRAFFIC_COLUMNS, Shape, load_of
-from planner.simulate.scenario import Assumptions, ScaleTraffic, ScenarioError
+from planner.simulate.leader_view import LeaderView, Rebuilt
+from planner.simulate.load_model import TRAFFIC, TRAFFIC_COLUMNS, Shape, load_of
 from planner.simulate.trace import BrokerState
-
-TRAFFIC = slice(0, 4)
-"""Rows of the load: message rate in and out, throughput in and out."""
 
 _DUST = 1e-9
 """Share of what a machine uses that is no traffic but rounding."""
@@ -38,29 +39,17 @@ _CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT = 4, 5, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
 
-COUNTS = slice(7, 10)
-"""Rows of the load: topics, producers, consumers."""
-
 _ROWS = 10
+
+Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
+"""What a change of traffic is about."""
+
 _KBIT_PER_GBIT = 1e6
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Rebuilt:
-    """How the bundles of a cluster were renumbered.
-
-    Attributes:
-        parent: For each bundle now, its position before; that of its parent when it is new.
-        new: Which bundles are new. Shape (bundles,).
-    """
-
-    parent: Int64Array
-    new: BoolArray
-
-
 @dataclass(eq=False)
-class _TrafficEdit:
+class _TrafficChange:
     """One change of traffic and what it is about."""
 
     shape: Shape
@@ -73,7 +62,7 @@ class _TrafficEdit:
 
 
 @dataclass(eq=False)
-class _Limits:
+class _TopicCaps:
     """Topics whose dispatch is limited. Shape of every column: (limited topics,)."""
 
     topics: Int64Array
@@ -82,17 +71,29 @@ class _Limits:
 
 
 class Cluster:
-    """See the module. Positions of brokers never change: those that left stay in the table, not present."""
+    """See the module.
 
-    def __init__(self, snapshot: Snapshot, assumptions: Assumptions, load_manager: LoadManager) -> None:
-        """Take a cluster over from a snapshot.
+    Args:
+        snapshot: How it starts.
+        assumptions: What is supposed of the machines.
+        load_manager: The load manager that runs.
+        config: Settings in force.
 
-        Args:
-            snapshot: How it starts.
-            assumptions: What is supposed of the machines.
-            load_manager: The load manager that runs.
-        """
+    Attributes:
+        leader_view: What the leader knows.
+        present: Brokers that are part of the cluster. Shape (brokers,).
+        alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
+        owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
+        names: Full bundle names.
+        position: Position of each bundle by its name.
+        pins: Broker that a bundle is kept on, by name of the bundle.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, assumptions: Assumptions, load_manager: LoadManager, config: Settings
+    ) -> None:
         self.assumptions = assumptions
+        self.config = config
         self.info = replace(snapshot.info, load_manager=load_manager)
         self.policies: Policies = snapshot.policies
         self.namespaces = snapshot.namespaces
@@ -121,8 +122,8 @@ class Cluster:
         known = snapshot.topics.bundle >= 0
         self.topic_namespace = np.where(known, self.namespace[snapshot.topics.bundle], -1) if len(known) else known
         self._topic_names: list[str] | None = None
-        self.edits: list[_TrafficEdit] = []
-        self.limits: _Limits | None = None
+        self.changes: list[_TrafficChange] = []
+        self.limits: _TopicCaps | None = None
         self._loads: tuple[int, FloatArray] | None = None
         self.names: tuple[str, ...] = snapshot.bundle_names
         self.position: dict[str, int] = dict(snapshot.bundle_position)
@@ -130,15 +131,52 @@ class Cluster:
         self._owners: IntArray | None = None
         self._usage: tuple[int, FloatArray, FloatArray] | None = None
         self._state: tuple[int, BrokerState] | None = None
+        self.leader_view = LeaderView(self, replace(snapshot, info=self.info), config)
 
-    def touch(self) -> None:
+    def _touch(self) -> None:
         """Forget what was worked out; something has changed."""
         self._owners = self._usage = self._state = None
 
-    def assign(self, bundles: Int64Array | int, broker: int) -> None:
-        """Let a broker serve bundles; -1 for nobody."""
+    # Who serves what
+
+    def _assign(self, bundles: Int64Array | int, broker: int) -> None:
         self.owner[bundles] = broker
-        self.touch()
+        self._touch()
+
+    def release(self, bundles: Int64Array | int) -> Int64Array:
+        """Let nobody serve bundles. Their brokers measure it only when something else makes them.
+
+        Returns:
+            The positions of the bundles.
+        """
+        self._assign(bundles, -1)
+        return np.atleast_1d(np.asarray(bundles, dtype=np.int64))
+
+    def unload(self, bundles: Int64Array | int) -> Int64Array:
+        """Let nobody serve bundles, and their brokers notice.
+
+        Returns:
+            The positions of the bundles.
+        """
+        which = np.atleast_1d(np.asarray(bundles, dtype=np.int64))
+        if (self.owner[which] >= 0).any():
+            self.leader_view.ownership_changed(self.owner[which], which)
+        return self.release(which)
+
+    def serve(self, bundle: int, broker: int) -> None:
+        """Let a broker serve a bundle; both the donor, if any, and the receiver notice."""
+        both = np.array([self.owner[bundle], broker])
+        self._assign(bundle, broker)
+        self.leader_view.ownership_changed(both, np.array([bundle]))
+
+    def server_of(self, bundle: int) -> str:
+        """Return the broker that serves a bundle; empty for nobody."""
+        owner = int(self.owner[bundle])
+        return self.brokers.name[owner] if owner >= 0 else ""
+
+    def names_on(self, broker: int) -> list[str]:
+        """Return the bundles that a broker serves."""
+        return [self.names[at] for at in np.flatnonzero(self.owner == broker).tolist()]
 
     def owners(self) -> IntArray:
         """Return who serves each bundle now, for keeping."""
@@ -147,6 +185,15 @@ class Cluster:
         return self._owners
 
     # Brokers
+
+    def present_names(self) -> tuple[str, ...]:
+        """Return the brokers that are part of the cluster."""
+        return tuple(name for name, here in zip(self.brokers.name, self.present.tolist(), strict=True) if here)
+
+    def elect(self, leader: str) -> None:
+        """Let another broker lead."""
+        self.info = replace(self.info, leader=leader)
+        self.leader_view.touch()
 
     def broker(self, name: str) -> int:
         """Return the position of a broker.
@@ -172,8 +219,12 @@ class Cluster:
             )
         return at
 
-    def add_brokers(self, names: Sequence[str], cores: float, nic_gbps: float, at_ms: int) -> None:
-        """Let brokers join; sizes of 0 are the cluster's median."""
+    def join(self, names: Sequence[str], cores: float, nic_gbps: float, at_ms: int) -> None:
+        """Let brokers join, which report at once; sizes of 0 are the cluster's median.
+
+        Raises:
+            ScenarioError: There is a broker of that name.
+        """
         table, count = self.brokers, len(names)
         known = sorted(set(names) & set(table.name))
         if known:
@@ -199,10 +250,16 @@ class Cluster:
         self.beyond = np.hstack([self.beyond, np.zeros((3, count), dtype=np.bool_)])
         self.present = np.append(self.present, np.ones(count, dtype=np.bool_))
         self.alive = np.append(self.alive, np.ones(count, dtype=np.bool_))
-        self.touch()
+        self._touch()
+        self.leader_view.joined(at_ms)
 
-    def resize(self, which: Int64Array, cores: float, nic_gbps: float) -> None:
-        """Change the machines of brokers; 0 keeps a size."""
+    def resize(self, names: Sequence[str], cores: float, nic_gbps: float) -> None:
+        """Change the machines of brokers, of all where none is named; a size of 0 is kept.
+
+        Raises:
+            ScenarioError: There is no such broker.
+        """
+        which = np.array([self.broker(name) for name in names] or range(len(self.brokers)), dtype=np.int64)
         columns: dict[str, Any] = {}
         limits = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
         for row, column in enumerate(limits):
@@ -213,45 +270,73 @@ class Cluster:
                 self.beyond[row, which] = False
                 columns[column] = frozen(values)
         self.brokers = replace(self.brokers, **columns)
-        self.touch()
+        self._touch()
+        self.leader_view.note_changes(which)
+
+    def close(self, broker: int) -> None:
+        """Let a broker take no more bundles; it serves those that it has, and is no longer registered."""
+        self.present[broker] = False
+        self._touch()
+        self.leader_view.left(broker)
+
+    def die(self, broker: int) -> None:
+        """Let a broker stop. Nobody notices until it leaves; until then nobody serves its bundles."""
+        self.alive[broker] = False
+        self._touch()
 
     def leave(self, broker: int) -> Int64Array:
-        """Take a broker out of the cluster; return the bundles that it gives up."""
+        """Take a broker out of the cluster; return the bundles that it gives up. Shape (bundles given up,)."""
         self.present[broker] = self.alive[broker] = False
         mine = np.flatnonzero(self.owner == broker)
-        self.assign(mine, -1)
+        self._assign(mine, -1)
+        self.leader_view.left(broker)
         return mine
 
-    def come_back(self, broker: int) -> None:
-        """Let a broker join again, with nothing on it."""
+    def come_back(self, broker: int, at_ms: int) -> None:
+        """Let a broker join again, with nothing on it; it reports at once."""
         self.present[broker] = self.alive[broker] = True
-        self.touch()
+        self._touch()
+        self.leader_view.started(broker, at_ms)
+
+    def report(self, which: BoolArray, at_ms: int) -> bool:
+        """Let those of some brokers that run measure and report; say whether the leader read anything new.
+
+        Args:
+            which: Brokers whose moment it is. Shape (brokers,).
+            at_ms: The moment, ms since 1970.
+        """
+        return self.leader_view.report(which & self.alive & self.present, at_ms)
+
+    def report_at_once(self, at_ms: int) -> None:
+        """Let every broker measure now, and report where enough has changed."""
+        self.leader_view.report(self.alive & self.present, at_ms, at_once=True)
 
     # Traffic
 
-    def scale(self, edit: ScaleTraffic, start_ms: int) -> None:
-        """Let traffic change over time.
+    def scale(self, scope: Scope, target: str, shape: Shape) -> None:
+        """Let traffic change over time; what begins with the simulation shows in what brokers measure next.
+
+        Args:
+            scope: What changes.
+            target: Its name; empty for the cluster.
+            shape: By how much, and when.
 
         Raises:
             ScenarioError: What it is about is not there.
         """
-        count = len(self.low)
-        shape = Shape(edit, start_ms)
-        if edit.scope == "cluster":
-            self.edits.append(_TrafficEdit(shape, np.ones(count, dtype=np.bool_)))
-        elif edit.scope == "namespace":
-            self.edits.append(_TrafficEdit(shape, self.namespace == self.namespace_at(edit.target)))
-        elif edit.scope == "bundle":
-            which = np.zeros(count, dtype=np.bool_)
-            which[self.bundle(edit.target)] = True
-            self.edits.append(_TrafficEdit(shape, which))
-        else:
-            topics = self._topics_named(edit.target)
-            made = _TrafficEdit(shape, np.zeros(count, dtype=np.bool_), topics)
-            made.part = self._part(topics)
-            self.edits.append(made)
+        made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"))
+        if scope == "namespace":
+            made.bundles = self.namespace == self.namespace_at(target)
+        elif scope == "bundle":
+            made.bundles[self.bundle(target)] = True
+        elif scope == "topic":
+            made.topics = self._topics_named(target)
+            made.part = self._part(made.topics)
+        self.changes.append(made)
         self._loads = None
-        self.touch()
+        self._touch()
+        if shape.at_min == 0:
+            self.leader_view.note_changes()
 
     def namespace_at(self, name: str) -> int:
         """Return the position of a namespace.
@@ -290,17 +375,17 @@ class Cluster:
 
     def load(self, at_ms: int) -> FloatArray:
         """Return what every bundle brings at a moment. Shape (10, bundles)."""
-        if not self.edits and self.limits is None:
+        if not self.changes and self.limits is None:
             return self.base
         if self._loads is None or self._loads[0] != at_ms:
             whole = np.ones(len(self.low))
             load = self.base.copy()
-            for edit in self.edits:
-                factor = edit.shape.factor(at_ms)
-                if edit.topics is not None:
-                    load[:_SCALED] += edit.part * (factor - 1.0)
+            for change in self.changes:
+                factor = change.shape.factor(at_ms)
+                if change.topics is not None:
+                    load[:_SCALED] += change.part * (factor - 1.0)
                 elif factor != 1.0:
-                    whole[edit.bundles] *= factor
+                    whole[change.bundles] *= factor
             scaled = load[:_SCALED]
             np.maximum(scaled, 0.0, out=scaled)
             scaled *= whole
@@ -311,21 +396,22 @@ class Cluster:
 
     def _moment(self, at_ms: int) -> int:
         """Return what the load depends on: the moment, if anything changes with it."""
-        return at_ms if self.edits else 0
+        return at_ms if self.changes else 0
 
-    def limit(self, config: Settings) -> None:
-        """Find out what policies and settings let each topic dispatch.
+    def limit_dispatch(self) -> None:
+        """Hold back what policies and settings do not let topics dispatch.
 
         The traffic of a snapshot already is under the limits of its time; new ones can only lower it. What a broker
         shares among all its topics is left out.
         """
-        caps = dispatch_caps(self.snapshot(self.info.captured_at_ms, config), config, self.policies)
+        caps = dispatch_caps(self.snapshot(self.info.captured_at_ms), self.config, self.policies)
         rows = np.flatnonzero(caps.limited & (self.topics.bundle >= 0))
-        self.limits = _Limits(rows, caps.msg_per_s[rows], caps.bytes_per_s[rows]) if len(rows) else None
+        self.limits = _TopicCaps(rows, caps.msg_per_s[rows], caps.bytes_per_s[rows]) if len(rows) else None
         self._loads = None
-        self.touch()
+        self._touch()
+        self.leader_view.note_changes()
 
-    def _hold_back(self, load: FloatArray, limits: _Limits, factor: FloatArray) -> None:
+    def _hold_back(self, load: FloatArray, limits: _TopicCaps, factor: FloatArray) -> None:
         """Take off what limited topics may not dispatch, with what it would have cost their brokers."""
         rows = limits.topics
         rate = self.topics.msg_rate_out_per_s[rows] * factor[rows]
@@ -349,9 +435,9 @@ class Cluster:
 
     def traffic_changes(self, from_ms: int, to_ms: int) -> bool:
         """Say whether the traffic of some bundle may differ between two moments."""
-        return any(edit.shape.changes_within(from_ms, to_ms) for edit in self.edits)
+        return any(change.shape.changes_within(from_ms, to_ms) for change in self.changes)
 
-    def rebase(self, frame: Snapshot) -> None:
+    def follow(self, frame: Snapshot) -> None:
         """Take over the traffic that a later snapshot tells, whoever serves it here."""
         _, load = load_of(frame, self.assumptions)
         source = load.matrix()
@@ -364,11 +450,12 @@ class Cluster:
             self.base = source
         else:
             self.base = self._mapped(frame, source)
-        for edit in self.edits:
-            if edit.topics is not None:
-                edit.part = self._part(edit.topics)
+        for change in self.changes:
+            if change.topics is not None:
+                change.part = self._part(change.topics)
         self._loads = None
-        self.touch()
+        self._touch()
+        self.leader_view.note_changes()
 
     def _mapped(self, frame: Snapshot, source: FloatArray) -> FloatArray:
         """Spread the load of other bundles over these: what lies in a range goes with the range."""
@@ -422,8 +509,16 @@ class Cluster:
         shared: FloatArray = parts + left[:, np.newaxis] * (width / width.sum())
         return shared
 
-    def split(self, bundle: int, boundaries: Sequence[int]) -> Rebuilt:
-        """Split a bundle; the children stay where it is."""
+    def split(self, bundle: int, boundaries: Sequence[int]) -> Int64Array:
+        """Split a bundle; the children stay where it is.
+
+        Args:
+            bundle: Its position.
+            boundaries: Where to cut, in order, inside its range.
+
+        Returns:
+            Positions of the children; those of bundles behind them have changed. Shape (children,).
+        """
         edges = [int(self.low[bundle]), *boundaries, int(self.high[bundle])]
         shares = self._shared_out(bundle, edges)
         children = len(edges) - 1
@@ -434,11 +529,21 @@ class Cluster:
         low, high, base = self.low[parent], self.high[parent], self.base[:, parent]
         low[new], high[new] = edges[:-1], edges[1:]
         base[:, new] = shares
-        return self._rebuild(parent, new, (low, high, base))
+        owner = self.owner[[bundle]]
+        self._rebuild(Rebuilt(parent, new), (low, high, base))
+        made = np.flatnonzero(new)
+        if owner[0] >= 0:
+            self.leader_view.ownership_changed(owner, made)
+        return made
 
-    def recut(self, namespace: int, count: int) -> Rebuilt:
-        """Make a namespace anew with equal bundles that nobody serves yet."""
-        rows = np.flatnonzero(self.namespace == namespace)
+    def recut(self, namespace: str, count: int) -> None:
+        """Make a namespace anew with equal bundles that nobody serves yet.
+
+        Raises:
+            ScenarioError: There is no such namespace.
+        """
+        place = self.namespace_at(namespace)
+        rows = np.flatnonzero(self.namespace == place)
         step = 2**32 // count
         edges = [step * i for i in range(count)] + [FULL_HIGH]
         shares = np.zeros((_ROWS, count))
@@ -447,25 +552,23 @@ class Cluster:
             inside = [edge for edge in edges if low < edge < high]
             parts = self._shared_out(row, [low, *inside, high])
             first = int(np.searchsorted(edges, low, side="right")) - 1
-            for place, part in enumerate(range(first, first + len(inside) + 1)):
-                shares[:, part] += parts[:, place]
+            for column, part in enumerate(range(first, first + len(inside) + 1)):
+                shares[:, part] += parts[:, column]
         before = np.arange(len(self.low))
         at = int(rows[0])
-        others = before[self.namespace != namespace]
+        others = before[self.namespace != place]
         parent = np.concatenate([others[others < at], np.full(count, at), others[others > at]])
         new = np.zeros(len(parent), dtype=np.bool_)
         new[int((others < at).sum()) :][:count] = True
         low_column, high_column, base = self.low[parent], self.high[parent], self.base[:, parent]
         low_column[new], high_column[new] = edges[:-1], edges[1:]
         base[:, new] = shares
-        rebuilt = self._rebuild(parent, new, (low_column, high_column, base))
-        self.assign(np.flatnonzero(new), -1)
-        return rebuilt
+        self._rebuild(Rebuilt(parent, new), (low_column, high_column, base))
+        self.release(np.flatnonzero(new))
 
-    def _rebuild(
-        self, parent: Int64Array, new: BoolArray, columns: tuple[Int64Array, Int64Array, FloatArray]
-    ) -> Rebuilt:
+    def _rebuild(self, change: Rebuilt, columns: tuple[Int64Array, Int64Array, FloatArray]) -> None:
         """Renumber the bundles and find the topics of the new ones."""
+        parent, new = change.parent, change.new
         self.low, self.high, self.base = columns
         self.namespace, self.owner = self.namespace[parent], self.owner[parent]
         kept = {
@@ -491,13 +594,13 @@ class Cluster:
             names[at] = name
         self.names = tuple(names)
         self.position = {name: at for at, name in enumerate(names)}
-        for edit in self.edits:
-            edit.bundles = edit.bundles[parent]
-            if edit.topics is not None:
-                edit.part = self._part(edit.topics)
+        for scaled in self.changes:
+            scaled.bundles = scaled.bundles[parent]
+            if scaled.topics is not None:
+                scaled.part = self._part(scaled.topics)
         self._loads = None
-        self.touch()
-        return Rebuilt(parent, new)
+        self._touch()
+        self.leader_view.rebuilt(change)
 
     # Policies
 
@@ -510,6 +613,7 @@ class Cluster:
         elif policy.namespaces:
             kept.append(policy)
         self.policies = replace(self.policies, isolation=tuple(kept))
+        self.leader_view.touch()
 
     def set_anti_affinity(self, namespace: str, group: str) -> None:
         """Put a namespace into an anti-affinity group, or take it out."""
@@ -518,11 +622,12 @@ class Cluster:
         if group.strip():
             groups[namespace] = group
         self.policies = replace(self.policies, anti_affinity_group=groups)
+        self.leader_view.touch()
 
     def misplaced(self) -> Int64Array:
-        """Return the bundles of namespaces with an isolation policy that are on a broker which it does not allow."""
+        """Return bundles on a broker that the isolation policy of their namespace forbids. Shape (such bundles,)."""
         wrong: list[int] = []
-        here = [name for name, up in zip(self.brokers.name, self.present.tolist(), strict=True) if up]
+        here = self.present_names()
         for place, namespace in enumerate(self.namespaces):
             if isolation_policy(self.policies, namespace) is None:
                 continue
@@ -533,7 +638,14 @@ class Cluster:
 
     # What it looks like
 
-    def on_brokers(self, rows: FloatArray) -> FloatArray:
+    def evaluated_view(self, at_ms: int) -> Snapshot:
+        """Return what the leader knows with the real owners, by which it judges its promises."""
+        view = self.leader_view.view(at_ms)
+        reported = view.bundles.has_stats & (view.bundles.owner == self.owner)
+        owner = frozen(self.owner.astype(np.int32))
+        return replace(view, bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
+
+    def _on_brokers(self, rows: FloatArray) -> FloatArray:
         """Sum up rows of the load by the broker that serves the bundle. Shape (rows, brokers)."""
         served = self.owner >= 0
         served[served] = self.alive[self.owner[served]]
@@ -541,8 +653,8 @@ class Cluster:
         sums: FloatArray = np.array([np.bincount(owner, row[served], minlength=count) for row in rows])
         return sums
 
-    def usage(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
-        """Return what machines use, at most what they have, and what is asked of them.
+    def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
+        """Return what machines use, at most what they have, and the demand, which may be more.
 
         Returns:
             CPU (percent of one core), inbound and outbound bandwidth (kbit/s), each of shape (3, brokers).
@@ -554,51 +666,46 @@ class Cluster:
 
     def _used(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         load = self.load(at_ms)
-        asked = self.machine * self.alive + self.on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
-        used = asked.copy()
+        demand = self.machine * self.alive + self._on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
+        used = demand.copy()
         for row, limit in enumerate(self._capacity()):
             capped = (limit > 0) & ~self.beyond[row]
-            used[row] = np.where(capped, np.minimum(asked[row], limit), asked[row])
-        return used, asked
+            used[row] = np.where(capped, np.minimum(demand[row], limit), demand[row])
+        return used, demand
 
     def _capacity(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how much CPU and bandwidth the machines have; 0 where unknown."""
         table = self.brokers
         return table.cpu_limit_percent, table.bandwidth_in_limit_kbit_per_s, table.bandwidth_out_limit_kbit_per_s
 
-    def _growth(self, asked: FloatArray) -> FloatArray:
+    def _growth(self, demand: FloatArray) -> FloatArray:
         """Return how many times the traffic of each broker fits. Shape (brokers,)."""
         limits, own = np.array(self._capacity(), dtype=np.float64), self.machine * self.alive
-        served = asked - own
+        served = demand - own
         factors = np.full(served.shape, np.inf)
         known = (limits > 0) & (served > np.maximum(own, 1.0) * _DUST)
         np.divide(np.maximum(limits - own, 0.0), served, out=factors, where=known)
         least: FloatArray = factors.min(axis=0)
         return least
 
-    def state(self, at_ms: int, config: Settings) -> BrokerState:
-        """Return how the brokers are."""
+    def state(self, at_ms: int) -> BrokerState:
+        """Return how the brokers are at a moment."""
         moment = self._moment(at_ms)
         if self._state is None or self._state[0] != moment:
-            self._state = (moment, self._worked_out(at_ms, config))
+            self._state = (moment, self._worked_out(at_ms))
         return self._state[1]
 
-    def _worked_out(self, at_ms: int, config: Settings) -> BrokerState:
-        used, asked = self.usage(at_ms)
-        table = replace(
-            self.brokers,
-            cpu_usage_percent=frozen(used[0]),
-            bandwidth_in_usage_kbit_per_s=frozen(used[1]),
-            bandwidth_out_usage_kbit_per_s=frozen(used[2]),
-        )
+    def _worked_out(self, at_ms: int) -> BrokerState:
+        demand = self.machines(at_ms)[1]
+        table = self._brokers_at(at_ms)
         there = self.present & self.alive
-        usage = np.where(there, weighted_usage(table, config, self.info.load_manager), 0.0)
-        sums = self.on_brokers(self.load(at_ms)[TRAFFIC])
+        usage = np.where(there, weighted_usage(table, self.config, self.info.load_manager), 0.0)
+        sums = self._on_brokers(self.load(at_ms)[TRAFFIC])
         owned = self.owner[self.owner >= 0]
         return BrokerState(
             frozen(usage),
-            frozen(asked[0]),
-            frozen(self._growth(asked)),
+            frozen(demand[0]),
+            frozen(self._growth(demand)),
             frozen(sums[0] + sums[1]),
             frozen(sums[2] + sums[3]),
             frozen(np.bincount(owned, minlength=len(self.brokers)).astype(np.int64)),
@@ -609,20 +716,30 @@ class Cluster:
         """Return the traffic of each topic relative to the start. Shape (topics,)."""
         factor = np.ones(len(self.topics))
         inside = self.topics.bundle >= 0
-        for edit in self.edits:
-            hit = edit.topics if edit.topics is not None else inside & edit.bundles[self.topics.bundle]
-            factor[hit] *= edit.shape.factor(at_ms)
+        for change in self.changes:
+            hit = change.topics if change.topics is not None else inside & change.bundles[self.topics.bundle]
+            factor[hit] *= change.shape.factor(at_ms)
         return factor
 
     def topics_at(self, at_ms: int) -> TopicTable:
         """Return the topics with the traffic of a moment."""
-        if not self.edits or not len(self.topics):
+        if not self.changes or not len(self.topics):
             return self.topics
         factor = self._topic_factor(at_ms)
         columns: dict[str, Any] = {name: frozen(getattr(self.topics, name) * factor) for name in TRAFFIC_COLUMNS}
         return replace(self.topics, **columns)
 
-    def snapshot(self, at_ms: int, config: Settings) -> Snapshot:
+    def _brokers_at(self, at_ms: int) -> BrokerTable:
+        """Return the brokers with what their machines use at a moment."""
+        cpu, inbound, outbound = self.machines(at_ms)[0]
+        return replace(
+            self.brokers,
+            cpu_usage_percent=frozen(cpu),
+            bandwidth_in_usage_kbit_per_s=frozen(inbound),
+            bandwidth_out_usage_kbit_per_s=frozen(outbound),
+        )
+
+    def snapshot(self, at_ms: int) -> Snapshot:
         """Return the cluster with its real owners and current traffic, without averages."""
         load = self.load(at_ms)
         served = self.owner >= 0
@@ -638,16 +755,9 @@ class Cluster:
             has_data=False,
             **columns,
         )
-        used, _ = self.usage(at_ms)
-        brokers = replace(
-            self.brokers,
-            cpu_usage_percent=frozen(used[0]),
-            bandwidth_in_usage_kbit_per_s=frozen(used[1]),
-            bandwidth_out_usage_kbit_per_s=frozen(used[2]),
-            registered=frozen(self.present.copy()),
-        )
+        brokers = replace(self._brokers_at(at_ms), registered=frozen(self.present.copy()))
         info = replace(self.info, captured_at_ms=at_ms)
-        return Snapshot(info, config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
+        return Snapshot(info, self.config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
 
 
 def _typical(column: str, values: Any, count: int) -> Any:

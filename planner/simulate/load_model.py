@@ -5,12 +5,13 @@ as `Assumptions` says.
 """
 
 from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
-from planner.simulate.scenario import Assumptions, ScaleTraffic
+from planner.simulate.assumptions import Assumptions
 
 TRAFFIC_COLUMNS = (
     "msg_rate_in_per_s",
@@ -19,6 +20,12 @@ TRAFFIC_COLUMNS = (
     "msg_throughput_out_bytes_per_s",
 )
 """The traffic of a bundle, as the columns of `BundleTable` are named."""
+
+TRAFFIC = slice(0, 4)
+"""Rows of `BundleLoad.matrix`: message rate in and out, throughput in and out."""
+
+COUNTS = slice(7, 10)
+"""Rows of it: topics, producers, consumers."""
 
 _MB = 1e6
 _THOUSAND = 1e3
@@ -141,48 +148,46 @@ def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[MachineLoad, 
     return machines, BundleLoad.of_matrix(np.array([column.astype(np.float64) for column in columns]))
 
 
+ShapeKind: TypeAlias = Literal["step", "growth", "daily", "spike"]
+"""How traffic changes; see `planner.simulate.edits.scale_traffic`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How a change of traffic goes over time.
 
     Attributes:
-        edit: The change.
-        start_ms: When the simulation began.
+        kind: Which form it has.
+        times: Traffic after the change relative to before it.
+        start_ms: When the simulation began, ms since 1970.
+        at_min: When the change begins, minutes after that.
+        duration_min: How long it takes; 0 with `step` is for ever.
     """
 
-    edit: ScaleTraffic
+    kind: ShapeKind
+    times: float
     start_ms: int
-
-    @property
-    def moves(self) -> bool:
-        """Whether the factor goes on changing after `at_min`."""
-        return self.edit.shape != "step" or self.edit.duration_min > 0
+    at_min: float
+    duration_min: float
 
     def factor(self, at_ms: int) -> float:
         """Return the factor at a moment; 1 before the change begins."""
-        edit = self.edit
-        minute = (at_ms - self.start_ms) / 60_000 - edit.at_min
-        length = edit.duration_min
+        minute = (at_ms - self.start_ms) / 60_000 - self.at_min
+        length = self.duration_min
         if minute < 0:
             return 1.0
-        if edit.shape == "step" or length <= 0:
-            return edit.factor if length <= 0 or minute < length else 1.0
-        if edit.shape == "growth":
-            return 1.0 + (edit.factor - 1.0) * min(minute / length, 1.0)
-        if edit.shape == "daily":
-            return 1.0 + (edit.factor - 1.0) * (1.0 - float(np.cos(2 * np.pi * minute / length))) / 2
+        if self.kind == "step" or length <= 0:
+            return self.times if length <= 0 or minute < length else 1.0
+        if self.kind == "growth":
+            return 1.0 + (self.times - 1.0) * min(minute / length, 1.0)
+        if self.kind == "daily":
+            return 1.0 + (self.times - 1.0) * (1.0 - float(np.cos(2 * np.pi * minute / length))) / 2
         if minute >= length:
             return 1.0
-        return 1.0 + (edit.factor - 1.0) * (1.0 - abs(2 * minute / length - 1.0))
+        return 1.0 + (self.times - 1.0) * (1.0 - abs(2 * minute / length - 1.0))
 
     def changes_within(self, from_ms: int, to_ms: int) -> bool:
         """Say whether the factor may differ between two moments."""
-        if not self.moves:
-            start = self.start_ms + self.edit.at_min * 60_000
-            return from_ms < start <= to_ms
-        return self.factor(from_ms) != self.factor(to_ms) or self.edit.shape in {"daily", "spike"}
-
-
-def shape_of(edit: ScaleTraffic, start_ms: int) -> Shape:
-    """Return how an edit goes over time."""
-    return Shape(edit, start_ms)
+        if self.kind == "step" and self.duration_min <= 0:
+            return from_ms < self.start_ms + self.at_min * 60_000 <= to_ms
+        return self.factor(from_ms) != self.factor(to_ms) or self.kind in {"daily", "spike"}

@@ -123,7 +123,7 @@ class Trace:
         end: Who served what at the end, as a snapshot with current values; its averages are the leader's.
         notes: What the user should know: settings without effect, edits that could not be made.
         complete: False when it was cancelled before the last cycle.
-        end_asked: What is asked of the machines at the end, also beyond what they have: CPU (percent of one core),
+        end_demand: Demand on the machines at the end, also beyond what they have: CPU (percent of one core),
             inbound and outbound bandwidth (kbit/s). Shape (3, brokers of `end`); None where it is what they use.
     """
 
@@ -134,7 +134,7 @@ class Trace:
     end: Snapshot
     notes: tuple[str, ...] = ()
     complete: bool = True
-    end_asked: FloatArray | None = None
+    end_demand: FloatArray | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:

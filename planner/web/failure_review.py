@@ -12,7 +12,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.figures.scores import bars_by_name
 from planner.figures.simulation import short_names
-from planner.simulate.scenario import Assumptions, KillBroker, Scenario, Step
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.scenario import Scenario, Step
 from planner.web import scenarios, state
 from planner.web.text import percent
 from planner.web.widgets import chart, show_error, table
@@ -58,7 +60,7 @@ def _try_it(view: state.Current, found: FailureReview, present: Scenario) -> Non
         return
     names = found.names(int(order[0]))
     if st.button(f"Simulate the worst loss: {' and '.join(names)}", icon=":material/science:"):
-        steps = tuple(Step(KillBroker(broker=name, at_min=2)) for name in names)
+        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in names)
         scenarios.change(view, present.with_steps(*present.steps, *steps))
         st.switch_page(state.PAGES / "what_if.py")
 

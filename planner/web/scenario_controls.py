@@ -13,10 +13,11 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.simulate.scenario import Assumptions, Scenario, Step
-from planner.simulate.wording import in_words
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.edit import EditContext
+from planner.simulate.scenario import Scenario, Step
 from planner.web import scenarios, state
-from planner.web.edit_forms import Known, edit_form, missing
+from planner.web.edit_forms import edit_form
 from planner.web.setting_form import setting_widget, written
 from planner.web.text import count
 from planner.web.widgets import plain, show_error
@@ -195,7 +196,7 @@ def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
     present = scenarios.history(view).present
     for at, step in enumerate(present.steps):
-        words = in_words(step.edit)
+        words = step.edit.phrase()
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
         key = f"edit-{at}-{step.on}-{hash(step.edit)}"
@@ -209,9 +210,9 @@ def _edits(view: state.Current) -> None:
             steps[at] = replace(step, on=on)
             _take(view, present.with_steps(*steps))
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
-        known = Known(view.snapshot, [step.edit for step in present.steps])
-        edit = edit_form(known, f"edit-{len(present.steps)}")
-        lacks = missing(known, edit)
+        context = EditContext(view.snapshot, [step.edit for step in present.steps])
+        edit = edit_form(context, f"edit-{len(present.steps)}")
+        lacks = edit.lacks(context)
         if lacks:
             st.caption(lacks)
         if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):

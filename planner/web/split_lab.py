@@ -11,12 +11,11 @@ from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.figures.hash_space import topic_positions
+from planner.pulsar.admin_commands import quoted, split_command
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
-from planner.share.commands import split_command
-from planner.share.shell import quoted
 from planner.web import state
 from planner.web.setting_form import setting_form
 from planner.web.text import count

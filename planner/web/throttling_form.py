@@ -298,4 +298,4 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
         relative = st.toggle("Relative", rate.relative_to_publish_rate, key=f"{key}-relative", help=help_)
     made = DispatchRate(int(msgs), int(bytes_), int(period), bool(relative))
     state.set_params(**{name: written_edit(picked, made)})
-    return LimitEdit(level, picked, topic, made, subscription)
+    return LimitEdit.about(topic, level, picked, made, subscription)

@@ -13,8 +13,9 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.share.link import encode_link
+from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.run import simulate
-from planner.simulate.scenario import ScaleTraffic, Scenario, Step
+from planner.simulate.scenario import Scenario, Step
 from planner.workspace.samples import load_sample, samples
 from tests.e2e.conftest import Server, Visitor
 

@@ -8,10 +8,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.share.link import decode_link, encode_link
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.registry import KINDS
+from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.measures import MEASURES
-from planner.simulate.scenario import AddBrokers, Assumptions, ScaleTraffic, Scenario, Step
+from planner.simulate.scenario import Scenario, Step
 from planner.web import state
-from planner.web.edit_forms import KINDS
 from planner.web.text import number
 from planner.workspace.samples import samples
 

@@ -4,29 +4,26 @@ import random
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
+from planner.cluster.errors import ScenarioError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.change_capacity import ChangeCapacity
+from planner.simulate.edits.drain_broker import DrainBroker
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.pin_bundle import PinBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.run import simulate
-from planner.simulate.scenario import (
-    AddBrokers,
-    Assumptions,
-    ChangeCapacity,
-    DrainBroker,
-    Edit,
-    KillBroker,
-    MoveBundle,
-    PinBundle,
-    RemoveBroker,
-    RollingRestart,
-    ScaleTraffic,
-    Scenario,
-    ScenarioError,
-    SetAntiAffinity,
-    SetBundleCount,
-    SetIsolation,
-    SplitBundle,
-    Step,
-)
+from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
 
 Value: TypeAlias = str | int | float | bool

@@ -12,7 +12,8 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
 from planner.replay.aggregate import DayRow
 from planner.share.commands import command_script
-from planner.simulate.scenario import KillBroker, Scenario, Step
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.scenario import Scenario, Step
 
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 SMALLEST = "loadBalancerBundleUnloadMinThroughputThreshold"

@@ -13,37 +13,33 @@ from hypothesis import strategies as st
 from planner.cluster.errors import SettingError
 from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
     SECTIONS,
-    Command,
     CommandOptions,
     changed_settings,
     command_script,
+    comment,
     final_moves,
     plan_commands,
     setting_changes,
-    split_command,
 )
-from planner.share.shell import comment, option, positional, quoted
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.drain_broker import DrainBroker
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.pin_bundle import PinBundle
+from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.generate import ClusterSpec, generate
 from planner.simulate.run import simulate
-from planner.simulate.scenario import (
-    AddBrokers,
-    DrainBroker,
-    Edit,
-    KillBroker,
-    MoveBundle,
-    PinBundle,
-    RollingRestart,
-    ScaleTraffic,
-    Scenario,
-    SetAntiAffinity,
-    SetBundleCount,
-    SetIsolation,
-    SplitBundle,
-    Step,
-)
+from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Event, Trace
 from tests.app.plan.random_scenarios import random_plan
 

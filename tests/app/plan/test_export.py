@@ -9,9 +9,11 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.share.export import EVENT_COLUMNS, events_csv, plan_document, plan_json
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.measures import summary
 from planner.simulate.run import simulate
-from planner.simulate.scenario import RemoveBroker, Scenario, SplitBundle, Step, scenario_from_json
+from planner.simulate.scenario import Scenario, Step, scenario_from_json
 from planner.simulate.trace import Event, Trace
 
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, LoadManager, Policies, Snapshot
 from planner.explain.failure_review import FailureReview, at_the_end, growth_to_saturation, review_losses
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import ClusterSpec, generate
 from planner.simulate.measures import summary
 from planner.simulate.run import simulate
-from planner.simulate.scenario import RemoveBroker, ScaleTraffic, Scenario, Step
+from planner.simulate.scenario import Scenario, Step
 from planner.workspace.samples import load_sample, samples
 from tests.app.simulate.traces import cluster
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, ScenarioError
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import (
     _DICTIONARY,
@@ -24,16 +24,10 @@ from planner.share.link import (
     scenario_digest,
     scenario_link,
 )
-from planner.simulate.scenario import (
-    ChangeCapacity,
-    MoveBundle,
-    RemoveBroker,
-    Scenario,
-    ScenarioError,
-    Step,
-    scenario_from_json,
-    scenario_to_json,
-)
+from planner.simulate.edits.change_capacity import ChangeCapacity
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json
 from tests.app.plan.random_scenarios import random_scenario
 
 DIGEST = hashlib.sha256(b"a snapshot").hexdigest()

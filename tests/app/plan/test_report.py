@@ -14,17 +14,14 @@ from planner.explain.finding import Finding
 from planner.share.commands import final_moves
 from planner.share.link import encode_link, scenario_digest
 from planner.share.report import Chart, markdown_report
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.measures import MEASURES, summary
 from planner.simulate.run import simulate
-from planner.simulate.scenario import (
-    Assumptions,
-    KillBroker,
-    MoveBundle,
-    RemoveBroker,
-    Scenario,
-    SetAntiAffinity,
-    Step,
-)
+from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
 
 EVIL = "<img src=x onerror=alert(1)> | `a` ](javascript:alert(1)) ![x](http://e) **b** \n# head\n```\nrm"

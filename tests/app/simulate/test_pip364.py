@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.run import simulate
-from planner.simulate.scenario import AddBrokers, Edit, RemoveBroker, Scenario, Step
+from planner.simulate.scenario import Scenario, Step
 from planner.workspace.samples import load_sample, samples
 
 THRESHOLD = {

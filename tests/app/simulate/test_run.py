@@ -10,33 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, ScenarioError
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.change_capacity import ChangeCapacity
+from planner.simulate.edits.drain_broker import DrainBroker
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.pin_bundle import PinBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
+from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.generate import ClusterSpec, generate
-from planner.simulate.knowledge import Knowledge
 from planner.simulate.run import simulate
-from planner.simulate.scenario import (
-    AddBrokers,
-    Assumptions,
-    ChangeCapacity,
-    DrainBroker,
-    KillBroker,
-    MoveBundle,
-    PinBundle,
-    RemoveBroker,
-    RollingRestart,
-    ScaleTraffic,
-    Scenario,
-    ScenarioError,
-    SetAntiAffinity,
-    SetBundleCount,
-    SetDispatchRate,
-    SetIsolation,
-    SplitBundle,
-    Step,
-)
+from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
 
 QUIET = {"loadBalancerSheddingEnabled": False, "loadBalancerAutoBundleSplitEnabled": False}
@@ -462,27 +457,26 @@ class TestDispatchLimits:
 class TestStoredAverages:
     def test_a_bundle_that_is_looked_up_has_its_stored_averages(self) -> None:
         snapshot = small()
-        cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR)
-        knowledge = Knowledge(cluster, snapshot, snapshot.settings)
+        cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, snapshot.settings)
+        known = cluster.leader_view
         broker = int(snapshot.bundle_counts().argmax())
         bundle = int(snapshot.bundles_of(broker)[0])
-        before = knowledge.view(1).bundles.long_term_msg_rate_in_per_s[bundle]
+        before = known.view(1).bundles.long_term_msg_rate_in_per_s[bundle]
         cluster.leave(broker)
-        knowledge.left(broker)
-        assert not knowledge.view(2).bundles.has_data[bundle]
-        knowledge.recall(bundle)
-        after = knowledge.view(3).bundles
+        assert not known.view(2).bundles.has_data[bundle]
+        known.recall(bundle)
+        after = known.view(3).bundles
         assert after.has_data[bundle]
         assert after.long_term_msg_rate_in_per_s[bundle] == before
 
     def test_only_the_busiest_are_written_back(self) -> None:
         snapshot = small()
         config = snapshot.settings.changed(loadBalancerMaxNumberOfBundlesInBundleLoadReport=1)
-        knowledge = Knowledge(Cluster(snapshot, Assumptions(), LoadManager.MODULAR), snapshot, config)
-        for samples, _ in knowledge.stored:
+        known = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, config).leader_view
+        for samples, _ in known.stored:
             samples[:] = 0
-        knowledge.write_back()
-        assert [int((samples > 0).sum()) for samples, _ in knowledge.stored] == [5, 5]
+        known.write_back()
+        assert [int((samples > 0).sum()) for samples, _ in known.stored] == [5, 5]
 
 
 class TestErrors:

@@ -10,8 +10,9 @@ from planner.history.generate import HistorySpec, write_day
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status
 from planner.replay.spec import Job
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.generate import ClusterSpec
-from planner.simulate.scenario import Assumptions, Scenario
+from planner.simulate.scenario import Scenario
 
 CLUSTERS = ("east", "west")
 DAYS = 2

@@ -17,7 +17,8 @@ from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.spec import tasks_of
 from planner.replay.workers import check_workers
-from planner.simulate.scenario import KillBroker, Step
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.scenario import Step
 from planner.spark.session import OpenSession, SparkPlace, open_session, spark_place
 from tests.data.replay.replays import HOURLY, make_job
 

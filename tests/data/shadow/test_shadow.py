@@ -15,8 +15,12 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.generate import ClusterSpec, generate
-from planner.simulate.scenario import MoveBundle, RemoveBroker, ScaleTraffic, Scenario, SplitBundle, Step
+from planner.simulate.scenario import Scenario, Step
 from tests.app.simulate.traces import START_MS, cluster
 from tests.data.capture.simulated import watched
 

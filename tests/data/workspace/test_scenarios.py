@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from planner.cluster.errors import StoreError
+from planner.cluster.errors import ScenarioError, StoreError
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import canonical_text, scenario_digest
-from planner.simulate.scenario import RemoveBroker, Scenario, ScenarioError, Step
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.scenario import Scenario, Step
 from planner.workspace.database import open_workspace
 from tests.app.plan.random_scenarios import random_scenario
 

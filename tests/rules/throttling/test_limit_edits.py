@@ -6,7 +6,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies
 from planner.pulsar.throttling.precedence import Level, Source, limit_chain
-from planner.simulate.dispatch.edits import PLACES, LimitEdit, commands, edited, setting_commands
+from planner.simulate.dispatch.edits import PLACES, LimitEdit, edited, setting_commands
 
 TOPIC = "persistent://tenant/namespace/topic"
 RATE = DispatchRate(10, 2000, 5, relative_to_publish_rate=True)
@@ -15,7 +15,7 @@ EVERY = [(level, place) for level, places in PLACES.items() for place in places]
 
 @pytest.mark.parametrize(("level", "place"), EVERY)
 def test_an_edit_is_in_force_where_it_was_made(level: Level, place: Source) -> None:
-    edit = LimitEdit(level, place, f"{TOPIC}-partition-1", RATE, "sub")
+    edit = LimitEdit.about(f"{TOPIC}-partition-1", level, place, RATE, "sub")
     policies, config = edited((edit,), Policies(), Settings())
     winner = limit_chain(level, TOPIC, policies, config, "sub").winner
     assert winner is not None
@@ -23,16 +23,16 @@ def test_an_edit_is_in_force_where_it_was_made(level: Level, place: Source) -> N
     assert winner.rate is not None
     assert (winner.rate.msg_per_period, winner.rate.bytes_per_period) == (10, 2000)
     assert winner.rate.relative_to_publish_rate == (place is not Source.BROKER)
-    gone = LimitEdit(level, place, TOPIC, DispatchRate(-1, -1), "sub")
+    gone = LimitEdit.about(TOPIC, level, place, DispatchRate(-1, -1), "sub")
     without = edited((gone,), policies, config)
     assert limit_chain(level, TOPIC, without[0], without[1], "sub").winner is None
     assert not without[0].dispatch_rates
 
 
 def test_an_edit_replaces_what_was_set_there_only() -> None:
-    first = LimitEdit(Level.TOPIC, Source.NAMESPACE, TOPIC, RATE)
-    second = LimitEdit(Level.TOPIC, Source.LOCAL_TOPIC, TOPIC, DispatchRate(3))
-    third = LimitEdit(Level.TOPIC, Source.GLOBAL_TOPIC, TOPIC, DispatchRate(4))
+    first = LimitEdit.about(TOPIC, Level.TOPIC, Source.NAMESPACE, RATE)
+    second = LimitEdit.about(TOPIC, Level.TOPIC, Source.LOCAL_TOPIC, DispatchRate(3))
+    third = LimitEdit.about(TOPIC, Level.TOPIC, Source.GLOBAL_TOPIC, DispatchRate(4))
     policies, config = edited((first, second, third, second), Policies(), Settings())
     assert len(policies.dispatch_rates) == 3
     assert limit_chain(Level.TOPIC, TOPIC, policies, config).rate.msg_per_period == 3
@@ -51,11 +51,11 @@ def test_commands() -> None:
         (Level.REPLICATOR, Source.LOCAL_TOPIC): f"topicPolicies set-replicator-dispatch-rate {TOPIC} {base}",
     }
     for (level, place), expected in cases.items():
-        edit = LimitEdit(level, place, f"{TOPIC}-partition-0", RATE, "my sub")
-        assert commands(edit) == (f"pulsar-admin {expected}",)
-    removed = LimitEdit(Level.TOPIC, Source.NAMESPACE, TOPIC, DispatchRate(0, -1))
-    assert commands(removed) == ("pulsar-admin namespaces remove-dispatch-rate tenant/namespace",)
-    broker = commands(LimitEdit(Level.BROKER, Source.BROKER, TOPIC, DispatchRate(7, 0)))
+        edit = LimitEdit.about(f"{TOPIC}-partition-0", level, place, RATE, "my sub")
+        assert edit.commands() == (f"pulsar-admin {expected}",)
+    removed = LimitEdit.about(TOPIC, Level.TOPIC, Source.NAMESPACE, DispatchRate(0, -1))
+    assert removed.commands() == ("pulsar-admin namespaces remove-dispatch-rate tenant/namespace",)
+    broker = LimitEdit.about(TOPIC, Level.BROKER, Source.BROKER, DispatchRate(7, 0)).commands()
     assert broker[0] == "pulsar-admin brokers update-dynamic-config --config dispatchThrottlingRateInMsg --value 7"
     assert len(broker) == 2
     assert setting_commands({"preciseDispatcherFlowControl": True})[0].endswith("--value true")
@@ -63,4 +63,4 @@ def test_commands() -> None:
 
 def test_a_setting_out_of_bounds_is_refused() -> None:
     with pytest.raises(SettingError):
-        edited((LimitEdit(Level.TOPIC, Source.BROKER, TOPIC, DispatchRate(-7)),), Policies(), Settings())
+        edited((LimitEdit.about(TOPIC, Level.TOPIC, Source.BROKER, DispatchRate(-7)),), Policies(), Settings())

@@ -1,4 +1,4 @@
-"""What the leader knows of a simulated cluster: load reports that lag, and averages that lag more.
+"""The leader's view of a simulated cluster, a stale one: load reports lag, and averages lag more.
 
 Mirrors, of Pulsar 4.2.4: when a broker works out its rates and when it writes a report (`LoadReportUpdaterTask`,
 `BrokerLoadDataReporter`, `TopBundleLoadDataReporter`), the averages that the modular leader keeps
@@ -8,19 +8,26 @@ checks whether to report at one moment of each `stats_interval_s`, and that repo
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, BundleTable, LoadManager, Snapshot
+from planner.cluster.snapshot import (
+    BrokerTable,
+    BundleTable,
+    LoadManager,
+    Policies,
+    Snapshot,
+    SnapshotInfo,
+    TopicTable,
+)
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
-from planner.simulate.cluster import COUNTS, TRAFFIC, Cluster, Rebuilt
-from planner.simulate.load_model import TRAFFIC_COLUMNS
+from planner.simulate.load_model import COUNTS, TRAFFIC, TRAFFIC_COLUMNS
 
 _COUNT_COLUMNS = ("topics", "producers", "consumers")
 _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
@@ -30,6 +37,57 @@ _MS_PER_MIN = 60_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 _NAMED = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rebuilt:
+    """How the bundles of a cluster were renumbered.
+
+    Attributes:
+        parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
+        new: Which bundles are new. Shape (bundles,).
+    """
+
+    parent: Int64Array
+    new: BoolArray
+
+
+class Truth(Protocol):
+    """What brokers measure, and what everybody knows at once: the cluster as it is. The view only reads it.
+
+    Attributes:
+        info: The cluster as a whole; its moment does not count.
+        brokers: Brokers with their machines; positions never change.
+        namespaces: Names of namespaces.
+        namespace: Namespace of each bundle. Shape (bundles,), as the three below.
+        low: First hash of each bundle.
+        high: Last hash, exclusive but for the last one.
+        owner: Broker that serves each bundle, -1 for nobody.
+        topics: Topics.
+        policies: Policies.
+    """
+
+    info: SnapshotInfo
+    brokers: BrokerTable
+    namespaces: tuple[str, ...]
+    namespace: Int64Array
+    low: Int64Array
+    high: Int64Array
+    owner: Int64Array
+    topics: TopicTable
+    policies: Policies
+
+    def owners(self) -> IntArray:
+        """Return `owner` as it is now, for keeping. Shape (bundles,)."""
+
+    def load(self, at_ms: int) -> FloatArray:
+        """Return what every bundle brings at a moment, rows as `BundleLoad`. Shape (10, bundles)."""
+
+    def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
+        """Return what machines use at a moment, and the demand. Shape of each: (3, brokers)."""
+
+    def traffic_changes(self, from_ms: int, to_ms: int) -> bool:
+        """Say whether the traffic of some bundle may differ between two moments."""
 
 
 @dataclass(eq=False)
@@ -48,20 +106,19 @@ class _Average:
         return {**named, f"{self.prefix}samples": frozen(self.samples)}
 
 
-class Knowledge:
-    """See the module."""
+class LeaderView:
+    """What the leader knows; `view` answers. The cluster tells it what brokers notice, and when they report.
 
-    def __init__(self, cluster: Cluster, snapshot: Snapshot, config: Settings) -> None:
-        """Begin with what the snapshot says that was reported.
+    Args:
+        truth: The cluster as it is.
+        snapshot: What was reported at the start.
+        config: Settings in force.
+    """
 
-        Args:
-            cluster: How the cluster really is.
-            snapshot: What the leader knows at the start.
-            config: Settings in force.
-        """
-        self.cluster = cluster
+    def __init__(self, truth: Truth, snapshot: Snapshot, config: Settings) -> None:
+        self.truth = truth
         self.config = config
-        self.extensible = cluster.info.load_manager is LoadManager.EXTENSIBLE
+        self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
         self.table = snapshot.brokers
         bundles = snapshot.bundles
         reported = bundles.has_stats & (bundles.owner >= 0)
@@ -109,10 +166,10 @@ class Knowledge:
 
     def joined(self, at_ms: int) -> None:
         """Take brokers in that are new in the cluster's table; they report at once that nothing is on them."""
-        count = len(self.cluster.brokers) - len(self.table)
+        count = len(self.truth.brokers) - len(self.table)
         columns: dict[str, Any] = {}
         for column in fields(self.table):
-            known, all_now = getattr(self.table, column.name), getattr(self.cluster.brokers, column.name)
+            known, all_now = getattr(self.table, column.name), getattr(self.truth.brokers, column.name)
             new = all_now[len(self.table) :]
             columns[column.name] = all_now if isinstance(all_now, tuple) else frozen(np.append(known, new))
         self.table = BrokerTable(**columns)
@@ -135,7 +192,7 @@ class Knowledge:
             self.fresh[broker] = True
         which = np.zeros(len(self.table), dtype=np.bool_)
         which[broker] = True
-        self.measure(which, at_ms)
+        self._measure(which, at_ms)
         self._write(which, at_ms)
 
     def left(self, broker: int) -> None:
@@ -204,15 +261,54 @@ class Knowledge:
             average.means = np.where(new, 0.0, average.means[:, parent])
         self.stored = [(np.where(new, 0, samples[parent]), means[:, parent]) for samples, means in self.stored]
         self.stored_topics = self.stored_topics[parent]
-        columns["low"], columns["high"] = frozen(self.cluster.low.copy()), frozen(self.cluster.high.copy())
+        columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
 
     # Reports
 
-    def measure(self, which: BoolArray, at_ms: int) -> None:
+    def note_changes(self, brokers: Int64Array | slice = slice(None)) -> None:
+        """Note that brokers (all by default) will measure something new the next time."""
+        self.dirty[brokers] = True
+
+    def report(self, which: BoolArray, at_ms: int, *, at_once: bool = False) -> bool:
+        """Let brokers measure where something has changed, and write a report where enough has.
+
+        Args:
+            which: Brokers whose moment it is. Shape (brokers,).
+            at_ms: The moment, ms since 1970.
+            at_once: Let all of them measure.
+
+        Returns:
+            Whether any of them wrote a report.
+        """
+        if not which.any():
+            return False
+        if not at_once and self.truth.traffic_changes(int(self.measured_ms[which].min()), at_ms):
+            self.dirty[:] = True
+        measures = which if at_once else which & self.dirty
+        late = which & self._late(at_ms)
+        if not (measures | late).any():
+            return False
+        if measures.any():
+            self._measure(measures, at_ms)
+        writes = late | (which & self._changed(at_ms))
+        if self.extensible:
+            writes |= which & self.fresh
+        if writes.any():
+            self._write(writes, at_ms)
+        return bool(writes.any())
+
+    def _late(self, at_ms: int) -> BoolArray:
+        """Return which brokers have not reported for too long. Shape (brokers,)."""
+        late: BoolArray = at_ms - self.updated_ms > _MS_PER_MIN * self.config.integer(
+            "loadBalancerReportUpdateMaxIntervalMinutes"
+        )
+        return late
+
+    def _measure(self, which: BoolArray, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
-        owner = self.cluster.owner
+        owner = self.truth.owner
         mine = np.zeros(len(owner), dtype=np.bool_)
         mine[owner >= 0] = which[owner[owner >= 0]]
         theirs = np.zeros(len(owner), dtype=np.bool_)
@@ -221,7 +317,7 @@ class Knowledge:
         self.measured_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.measured_by[rows] = owner[rows]
-        load = self.cluster.load(at_ms)
+        load = self.truth.load(at_ms)
         self.measured[:4, rows] = load[TRAFFIC][:, rows]
         self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
         self.measured_ms[which] = at_ms
@@ -242,23 +338,6 @@ class Knowledge:
         self._last = snapshot
         self.touch()
 
-    def check(self, which: BoolArray, at_ms: int) -> int:
-        """Let brokers write a report where enough has changed since their last one; return how many did.
-
-        Args:
-            which: Brokers that have just measured. Shape (brokers,).
-            at_ms: The moment.
-        """
-        longest = self.config.integer("loadBalancerReportUpdateMaxIntervalMinutes") * _MS_PER_MIN
-        late = at_ms - self.updated_ms > longest
-        writes = which & (late | self._changed(at_ms))
-        if self.extensible:
-            writes |= which & self.fresh
-        if not writes.any():
-            return 0
-        self._write(writes, at_ms)
-        return int(writes.sum())
-
     def _totals(self) -> FloatArray:
         """Return what each broker's measured bundles sum up to. Shape (4 rates + 3 counts + bundles, brokers)."""
         rows = np.flatnonzero(self.measured_by >= 0)
@@ -267,7 +346,7 @@ class Knowledge:
         return np.array([*sums, np.bincount(by, minlength=count)])
 
     def _measured_table(self, at_ms: int, totals: FloatArray) -> BrokerTable:
-        used, _ = self.cluster.usage(at_ms)
+        used, _ = self.truth.machines(at_ms)
         columns: dict[str, Any] = {name: frozen(used[row]) for row, name in enumerate(_USAGE_COLUMNS)}
         columns |= {name: frozen(totals[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
         columns |= {
@@ -275,14 +354,14 @@ class Knowledge:
             for row, name in ((4, "topics"), (5, "producers"), (6, "consumers"), (7, "reported_bundles"))
         }
         for name in ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s"):
-            columns[name] = getattr(self.cluster.brokers, name)
+            columns[name] = getattr(self.truth.brokers, name)
         return replace(self.table, **columns)
 
     def _changed(self, at_ms: int) -> BoolArray:
         """Say which brokers' measurements differ enough from their last report."""
         now = self._measured_table(at_ms, self._totals())
         before, threshold = self.table, self.config.integer("loadBalancerReportUpdateThresholdPercentage")
-        manager = self.cluster.info.load_manager
+        manager = self.truth.info.load_manager
         usage = max_usage if self.extensible else weighted_usage
         arguments: tuple[Any, ...] = (manager,) if self.extensible else (self.config, manager)
         change = 100 * np.abs(usage(now, *arguments) - usage(before, *arguments))
@@ -374,9 +453,9 @@ class Knowledge:
         )
         if 0 < most < int(chosen.sum()):
             excluded = set(self.config.names("loadBalancerSheddingExcludedNamespaces"))
-            names = self.cluster.namespaces
+            names = self.truth.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
-            rows = np.flatnonzero(chosen & ~out[self.cluster.namespace])
+            rows = np.flatnonzero(chosen & ~out[self.truth.namespace])
             keys = [key for average in self.averages for key in _load_keys(average.means[:, rows])]
             heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
             chosen = np.zeros_like(chosen)
@@ -415,7 +494,7 @@ class Knowledge:
         return self._view
 
     def _make(self, at_ms: int) -> Snapshot:
-        cluster = self.cluster
+        cluster = self.truth
         if self._table is None:
             owner = cluster.owner if self.extensible else self.reported_by
             columns: dict[str, Any] = {

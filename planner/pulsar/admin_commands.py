@@ -1,0 +1,125 @@
+"""Commands of `pulsar-admin` as words, and the steps of a plan that they are part of. Nothing here talks to a cluster.
+
+Options are those of the `pulsar-admin` of 4.0.8, the nearest one published apart from a distribution; those of dispatch
+limits were checked with 4.2.4. Names come from clusters and links, so they are hostile: a word that `pulsar-admin`
+itself would misread is refused, and every word is quoted for a POSIX shell.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
+
+PROGRAM: Final = ("pulsar-admin",)
+SHOWN: Final = 20
+"""How many names a step lists."""
+
+Section: TypeAlias = Literal[
+    "notes", "brokers", "hold", "settings", "policies", "splits", "unloads", "leaving", "release"
+]
+"""Part of a plan; `planner.share.commands.SECTIONS` has them in their order."""
+
+Word: TypeAlias = str | tuple[str, ...] | None
+"""A word, or several; None for what `pulsar-admin` cannot be given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One step of a plan.
+
+    Attributes:
+        section: Which part it belongs to.
+        words: The command; empty where the note says it all.
+        note: Why, or what to do by hand; shown before the command.
+        by_hand: The command is only shown: a person has to fill something in, or to decide.
+    """
+
+    section: Section
+    words: tuple[str, ...] = ()
+    note: str = ""
+    by_hand: bool = False
+
+    @property
+    def line(self) -> str:
+        """The command as a shell reads it; empty where there is none."""
+        return quoted(self.words) if self.words else ""
+
+
+def command_of(section: Section, program: Sequence[str], words: Sequence[Word], what: str, note: str = "") -> Command:
+    """Return a command, or a note that says what to do by hand where a word of it cannot be written.
+
+    Args:
+        section: Which part of the plan it belongs to.
+        program: The words that start `pulsar-admin`.
+        words: The rest of it.
+        what: What it does, for that note.
+        note: Why; shown before the command.
+    """
+    if any(word is None for word in words):
+        return Command(
+            section=section, note=f"By hand: {what}. A name or value in it cannot be given to pulsar-admin as it is."
+        )
+    flat = [part for word in words if word for part in ((word,) if isinstance(word, str) else word)]
+    return Command(section=section, words=(*program, *flat), note=note)
+
+
+def split_command(command: SplitCommand, program: Sequence[str] = PROGRAM) -> tuple[str, ...]:
+    """Return the words that make a request to split a bundle."""
+    namespace = positional(command.namespace) or (command.namespace,)
+    meant = "--bundle-type" if command.bundle in {LARGEST, HOT} else "--bundle"
+    words = [*program, "namespaces", "split-bundle", *namespace, meant, command.bundle]
+    if command.unload:
+        words.append("--unload")
+    if command.algorithm:
+        words += ["--split-algorithm-name", command.algorithm]
+    for position in command.positions or ():
+        words += ["--split-boundaries", str(position)]
+    return tuple(words)
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return words as one line that a POSIX shell reads back as the same words."""
+    return shlex.join(words)
+
+
+def option(name: str, value: str) -> tuple[str, ...] | None:
+    """Return an option with its value as words, or None when `pulsar-admin` cannot be given that value.
+
+    `pulsar-admin` (picocli) takes a word that starts with `@` for a file of arguments, and one that starts with `-` for
+    an option, unless it is a number; an empty value makes a request to another address.
+    """
+    number = value.removeprefix("-").replace(".", "", 1).isdecimal()
+    if not value or not value.isprintable() or (value.startswith("-") and not number):
+        return None
+    return (f"{name}={value}",) if value.startswith("@") else (name, value)
+
+
+def positional(value: str) -> tuple[str, ...] | None:
+    """Return a plain argument as words, or None when `pulsar-admin` cannot be given it; see `option`."""
+    if not value or not value.isprintable() or value.startswith("-"):
+        return None
+    return (f"@{value}",) if value.startswith("@") else (value,)
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 broker` or `2,000 brokers`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Command:
+    """Return the step that stops a broker in order.
+
+    Args:
+        broker: Broker id.
+        program: The words that start `pulsar-admin`.
+        words: Further options.
+    """
+    url = option("--admin-url", f"http://{broker}")
+    return Command(
+        section="leaving",
+        words=(*program, *url, "brokers", "shutdown", *words) if url else (),
+        by_hand=True,
+        note=f"By hand: stop {broker} in order, once nothing is left on it; check its address first.",
+    )

@@ -1,0 +1,74 @@
+"""The time of a simulation: what is planned, and when each broker measures and reports."""
+
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, Int64Array
+
+Action: TypeAlias = Callable[[int], object]
+"""Something to do; it is given the moment, ms since 1970."""
+
+_TICK_MS = 5_000
+
+
+class Clock:
+    """Plans actions, and knows the moments at which brokers report: each once in an interval, at a moment of its own.
+
+    Args:
+        start_ms: When the simulation begins, ms since 1970.
+        interval_ms: Time between two reports of a broker.
+        seed: Draws the moment of each broker; None for all at once.
+        brokers: Broker ids.
+    """
+
+    def __init__(self, start_ms: int, interval_ms: int, seed: int | None, brokers: Sequence[str]) -> None:
+        self.start_ms = start_ms
+        self.interval_ms = interval_ms
+        self._seed = seed
+        self._planned: list[tuple[int, int, Action]] = []
+        self._phase_ms: Int64Array = np.zeros(0, dtype=np.int64)
+        self.join(brokers)
+
+    def join(self, brokers: Sequence[str]) -> None:
+        """Take in further brokers, in the order of their positions."""
+        ticks = max(self.interval_ms // _TICK_MS, 1)
+        draws = [0] * len(brokers)
+        if self._seed is not None:
+            draws = [Random(f"{self._seed}/{name}").randrange(ticks) for name in brokers]  # noqa: S311 - no secret
+        self._phase_ms = np.append(self._phase_ms, (np.array(draws, dtype=np.int64) + 1) * _TICK_MS)
+
+    def at(self, at_ms: float, action: Action) -> None:
+        """Plan an action. Of one moment, that comes first which was planned while fewer others waited."""
+        insort(self._planned, (round(at_ms), len(self._planned), action), key=lambda planned: planned[:2])
+
+    def due(self, now: int) -> Iterator[tuple[int, Action]]:
+        """Yield what is planned up to a moment, each with its moment; what is planned meanwhile is among it."""
+        while self._planned and self._planned[0][0] <= now:
+            at_ms, _, action = self._planned.pop(0)
+            yield max(at_ms, self.start_ms), action
+
+    def reporting(self, now: int) -> BoolArray:
+        """Return which brokers report at a moment. Shape (brokers,)."""
+        which: BoolArray = (self._phase_ms - (now - self.start_ms)) % self.interval_ms == 0
+        return which
+
+    def order(self, position: int) -> int:
+        """Return when in the interval a broker reports, ms."""
+        return int(self._phase_ms[position])
+
+    def ticks(self, from_ms: int, to_ms: int) -> Iterator[int]:
+        """Yield the moments after `from_ms` and up to `to_ms` at which some broker reports.
+
+        Brokers that join meanwhile report from the next interval on.
+        """
+        for begin in range(from_ms, to_ms, self.interval_ms):
+            offsets = np.unique((self._phase_ms - (begin - self.start_ms)) % self.interval_ms)
+            offsets[offsets == 0] = self.interval_ms
+            for offset in np.unique(offsets).tolist():
+                if begin + offset > min(begin + self.interval_ms, to_ms):
+                    break
+                yield begin + offset

@@ -1,0 +1,60 @@
+"""Brokers join the cluster."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from planner.pulsar.admin_commands import SHOWN, Command, count_text
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+def _free_prefix(context: EditContext, _: Any) -> str:
+    """Return a prefix that no earlier edit uses."""
+    earlier = sum(isinstance(edit, AddBrokers) for edit in context.edits)
+    return f"added{earlier + 1}" if earlier else "added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddBrokers(Edit):
+    """Brokers join the cluster, empty.
+
+    Attributes:
+        count: How many.
+        cores: CPU cores of each; 0 for as many as the cluster's brokers have in the median.
+        nic_gbps: NIC speed of each, in each direction; 0 for the cluster's median.
+        at_min: When, minutes after the start.
+        name_prefix: Names are `<name_prefix>-1:8080` and so on.
+    """
+
+    title: ClassVar[str] = "Add brokers"
+    kind: Literal["add_brokers"] = "add_brokers"
+    count: Annotated[int, Field(ge=1, le=1000), Ask(label="How many")] = 1
+    cores: Cores = 0.0
+    nic_gbps: NicGbps = 0.0
+    at_min: AtMinute = 0.0
+    name_prefix: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.\-]{0,60}$"),
+        Ask(label="Name", start=_free_prefix, help="Brokers are NAME-1:8080 and so on"),
+    ] = "added"
+
+    def what(self) -> str:
+        size = size_text(self.cores, self.nic_gbps)
+        return f"add {count_text(self.count, 'broker')}{f' with {size}' if size else ''}"
+
+    def joining(self) -> tuple[str, ...]:
+        return tuple(f"{self.name_prefix}-{number}:8080" for number in range(1, self.count + 1))
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        run.join(self.joining(), self.cores, self.nic_gbps, now, "joins the cluster, empty")
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster, program
+        names = some(self.joining(), shown=SHOWN)
+        text = f"By hand: start {count_text(self.count, 'broker')}, and put the real ids below for {names}."
+        yield Command(section="brokers", note=text)

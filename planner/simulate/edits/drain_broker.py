@@ -1,0 +1,58 @@
+"""A broker is drained."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from planner.pulsar.admin_commands import Command, shutdown_command
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainBroker(Edit):
+    """A broker takes no new bundles and gives its own up one after the other, then leaves.
+
+    Attributes:
+        broker: Broker id.
+        at_min: When it starts.
+        bundles_per_min: How fast it unloads.
+    """
+
+    title: ClassVar[str] = "Drain a broker"
+    broker: BrokerName
+    kind: Literal["drain_broker"] = "drain_broker"
+    at_min: AtMinute = 0.0
+    bundles_per_min: Annotated[
+        float, Field(gt=0, le=1_000_000), Ask(label="Bundles a minute", step=10.0, least=0.1)
+    ] = 60.0
+
+    def what(self) -> str:
+        return f"drain {self.broker}, {self.bundles_per_min:g} bundles a minute"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        broker = run.cluster.broker(self.broker)
+        if not run.cluster.present[broker]:
+            return
+        run.cluster.close(broker)
+        run.note_broker(now, "broker_removed", self.broker, "takes no more bundles and is drained")
+        mine = run.cluster.names_on(broker)
+        for number, name in enumerate(mine):
+            run.at(now + number * 60_000 / self.bundles_per_min, partial(self._unload, run, name, broker))
+        run.at(now + len(mine) * 60_000 / self.bundles_per_min, lambda _: run.cluster.leave(broker))
+
+    @staticmethod
+    def _unload(run: "Simulation", name: str, broker: int, now: int) -> None:
+        at = run.cluster.position.get(name, -1)
+        if at >= 0 and run.cluster.owner[at] == broker:
+            run.look_up(run.cluster.release(at), now)
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster
+        per_s = max(round(self.bundles_per_min / 60), 1)
+        yield shutdown_command(self.broker, program, "--max-concurrent-unload-per-sec", str(per_s))

@@ -1,0 +1,37 @@
+"""A broker dies."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillBroker(Edit):
+    """A broker dies. The others notice when its metadata session ends; until then nobody serves its bundles."""
+
+    title: ClassVar[str] = "Kill a broker"
+    broker: BrokerName
+    kind: Literal["kill_broker"] = "kill_broker"
+    at_min: AtMinute = 0.0
+
+    def what(self) -> str:
+        return f"kill {self.broker}"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        broker = run.cluster.broker(self.broker)
+        if not run.cluster.alive[broker]:
+            return
+        run.cluster.die(broker)
+        timeout = run.scenario.assumptions.session_timeout_s
+        why = f"died {timeout:g} s ago; its session has ended"
+        run.at(now + timeout * 1000, lambda then: run.gone(broker, then, "broker_lost", why))
+
+    def supposed(self) -> str:
+        return f"{self.broker} dies at minute {self.at_min:g}."
+
+    def dying(self) -> tuple[str, ...]:
+        return (self.broker,)

@@ -1,0 +1,47 @@
+"""An operator unloads a bundle."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from planner.cluster.errors import ScenarioError
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveBundle(Edit):
+    """An operator unloads a bundle.
+
+    Attributes:
+        bundle: Full bundle name.
+        destination: Broker id; empty lets placement decide.
+        at_min: When.
+    """
+
+    title: ClassVar[str] = "Move or unload a bundle"
+    bundle: BundleName
+    kind: Literal["move_bundle"] = "move_bundle"
+    destination: Annotated[OptionalName, Ask(label="To", pick="destination")] = ""
+    at_min: AtMinute = 0.0
+
+    def what(self) -> str:
+        return f"move {self.bundle} to {self.destination}" if self.destination else f"unload {self.bundle}"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        cluster = run.cluster
+        at = cluster.bundle(self.bundle)
+        if not self.destination:
+            source = cluster.server_of(at)
+            freed = cluster.unload(at)
+            run.note(now, "moved", at, source, why="unloaded by hand")
+            run.look_up(freed, now)
+            return
+        target = cluster.broker(self.destination)
+        if not cluster.present[target]:
+            raise ScenarioError(
+                f"{self.destination} is not in the cluster at that moment.", remedy="Choose another broker."
+            )
+        if target != cluster.owner[at]:
+            run.give(at, self.destination, now, "moved", (self.destination,), "moved by the scenario")

@@ -1,0 +1,44 @@
+"""A bundle is kept on a broker."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from planner.pulsar.admin_commands import Command
+from planner.simulate.edits.edit import BrokerName, BundleName, Edit
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinBundle(Edit):
+    """A bundle is kept on a broker: moved there at the start, never shed, and given back to it whenever it is there.
+
+    Pulsar cannot pin a bundle; the nearest it has is an isolation policy for its namespace.
+    """
+
+    title: ClassVar[str] = "Pin a bundle"
+    hint: ClassVar[str] = "Pulsar cannot pin a bundle; the nearest it has is an isolation policy for its namespace."
+    bundle: BundleName
+    broker: BrokerName
+    kind: Literal["pin_bundle"] = "pin_bundle"
+
+    def what(self) -> str:
+        return f"pin {self.bundle} to {self.broker}"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        cluster = run.cluster
+        at, target = cluster.bundle(self.bundle), cluster.broker(self.broker)
+        cluster.pins[self.bundle] = self.broker
+        if cluster.owner[at] != target and cluster.present[target]:
+            run.give(at, self.broker, now, "moved", (self.broker,), "pinned by the scenario")
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster, program
+        text = (
+            f"Pulsar cannot pin {self.bundle} to {self.broker}. It is moved there below, and stays only until"
+            " shedding or a restart takes it away; the nearest Pulsar has is an isolation policy for its"
+            " namespace."
+        )
+        yield Command(section="notes", note=text)

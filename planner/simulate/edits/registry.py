@@ -1,0 +1,57 @@
+"""Every kind of edit there is, in the order in which forms list them."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, Union
+
+from pydantic import Field
+
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.change_capacity import ChangeCapacity
+from planner.simulate.edits.drain_broker import DrainBroker
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.pin_bundle import PinBundle
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
+from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.split_bundle import SplitBundle
+
+EDITS: Final[tuple[type[Edit], ...]] = (
+    ScaleTraffic,
+    AddBrokers,
+    RemoveBroker,
+    DrainBroker,
+    KillBroker,
+    RollingRestart,
+    ChangeCapacity,
+    SplitBundle,
+    MoveBundle,
+    PinBundle,
+    SetBundleCount,
+    SetIsolation,
+    SetAntiAffinity,
+    SetDispatchRate,
+)
+
+BrokerLoss: TypeAlias = KillBroker
+"""The edit by which a page lets a broker be lost."""
+
+DispatchLimit: TypeAlias = SetDispatchRate
+"""The edit by which a page sets a dispatch limit."""
+
+if TYPE_CHECKING:
+    AnyEdit: TypeAlias = Edit
+else:
+    AnyEdit = Annotated[Union[EDITS], Field(discriminator="kind")]  # noqa: UP007 - a union of what is registered
+    """One of them; files and links tell which by its `kind`."""
+
+KINDS: Final[Mapping[str, type[Edit]]] = {
+    str(next(f.default for f in fields(edit) if f.name == "kind")): edit for edit in EDITS
+}
+"""The same by their names in files and links."""

@@ -1,0 +1,31 @@
+"""A broker is shut down."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from planner.pulsar.admin_commands import Command, shutdown_command
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveBroker(Edit):
+    """A broker is shut down in order: it leaves the cluster and gives all its bundles up at once."""
+
+    title: ClassVar[str] = "Shut a broker down"
+    broker: BrokerName
+    kind: Literal["remove_broker"] = "remove_broker"
+    at_min: AtMinute = 0.0
+
+    def what(self) -> str:
+        return f"shut down {self.broker}"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        run.remove(self.broker, now, why="shut down")
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster
+        yield shutdown_command(self.broker, program)

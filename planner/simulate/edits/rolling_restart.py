@@ -1,0 +1,48 @@
+"""Brokers are restarted one after the other."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from planner.pulsar.admin_commands import SHOWN, Command
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingRestart(Edit):
+    """Brokers are restarted one after the other, each shut down in order.
+
+    Attributes:
+        brokers: Broker ids in their order; empty for all.
+        at_min: When the first goes down.
+        down_min: How long each is away.
+        pause_min: How long after one is back the next goes down.
+    """
+
+    title: ClassVar[str] = "Restart brokers in turn"
+    kind: Literal["rolling_restart"] = "rolling_restart"
+    brokers: BrokerNames = ()
+    at_min: AtMinute = 0.0
+    down_min: Annotated[Minutes, Ask(label="Minutes away", half=True)] = 2.0
+    pause_min: Annotated[Minutes, Ask(label="Pause (min)", half=True)] = 3.0
+
+    def what(self) -> str:
+        return f"restart {some(self.brokers, 'all brokers')} in turn, {self.down_min:g} min each"
+
+    def plan(self, run: "Simulation") -> None:
+        for number, name in enumerate(self.brokers or run.cluster.present_names()):
+            down = run.minute(self.at_min + number * (self.down_min + self.pause_min))
+            run.at(down, partial(run.remove, name, why="shut down for its restart"))
+            run.at(down + self.down_min * 60_000, partial(run.back, name))
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster, program
+        text = (
+            f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one after the other, each {self.down_min:g}"
+            f" min away and {self.pause_min:g} min apart, and only then go on: a restart moves bundles by itself."
+        )
+        yield Command(section="brokers", note=text)

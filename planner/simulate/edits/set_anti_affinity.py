@@ -1,0 +1,44 @@
+"""A namespace joins or leaves an anti-affinity group."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
+from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAntiAffinity(Edit):
+    """A namespace joins an anti-affinity group, or leaves it where the group is empty."""
+
+    title: ClassVar[str] = "Anti-affinity group"
+    namespace: NamespaceName
+    kind: Literal["set_anti_affinity"] = "set_anti_affinity"
+    group: Annotated[OptionalName, Ask(label="Group", placeholder="empty: leaves its group")] = ""
+
+    def what(self) -> str:
+        if not self.group:
+            return f"take {self.namespace} out of its anti-affinity group"
+        return f"put {self.namespace} into the anti-affinity group {self.group}"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        del now
+        run.cluster.set_anti_affinity(self.namespace, self.group)
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster
+        words: list[Word] = ["namespaces", "delete-anti-affinity-group", positional(self.namespace)]
+        if self.group.strip():
+            words[1] = "set-anti-affinity-group"
+            words.append(option("--group", self.group))
+        what = f"anti-affinity group of {self.namespace}: {self.group or 'none'}"
+        yield command_of("policies", program, words, what)
+
+    def lacks(self, context: EditContext) -> str:
+        grouped = {edit.namespace for edit in context.edits if isinstance(edit, SetAntiAffinity)}
+        there = self.namespace in grouped.union(context.snapshot.policies.anti_affinity_group)
+        return "" if self.group or there else "Name the group."

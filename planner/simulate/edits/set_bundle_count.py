@@ -1,0 +1,47 @@
+"""A namespace is made anew."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from planner.pulsar.admin_commands import Command, positional
+from planner.simulate.edits.edit import Ask, Edit, NamespaceName
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBundleCount(Edit):
+    """A namespace is made anew with a number of equal bundles, which are looked up and placed from the start."""
+
+    title: ClassVar[str] = "Make a namespace anew"
+    namespace: NamespaceName
+    bundles: Annotated[int, Field(ge=1, le=100_000), Ask(label="Bundles", start=16)]
+    kind: Literal["set_bundle_count"] = "set_bundle_count"
+
+    def what(self) -> str:
+        return f"make {self.namespace} anew with {self.bundles} bundles"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        run.cluster.recut(self.namespace, self.bundles)
+        run.retry(now)
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        del cluster
+        name = positional(f"{self.namespace}-new")
+        words = ("namespaces", "create", *(name or ()), "--bundles", str(self.bundles))
+        yield Command(
+            section="notes",
+            words=(*program, *words) if name else (),
+            by_hand=True,
+            note=(
+                f"Pulsar cannot change the number of bundles of an existing namespace: {self.namespace} gets"
+                f" {self.bundles} only if it is made anew and its topics move there (splits only ever add bundles)."
+            ),
+        )
+
+    def made_anew(self) -> tuple[str, ...]:
+        return (self.namespace,)

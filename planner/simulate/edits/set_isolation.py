@@ -1,0 +1,83 @@
+"""A namespace isolation policy is set or removed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from planner.cluster.snapshot import IsolationPolicy
+from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, some
+
+if TYPE_CHECKING:
+    from planner.simulate.run import Simulation
+
+_Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]
+
+
+def _first_policy(context: EditContext, _: Any) -> str:
+    names = [policy.name for policy in context.snapshot.policies.isolation]
+    return names[0] if names else "policy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetIsolation(Edit):
+    """A namespace isolation policy is set, or removed where it names no namespaces.
+
+    Attributes:
+        name: Its name; one of the same name is replaced, and keeps its place in Pulsar's order.
+        namespaces: Regular expressions for `tenant/namespace`.
+        primary: Regular expressions for broker hosts.
+        secondary: The same, used while fewer than `min_limit` primary ones are there.
+        min_limit: Parameter of the `min_available` failover policy.
+    """
+
+    title: ClassVar[str] = "Isolation policy"
+    name: Annotated[Name, Ask(label="Name of the policy", start=_first_policy)]
+    kind: Literal["set_isolation"] = "set_isolation"
+    namespaces: Annotated[
+        _Expressions,
+        Ask(label="Namespaces (regular expressions)", pick="names", placeholder="tenant/.*; none removes it"),
+    ] = ()
+    primary: Annotated[
+        _Expressions, Ask(label="Primary brokers (regular expressions)", pick="names", placeholder="broker-1.*")
+    ] = ()
+    secondary: Annotated[_Expressions, Ask(label="Secondary brokers", pick="names", placeholder="broker-2.*")] = ()
+    min_limit: Annotated[int, Field(ge=0, le=10_000), Ask(label="Primaries wanted (min_limit)")] = 1
+
+    def what(self) -> str:
+        if not self.namespaces:
+            return f"remove the isolation policy {self.name}"
+        return f"isolate {some(self.namespaces)} on {some(self.primary, 'no broker')} ({self.name})"
+
+    def apply(self, run: "Simulation", now: int) -> None:
+        run.cluster.set_isolation(
+            IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)
+        )
+        run.look_up(run.cluster.unload(run.cluster.misplaced()), now)
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        what = f"isolation policy {self.name} of the cluster {cluster}"
+        verb = "set" if self.namespaces else "delete"
+        words: list[Word] = ["ns-isolation-policy", verb, positional(cluster), positional(self.name)]
+        if not self.namespaces:
+            yield command_of("policies", program, words, f"delete the {what}")
+            return
+        given = (("--namespaces", self.namespaces), ("--primary", self.primary), ("--secondary", self.secondary))
+        for name, expressions in given:
+            # pulsar-admin cuts at every comma, and cannot be told not to.
+            words += [option(name, expression) if "," not in expression else None for expression in expressions]
+        words += ["--auto-failover-policy-type", "min_available", "--auto-failover-policy-params"]
+        words += [f"min_limit={self.min_limit},usage_threshold=100", "--unload-scope", "none"]
+        if not self.primary:
+            words.append(None)
+        note = "The bundles that have to leave are unloaded below, so the policy itself unloads nothing."
+        yield command_of("policies", program, words, f"set the {what}", note)
+
+    def lacks(self, context: EditContext) -> str:
+        names = {policy.name for policy in context.snapshot.policies.isolation}
+        names.update(edit.name for edit in context.edits if isinstance(edit, SetIsolation))
+        if not self.namespaces:
+            return "" if self.name in names else "Say which namespaces the policy is for."
+        return "" if self.primary else "Say which brokers are primary."
