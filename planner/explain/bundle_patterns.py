@@ -9,7 +9,8 @@ import pyarrow as pa
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.explain.finding import Case, Finding, Severity, listed
+from planner.explain.finding import Finding, Severity, listed
+from planner.explain.outcome import Outcome
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 
 _MIB = 1024 * 1024
@@ -52,7 +53,7 @@ def _so_many(count: int, what: str) -> str:
     return f"It is the only {what} like that" if count == 1 else f"{count} {what}s are like that"
 
 
-def hot_topic(case: Case) -> tuple[Finding, ...]:
+def hot_topic(case: Outcome) -> tuple[Finding, ...]:
     """One topic is too much for a bundle, or most of what a full broker carries: no split can divide it."""
     end, config = case.trace.end, case.trace.settings
     topics = end.topics
@@ -95,7 +96,7 @@ def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> F
     )
 
 
-def _far_above(case: Case, end: Snapshot) -> Any:
+def _far_above(case: Outcome, end: Snapshot) -> Any:
     """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,)."""
     usage = case.series.usage[-1]
     average = float(np.nanmean(usage))
@@ -105,7 +106,7 @@ def _far_above(case: Case, end: Snapshot) -> Any:
         return mine > average + _ABOVE_AVERAGE
 
 
-def _hot_single_bundle(case: Case) -> tuple[Finding, ...]:
+def _hot_single_bundle(case: Outcome) -> tuple[Finding, ...]:
     """Return the same where topics are not listed: a bundle with one topic above the limits."""
     end, config = case.trace.end, case.trace.settings
     bundles = end.bundles
@@ -185,7 +186,7 @@ def _namespaces(end: Snapshot) -> list[_Namespace]:
     return sorted(found, key=lambda n: -float(n.traffic.sum()))
 
 
-def _fair(case: Case, end: Snapshot) -> float:
+def _fair(case: Outcome, end: Snapshot) -> float:
     brokers = max(int(case.series.present[-1].sum()), 1)
     return float(_throughput(end.bundles).sum()) / brokers
 
@@ -197,7 +198,7 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
     return fitting_bundle_count(hashes, _throughput(end.topics)[space.topics], fair, cap)
 
 
-def bundle_count_too_low(case: Case) -> tuple[Finding, ...]:
+def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
     """A namespace has so few bundles that one is more than a broker's fair share, though it could be divided."""
     end, cap = case.trace.end, case.trace.settings.integer(_CAP)
     fair = _fair(case, end)
@@ -238,7 +239,7 @@ def bundle_count_too_low(case: Case) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def bundle_count_too_high(case: Case) -> tuple[Finding, ...]:
+def bundle_count_too_high(case: Outcome) -> tuple[Finding, ...]:
     """A namespace has many bundles and most of them hold no topic."""
     end = case.trace.end
     fair = _fair(case, end)
@@ -275,7 +276,7 @@ def bundle_count_too_high(case: Case) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def split_cascade(case: Case) -> tuple[Finding, ...]:
+def split_cascade(case: Outcome) -> tuple[Finding, ...]:
     """Splits follow one another without getting below the limits, up to the most bundles a namespace may have."""
     splits = [event for event in case.trace.events if event.kind == "split"]
     cap = case.trace.settings.integer(_CAP)
@@ -320,7 +321,7 @@ def split_cascade(case: Case) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def split_refused(case: Case) -> tuple[Finding, ...]:
+def split_refused(case: Outcome) -> tuple[Finding, ...]:
     """Pulsar would split a bundle, and does not."""
     refused = [event for event in case.trace.events if event.kind == "split_refused"]
     if not refused:

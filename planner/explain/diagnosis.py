@@ -10,7 +10,8 @@ from planner.explain.bundle_patterns import (
     split_cascade,
     split_refused,
 )
-from planner.explain.finding import Case, Finding, Severity
+from planner.explain.finding import Finding, Severity
+from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import (
     ema_lag,
     fighting_strategies,
@@ -23,7 +24,7 @@ from planner.explain.shedding_patterns import (
 )
 from planner.simulate.trace import Trace
 
-Pattern: TypeAlias = Callable[[Case], tuple[Finding, ...]]
+Pattern: TypeAlias = Callable[[Outcome], tuple[Finding, ...]]
 """Looks for one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -46,14 +47,16 @@ PATTERNS: tuple[Pattern, ...] = (
 _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 
 
-def diagnose(source: Trace | Case) -> tuple[Finding, ...]:
+def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
     """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
 
     Args:
-        source: A simulation, or the case that was made of it.
+        source: A simulation, or its outcome, which keeps the answer.
     """
-    case = source if isinstance(source, Case) else Case(source)
-    if not case.trace.cycles:
-        return ()
-    found = [finding for pattern in PATTERNS for finding in pattern(case)]
+    outcome = source if isinstance(source, Outcome) else Outcome(source)
+    return outcome.once("diagnosis", lambda: _found(outcome)) if outcome.trace.cycles else ()
+
+
+def _found(outcome: Outcome) -> tuple[Finding, ...]:
+    found = [finding for pattern in PATTERNS for finding in pattern(outcome)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

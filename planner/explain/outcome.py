@@ -1,19 +1,30 @@
-"""What the pages ask of a simulation, each answer worked out once."""
+"""What pages and patterns ask of a simulation, each answer worked out once."""
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from planner.cluster.arrays import FloatArray
-from planner.explain.diagnosis import diagnose
-from planner.explain.finding import Case, Finding
-from planner.explain.what_if import Target, WhatIf, what_if
-from planner.pulsar.manager.cycle import CycleDecision
-from planner.pulsar.shedding.protocol import Shedder
-from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Summary, imbalance_series, summary
-from planner.simulate.moves import Journey
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
+from planner.simulate.measures import (
+    BrokerSeries,
+    CycleCounts,
+    ImbalanceSeries,
+    Summary,
+    broker_series,
+    cycle_counts,
+    imbalance_series,
+    summary,
+)
+from planner.simulate.moves import Return, relocations, returns
 from planner.simulate.trace import Event, Trace
+
+_T = TypeVar("_T")
 
 EVENT_COLUMNS = ("cycle", "minute", "what", "bundle", "from", "to", "MB/s", "topics", "why")
 """Columns of events as a table."""
@@ -42,20 +53,19 @@ def event_row(cycle: int, start_ms: int, event: Event) -> dict[str, object]:
 
 
 class Outcome:
-    """A simulation with what follows from it. It is shared by the sessions, and never changes.
+    """A simulation with what follows from it: the one wrapper of a trace. It is shared by sessions, and never changes.
 
-    Attributes:
+    Args:
         trace: The simulation; it has at least one cycle.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._case = Case(trace)
-        self._answers: dict[tuple[int, Target, str], WhatIf] = {}
+        self._kept: dict[Hashable, Any] = {}
 
     def prepare(self) -> None:
         """Work out what the pages show first."""
-        _ = self.digest, self.summary, self.findings, self.ways, self.top_score, self.events
+        _ = self.digest, self.summary, self.moves, self.top_score, self.events
 
     @cached_property
     def digest(self) -> str:
@@ -68,34 +78,9 @@ class Outcome:
         return summary(self.trace)
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """The failure patterns that it shows."""
-        return diagnose(self._case)
-
-    @cached_property
     def spread(self) -> ImbalanceSeries:
         """Spread of usage at each cycle."""
         return imbalance_series(self.series)
-
-    @property
-    def series(self) -> BrokerSeries:
-        """Every broker at every cycle."""
-        return self._case.series
-
-    @property
-    def counts(self) -> CycleCounts:
-        """What happened in each cycle."""
-        return self._case.counts
-
-    @property
-    def ways(self) -> tuple[Journey, ...]:
-        """Where bundles went."""
-        return self._case.ways
-
-    @property
-    def scores(self) -> FloatArray:
-        """Scores that the strategy compared, NaN where none. Shape (cycles, brokers), as `series`."""
-        return self._case.scores
 
     @cached_property
     def top_score(self) -> float:
@@ -110,17 +95,73 @@ class Outcome:
         rows = [event_row(cycle.index + 1, minutes, event) for cycle in self.trace.cycles for event in cycle.events]
         return pd.DataFrame(rows, columns=list(EVENT_COLUMNS))
 
+    @cached_property
+    def series(self) -> BrokerSeries:
+        """Every broker at every cycle."""
+        return broker_series(self.trace)
+
+    @cached_property
+    def counts(self) -> CycleCounts:
+        """What happened in each cycle."""
+        return cycle_counts(self.trace)
+
+    @cached_property
+    def moves(self) -> tuple[Event, ...]:
+        """Where bundles went."""
+        return relocations(self.trace)
+
+    @cached_property
+    def ledger(self) -> tuple[Return, ...]:
+        """Which bundles came back."""
+        return returns(self.moves)
+
+    @cached_property
+    def load_manager(self) -> LoadManager:
+        """The load manager that runs."""
+        return self.trace.cycles[0].view.info.load_manager
+
+    @cached_property
+    def shedder(self) -> str:
+        """Name of the strategy that really runs."""
+        return effective_shedder(self.load_manager, self.trace.settings)[0].name
+
+    @cached_property
+    def placement(self) -> str:
+        """Simple class name of the placement strategy that really runs."""
+        if self.load_manager is LoadManager.EXTENSIBLE:
+            return "LeastResourceUsageWithWeight"
+        return self.trace.settings.text("loadBalancerLoadPlacementStrategy").rpartition(".")[2]
+
+    @cached_property
+    def last(self) -> Snapshot:
+        """The cluster as the leader knew it at the last cycle."""
+        return self.trace.cycles[-1].view
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Scores that the strategy compared, in the columns of `series`; NaN where none. Shape (cycles, brokers)."""
+        return self._in_columns([cycle.scores for cycle in self.trace.cycles])
+
+    @cached_property
+    def reported_usage(self) -> FloatArray:
+        """Weighted usage of the brokers' last reports, in the columns of `series`. Shape (cycles, brokers)."""
+        config = self.trace.settings
+        return self._in_columns([weighted_usage(c.view.brokers, config, self.load_manager) for c in self.trace.cycles])
+
+    def _in_columns(self, rows: list[FloatArray]) -> FloatArray:
+        place = {name: i for i, name in enumerate(self.series.brokers)}
+        table = np.full((len(rows), len(place)), np.nan)
+        for at, (cycle, row) in enumerate(zip(self.trace.cycles, rows, strict=True)):
+            table[at, [place[name] for name in cycle.view.brokers.name]] = row
+        return np.where(self.series.present, table, np.nan)
+
     def decision(self, index: int) -> CycleDecision:
         """Return the full decision of a cycle, every rule examined."""
-        return self._case.decision(index)
+        return self.once(("decision", index), lambda: self.trace.decision(index))
 
-    def answer(self, index: int, target: Target, shedder: Shedder) -> WhatIf:
-        """Return what would have to change about a broker or bundle in a cycle, by one strategy.
-
-        Raises:
-            PlannerError: There is no such broker or bundle in that cycle.
-        """
-        key = (index, target, shedder.name)
-        if key not in self._answers:
-            (self._answers[key],) = what_if(self.trace, index, target, (shedder,))
-        return self._answers[key]
+    def once(self, key: Hashable, work: Callable[[], _T]) -> _T:
+        """Return what was worked out under a key before, or work it out now."""
+        if key not in self._kept:
+            self._kept[key] = work()
+        kept: _T = self._kept[key]
+        return kept

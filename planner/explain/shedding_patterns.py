@@ -6,7 +6,8 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.snapshot import LoadManager
-from planner.explain.finding import Case, Finding, listed
+from planner.explain.finding import Finding, listed
+from planner.explain.outcome import Outcome
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.modular import configured_placement
@@ -37,11 +38,11 @@ _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
 
-def _profile(case: Case) -> Profile:
+def _profile(case: Outcome) -> Profile:
     return shedder_by_name(case.shedder).profile
 
 
-def unload_storm(case: Case) -> tuple[Finding, ...]:
+def unload_storm(case: Outcome) -> tuple[Finding, ...]:
     """So much is shed at once that a good part of the clients reconnects together."""
     total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
     share = np.divide(case.counts.shed_throughput_bytes_per_s, total, out=np.zeros(len(total)), where=total > 0)
@@ -75,10 +76,10 @@ def unload_storm(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def ping_pong(case: Case) -> tuple[Finding, ...]:
+def ping_pong(case: Outcome) -> tuple[Finding, ...]:
     """Traffic is shed from a broker that shedding had just given it to."""
     back = [entry for entry in case.ledger if entry.by_shedding]
-    thrashing = thrashing_percent(case.ways)
+    thrashing = thrashing_percent(case.moves)
     if not back and thrashing < _THRASHING_PERCENT:
         return ()
     evidence = (
@@ -93,9 +94,9 @@ def ping_pong(case: Case) -> tuple[Finding, ...]:
         )
     calmer = _profile(case).calmer(case.trace.settings)
     sources: dict[str, float] = {}
-    for way in case.ways:
-        if way.cause == "shed":
-            sources[way.source] = sources.get(way.source, 0.0) + way.throughput_bytes_per_s
+    for move in case.moves:
+        if move.kind == "shed":
+            sources[move.source] = sources.get(move.source, 0.0) + move.throughput_bytes_per_s
     return (
         Finding(
             code="ping_pong",
@@ -111,7 +112,7 @@ def ping_pong(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def idle_broker(case: Case) -> tuple[Finding, ...]:
+def idle_broker(case: Outcome) -> tuple[Finding, ...]:
     """A broker that joined or was restarted stays nearly empty."""
     series = case.series
     if len(series.at_ms) < _IDLE_CYCLES:
@@ -127,7 +128,7 @@ def idle_broker(case: Case) -> tuple[Finding, ...]:
     place = {name: i for i, name in enumerate(series.brokers)}
     names.sort(key=lambda name: float(tail[-1, place[name]]))
     worst, mean = float(tail[-1, place[names[0]]]), float(average[-1, 0])
-    moved = sum(1 for way in case.ways if way.destination in names)
+    moved = sum(1 for move in case.moves if move.destination in names)
     evidence = (
         f"{listed(names)} joined or came back, and at the end {names[0]} is used {worst * 100:.0f} % where the average"
         f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
@@ -147,7 +148,7 @@ def idle_broker(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def _joined(case: Case) -> frozenset[str]:
+def _joined(case: Outcome) -> frozenset[str]:
     """Return the brokers that joined, or started shortly before the beginning, or had nothing then."""
     start = case.trace.start
     joined = {event.source for event in case.trace.events if event.kind == "broker_added"}
@@ -157,7 +158,7 @@ def _joined(case: Case) -> frozenset[str]:
     return frozenset(joined)
 
 
-def threshold_never_reached(case: Case) -> tuple[Finding, ...]:
+def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:
     """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
     act = _profile(case).for_never_reached
     if act is None or any(c.unloads for c in case.trace.cycles):
@@ -204,7 +205,7 @@ def threshold_never_reached(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def _limits(case: Case, scores: FloatArray) -> FloatArray:
+def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
     """Return the score from which the strategy sheds in each cycle; NaN without a threshold. Shape (cycles,)."""
     profile = _profile(case)
     if profile.threshold is None:
@@ -214,7 +215,7 @@ def _limits(case: Case, scores: FloatArray) -> FloatArray:
     return limits
 
 
-def ema_lag(case: Case) -> tuple[Finding, ...]:
+def ema_lag(case: Outcome) -> tuple[Finding, ...]:
     """The score that decides trails what the brokers use by far."""
     if not _profile(case).averaged:
         return ()
@@ -271,14 +272,14 @@ def _longest_runs(flags: BoolArray) -> Int64Array:
     return longest
 
 
-def _wrong_verdicts(case: Case) -> int:
+def _wrong_verdicts(case: Outcome) -> int:
     """Return how often a broker stands on the other side of the threshold than its usage does."""
     with np.errstate(invalid="ignore"):
         above = [values >= _limits(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
     return int((above[0] != above[1]).sum())
 
 
-def held_back(case: Case) -> tuple[Finding, ...]:
+def held_back(case: Outcome) -> tuple[Finding, ...]:
     """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
     if not _profile(case).minimum_reason:
         return ()
@@ -325,7 +326,7 @@ def held_back(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def strategy_replaced(case: Case) -> tuple[Finding, ...]:
+def strategy_replaced(case: Outcome) -> tuple[Finding, ...]:
     """The strategy configured is not the one that runs."""
     shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
     if not notes:
@@ -343,14 +344,14 @@ def strategy_replaced(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def fighting_strategies(case: Case) -> tuple[Finding, ...]:
+def fighting_strategies(case: Outcome) -> tuple[Finding, ...]:
     """Shedding and placement judge by different measures: what one moves, the other puts in the wrong place."""
     if case.load_manager is LoadManager.EXTENSIBLE:
         return ()
     return _half_a_pair(case) or _misplaced(case)
 
 
-def _half_a_pair(case: Case) -> tuple[Finding, ...]:
+def _half_a_pair(case: Outcome) -> tuple[Finding, ...]:
     placement, pair = configured_placement(case.trace.settings).name, _profile(case).paired_placement
     if placement == pair or not (pair or placement in PAIRED):
         return ()
@@ -382,7 +383,7 @@ def _half_a_pair(case: Case) -> tuple[Finding, ...]:
     )
 
 
-def _misplaced(case: Case) -> tuple[Finding, ...]:
+def _misplaced(case: Outcome) -> tuple[Finding, ...]:
     """Return whether bundles that were shed went to brokers above the average."""
     profile, placement = _profile(case), placement_by_name(case.placement, case.load_manager)
     if profile.paired_placement or profile.measure == placement.measure:

@@ -12,9 +12,9 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
+from planner.cluster.relocation import Relocation
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
-from planner.simulate.moves import Journey
 from planner.simulate.trace import Event
 
 MOST_FLOW_BROKERS = 30
@@ -312,14 +312,14 @@ def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
     )
 
 
-def _flows(ways: Sequence[Journey]) -> dict[tuple[str, str], tuple[int, float]]:
+def _flows(moves: Sequence[Relocation]) -> dict[tuple[str, str], tuple[int, float]]:
     """Return bundles and MB/s that went from each broker to each other."""
     flows: dict[tuple[str, str], tuple[int, float]] = {}
-    for way in ways:
-        if way.destination:
-            pair = (way.source or "nobody", way.destination)
+    for move in moves:
+        if move.destination:
+            pair = (move.source or "nobody", move.destination)
             bundles, size = flows.get(pair, (0, 0.0))
-            flows[pair] = bundles + 1, size + way.throughput_bytes_per_s / _MB
+            flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / _MB
     return flows
 
 
@@ -348,16 +348,16 @@ def _faded(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.45)"
 
 
-def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure:
+def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Figure:
     """Draw what went from which broker (left) to which (right).
 
     At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
 
     Args:
-        ways: As `planner.simulate.moves.journeys` returns them, or some of them.
+        moves: As `planner.simulate.moves.relocations` returns them, or some of them.
         by_bundles: Draw numbers of bundles; else their throughput.
     """
-    flows = _together(_flows(ways))
+    flows = _together(_flows(moves))
     pairs = sorted(flows)
     sizes = [float(bundles) if by_bundles else size for bundles, size in (flows[pair] for pair in pairs)]
     least = sum(sizes) * _THIN or 1.0
@@ -427,18 +427,18 @@ def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[
     return heights
 
 
-def flow_text(ways: Sequence[Journey]) -> str:
+def flow_text(moves: Sequence[Relocation]) -> str:
     """Say what `move_flow` shows."""
-    flows = _flows(ways)
+    flows = _flows(moves)
     if not flows:
         return "No bundle went from one broker to another."
-    moved = [way for way in ways if way.destination]
+    moved = [move for move in moves if move.destination]
     (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
     total = sum(size for _, size in flows.values())
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
     return (
-        f"{_count(len(moved), 'move')} of {_count(len({way.bundle for way in moved}), 'bundle')} with {total:.4g} MB/s,"
+        f"{_count(len(moved), 'move')} of {_count(len({m.bundle for m in moved}), 'bundle')} with {total:.4g} MB/s,"
         f" from {_count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
         f" {size:.4g} MB/s, from {short[source]} to {short[target]}."
     )

@@ -25,7 +25,7 @@ from planner.history.manifest import complete_days, day_of
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
-from planner.simulate.trace import Cycle, Event, Trace
+from planner.simulate.trace import Cycle, Event, Stretch
 
 _PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
 
@@ -204,7 +204,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
 
 
 def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], running: Simulation) -> DayResult:
-    trace = Trace(task.scenario, running.config, begin, tuple(cycles), begin)
+    trace = Stretch(task.scenario, running.config, begin, tuple(cycles))
     measures: dict[str, float | None] = asdict(summary(trace))
     radius = blast_radius(trace.events)
     measures["shed_bytes_per_s"] = float(sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"))
@@ -221,7 +221,7 @@ def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], ru
     )
 
 
-def _intervals(task: ReplayTask, day: str, trace: Trace) -> pa.Table:
+def _intervals(task: ReplayTask, day: str, trace: Stretch) -> pa.Table:
     series, counts = broker_series(trace), cycle_counts(trace)
     spread = imbalance_series(series)
     number = len(trace.cycles)

@@ -14,12 +14,13 @@ from functools import partial
 
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular
 from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
-from planner.shadow.record import Cause, Difference, ShadowCycle, Split, Unload
+from planner.shadow.record import Cause, Difference, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
 from planner.shadow.view import leader_view, new_reports, with_owners_of
 
@@ -57,14 +58,14 @@ class Prediction:
     decision: CycleDecision
 
     @property
-    def unloads(self) -> tuple[Unload, ...]:
+    def unloads(self) -> tuple[Relocation, ...]:
         """The bundles that are unloaded, with the brokers that may get them; those included that a draw decides."""
         found = []
         for unload in self.decision.unloads:
             move, others = unload.move, tuple(name for name in unload.acceptable if name != unload.move.source)
             drawn = bool(others) and len(others) < len(unload.acceptable)
             if unload.carried_out or drawn:
-                found.append(Unload(move.bundle, move.source, move.destination or "", others, may_stay=drawn))
+                found.append(Relocation(move.bundle, move.source, move.destination or "", others, may_stay=drawn))
         return tuple(found)
 
     @property
@@ -145,7 +146,7 @@ class ShadowState:
     prediction: Prediction | None = None
     earlier: frozenset[str] | None = None
     episode: _Episode | None = None
-    outside: tuple[Unload, ...] = ()
+    outside: tuple[Relocation, ...] = ()
     differences: tuple[Difference, ...] = ()
     splits: SplitShadow = field(default_factory=SplitShadow)
     predicted_splits: tuple[Split, ...] = ()
@@ -337,7 +338,7 @@ class _Step:
             if source in here:
                 moved[bundle] = source
             else:
-                orphaned.append(Unload(bundle, source, self.owners[bundle]))
+                orphaned.append(Relocation(bundle, source, self.owners[bundle]))
         self.note_outside(orphaned, Cause.BROKER_LEFT)
         return moved
 
@@ -350,9 +351,9 @@ class _Step:
 
     def aside(self, moved: Mapping[str, str], cause: Cause) -> None:
         """Note bundles that left their broker, but not in a cycle."""
-        self.note_outside((Unload(b, source, self.owners[b]) for b, source in moved.items()), cause)
+        self.note_outside((Relocation(b, source, self.owners[b]) for b, source in moved.items()), cause)
 
-    def note_outside(self, unloads: Iterable[Unload], cause: Cause) -> None:
+    def note_outside(self, unloads: Iterable[Relocation], cause: Cause) -> None:
         room = _MOST_OUTSIDE - len(self.state.outside)
         found = tuple(unloads)[: max(room, 0)]
         if found:
@@ -450,7 +451,7 @@ class _Step:
             if self.owners.get(bundle, "") != source or bundle in episode.prediction.bundles
         }
         predicted = tuple(u for u in episode.prediction.unloads if u.bundle in existing)
-        actual = tuple(Unload(b, source, self.owners.get(b, "")) for b, source in sources.items())
+        actual = tuple(Relocation(b, source, self.owners.get(b, "")) for b, source in sources.items())
         differences, explained = self.differences(episode, predicted, actual)
         causes = {difference.bundle: difference.cause for difference in differences}
         in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
@@ -503,7 +504,9 @@ class _Step:
             silent=0 if seen else self.state.silent + 1,
         )
 
-    def remember(self, episode: _Episode, explained: Prediction | None, in_cycle: list[Unload], moment_ms: int) -> None:
+    def remember(
+        self, episode: _Episode, explained: Prediction | None, in_cycle: list[Relocation], moment_ms: int
+    ) -> None:
         """Take over what the leader remembers after a cycle."""
         made = explained or episode.prediction
         after = made.after if explained is None else carried_out(episode.prediction.after, explained.after)
@@ -512,7 +515,7 @@ class _Step:
         self.renewed = True
 
     def differences(
-        self, episode: _Episode, predicted: tuple[Unload, ...], actual: tuple[Unload, ...]
+        self, episode: _Episode, predicted: tuple[Relocation, ...], actual: tuple[Relocation, ...]
     ) -> tuple[tuple[Difference, ...], Prediction | None]:
         """Return what was not as predicted, and the decision that explains it if there is one."""
         wanted, left = {u.bundle for u in predicted}, {u.bundle for u in actual}
@@ -529,7 +532,7 @@ class _Step:
         found += [self.went_elsewhere(episode, unload) for unload in elsewhere]
         return tuple(found), explained
 
-    def went_elsewhere(self, episode: _Episode, unload: Unload) -> Difference:
+    def went_elsewhere(self, episode: _Episode, unload: Relocation) -> Difference:
         """Say why a bundle went to another broker than predicted."""
         cause = episode.disturbed
         if cause is None:

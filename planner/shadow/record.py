@@ -7,7 +7,7 @@ readers of histories pass it over.
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from planner.cluster.errors import CaptureError
+from planner.cluster.relocation import Relocation
 
 RECORD = ".shadow.jsonl"
 """Name of the record, in the folder of its cluster."""
@@ -40,25 +41,6 @@ class Cause(StrEnum):
     SETTINGS = "settings changed"
     BROKER_LEFT = "broker left"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Unload:
-    """A bundle that leaves its broker.
-
-    Attributes:
-        bundle: Full bundle name.
-        source: Broker that had it.
-        destination: Broker that gets it; empty when it is not known, or nobody does.
-        acceptable: Predicted: brokers that Pulsar may choose.
-        may_stay: Predicted: Pulsar draws the broker, and may draw the one that has the bundle; then it stays.
-    """
-
-    bundle: str
-    source: str
-    destination: str = ""
-    acceptable: tuple[str, ...] = ()
-    may_stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +101,9 @@ class ShadowCycle:
     to_ms: int
     leader: str
     shedder: str
-    predicted: tuple[Unload, ...]
-    actual: tuple[Unload, ...]
-    outside: tuple[Unload, ...] = ()
+    predicted: tuple[Relocation, ...]
+    actual: tuple[Relocation, ...]
+    outside: tuple[Relocation, ...] = ()
     predicted_splits: tuple[Split, ...] = ()
     actual_splits: tuple[Split, ...] = ()
     differences: tuple[Difference, ...] = ()
@@ -231,7 +213,7 @@ class NextCycle:
     due_ms: int
     rhythm_known: bool
     shedder: str
-    unloads: tuple[Unload, ...] = ()
+    unloads: tuple[Relocation, ...] = ()
     splits: tuple[Split, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -250,7 +232,7 @@ def write_next(folder: Path, following: NextCycle) -> None:
     other = target.with_name(f"{NEXT}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        other.write_text(json.dumps(asdict(following), separators=(",", ":")))
+        other.write_bytes(_NEXT.dump_json(following, exclude_defaults=True))
         other.replace(target)
     except OSError as error:
         raise _cannot("written", target, error) from error
@@ -300,7 +282,7 @@ class ShadowRecord:
         Raises:
             CaptureError: The file cannot be written.
         """
-        line = json.dumps(asdict(cycle), separators=(",", ":")).encode() + b"\n"
+        line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0

@@ -18,6 +18,7 @@ from typing import Final
 from planner.cluster.errors import SettingError
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
+from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
@@ -88,33 +89,6 @@ class CommandOptions:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMove:
-    """One bundle that is served by another broker at the end than at the start.
-
-    Attributes:
-        bundle: Full name, as it is at the end.
-        source: The broker that serves it, or the bundle it is cut from, at the start; empty for nobody.
-        destination: The broker that serves it at the end.
-        why: Why it went there.
-        topics: Topics that are disconnected.
-        producers: Producers that have to reconnect.
-        consumers: Consumers that have to reconnect.
-        msg_rate_per_s: Message rate in + out at the end.
-        throughput_bytes_per_s: Throughput in + out at the end.
-    """
-
-    bundle: str
-    source: str
-    destination: str
-    why: str
-    topics: int
-    producers: int
-    consumers: int
-    msg_rate_per_s: float
-    throughput_bytes_per_s: float
-
-
 def conf_value(value: SettingValue) -> str:
     """Return a value as `broker.conf` writes it."""
     if value is None:
@@ -158,9 +132,10 @@ def _named_in_full(name: str, value: SettingValue) -> SettingValue:
     return _CLASSES[name].get(value, value) if name in _CLASSES and isinstance(value, str) else value
 
 
-def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:
+def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     """Return every bundle that another broker serves at the end than at the start, in the order of their moves.
 
+    Each is named as it is at the end and has the numbers of the end; its donor served it, or what it is cut from.
     A child counts as served by the broker of the bundle it is cut from. Bundles of a namespace that a scenario makes
     anew are left out, and so are those that nobody serves at the end.
     """
@@ -172,14 +147,14 @@ def final_moves(trace: Trace) -> tuple[PlannedMove, ...]:
             arrived[event.bundle, event.destination] = (at, event.why)
     start_owner = _OwnerAtStart(trace.start)
     end, bundles = trace.end, trace.end.bundles
-    found: list[tuple[int, PlannedMove]] = []
+    found: list[tuple[int, Relocation]] = []
     for row, (name, owner) in enumerate(zip(end.bundle_names, bundles.owner.tolist(), strict=True)):
         source = start_owner.of(name)
         destination = end.brokers.name[owner] if owner >= 0 else ""
         if not destination or destination == source or name.rpartition("/")[0] in anew:
             continue
         at, why = arrived.get((name, destination), (len(events), ""))
-        move = PlannedMove(
+        move = Relocation(
             bundle=name,
             source=source,
             destination=destination,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.relocation import Relocation
 from planner.explain.finding import Finding
 from planner.pulsar.admin_commands import Command
 from planner.share.commands import CommandOptions, changed_settings, conf_value, final_moves, plan_commands
@@ -40,6 +41,11 @@ EVENT_COLUMNS: Final = (
     "throughput_bytes_per_s",
 )
 """Columns of the CSV: cycle from 0, minutes since the start, UTC and ms since 1970, then as `Event` has them."""
+
+MOVE_COLUMNS: Final = ("bundle", "source", "destination", *EVENT_COLUMNS[10:])
+"""What is told of a relocation from start to end."""
+
+_EVENT: Final = EVENT_COLUMNS[3:]
 
 _MS_PER_MIN = 60_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -77,10 +83,10 @@ def plan_document(
         },
         "measures": _measures(summary(trace)) if trace.cycles else {},
         "diagnosis": [_plain(finding) for finding in findings],
-        "moves": [dataclasses.asdict(move) for move in final_moves(trace)],
+        "moves": [_columns(move, MOVE_COLUMNS) for move in final_moves(trace)],
         "commands": [_command(command) for command in plan_commands(trace, options)],
         "events": [
-            {"cycle": cycle.index, **dataclasses.asdict(event)} for cycle in trace.cycles for event in cycle.events
+            {"cycle": cycle.index, **_columns(event, _EVENT)} for cycle in trace.cycles for event in cycle.events
         ],
         "notes": trace.notes,
     }
@@ -117,25 +123,14 @@ def events_csv(trace: Trace) -> str:
 
 def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ...]:
     at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
-    cells = (
-        cycle,
-        round((event.at_ms - start_ms) / _MS_PER_MIN, 3),
-        at,
-        event.at_ms,
-        event.kind,
-        event.bundle,
-        event.source,
-        event.destination,
-        " ".join(event.acceptable),
-        " ".join(event.children),
-        event.why,
-        event.topics,
-        event.producers,
-        event.consumers,
-        event.msg_rate_per_s,
-        event.throughput_bytes_per_s,
-    )
+    told = _columns(event, _EVENT)
+    told |= {name: " ".join(told[name]) for name in ("acceptable", "children")}
+    cells = (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())
     return tuple(f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in cells)
+
+
+def _columns(move: Relocation, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(move, name) for name in names}
 
 
 def _measures(numbers: Summary) -> dict[str, Any]:

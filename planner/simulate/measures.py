@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, journeys, returns, thrashing_percent
-from planner.simulate.trace import Event, EventKind, Trace
+from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, relocations, returns, thrashing_percent
+from planner.simulate.trace import Event, EventKind, Stretch, Trace
 
 Quantity: TypeAlias = Literal["usage", "msg_rate_per_s", "throughput_bytes_per_s", "bundles"]
 """What of a broker is looked at, as `BrokerSeries` names it."""
@@ -100,7 +100,7 @@ class BrokerSeries:
 _TABLES = ("usage", "cpu_demand_percent", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
 
 
-def broker_series(trace: Trace) -> BrokerSeries:
+def broker_series(trace: Stretch) -> BrokerSeries:
     """Return how every broker fared over the cycles."""
     place: dict[str, int] = {}
     columns: list[Int64Array] = []
@@ -244,7 +244,7 @@ class CycleCounts:
         return self.shed + self.moved
 
 
-def cycle_counts(trace: Trace) -> CycleCounts:
+def cycle_counts(trace: Stretch) -> CycleCounts:
     """Count the events of each cycle."""
     kinds: dict[EventKind, Int64Array] = {
         kind: np.zeros(len(trace.cycles), dtype=np.int64)
@@ -273,7 +273,7 @@ def cycle_counts(trace: Trace) -> CycleCounts:
     )
 
 
-def settled_after(trace: Trace) -> int | None:
+def settled_after(trace: Stretch) -> int | None:
     """Return the first cycle after which nothing is shed any more: 0 when nothing is shed at all.
 
     Returns:
@@ -404,7 +404,7 @@ def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
     return last.std / last.average if last.average else 0.0
 
 
-def summary(trace: Trace) -> Summary:
+def summary(trace: Stretch) -> Summary:
     """Return a simulation in numbers.
 
     The state of the brokers is that at the beginning of a cycle, so what the last cycle moves does not show in it.
@@ -421,9 +421,9 @@ def summary(trace: Trace) -> Summary:
     end = trace.cycles[-1].state
     clients = int(counts.producers.sum() + counts.consumers.sum())
     steps = np.diff(series.minutes, append=series.minutes[-1:])
-    ways = journeys(trace)
+    moves = relocations(trace)
     settled = settled_after(trace)
-    back = {entry.bundle for entry in returns(ways) if entry.by_shedding}
+    back = {entry.bundle for entry in returns(moves) if entry.by_shedding}
     return Summary(
         cycles=len(trace.cycles),
         duration_min=float(series.minutes[-1]),
@@ -448,7 +448,7 @@ def summary(trace: Trace) -> Summary:
         most_clients_in_one_cycle=int((counts.producers + counts.consumers).max()),
         client_time_lost_min=clients * trace.scenario.assumptions.reconnection_s / _S_PER_MIN,
         returned_bundles=len(back),
-        thrashing_percent=thrashing_percent(ways),
+        thrashing_percent=thrashing_percent(moves),
         most_brokers_over_threshold=int(over.max()),
         final_brokers_over_threshold=int(over[-1]),
         overloaded_broker_min=float((over * steps).sum()),

@@ -1,48 +1,16 @@
-"""Where bundles went during a simulation, and which came back: the events read as journeys from broker to broker."""
+"""Where bundles went during a simulation, and which came back: the events read as relocations."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.trace import Event, EventKind, Trace
+from planner.simulate.trace import Event, EventKind, Stretch
 
 THRASHING_WINDOW_MIN = 60.0
 """Minutes within which traffic that leaves a broker again counts as moved in vain."""
 
 _MS_PER_MIN = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class Journey:
-    """One way of a bundle from a broker to another.
-
-    Attributes:
-        bundle: Full bundle name.
-        source: Broker that it left; empty when nobody served it.
-        destination: Broker that serves it now; empty while nobody does.
-        left_at_ms: When it left, ms since 1970.
-        arrived_at_ms: When the other broker got it; as `left_at_ms` while nobody has.
-        cause: What made it leave: `shed`, `moved` by an operator, or `placed` when its broker left the cluster or it
-            had none.
-        msg_rate_per_s: Message rate in + out.
-        throughput_bytes_per_s: Throughput in + out.
-        topics: Topics disconnected.
-        producers: Producers that had to reconnect.
-        consumers: Consumers that had to reconnect.
-    """
-
-    bundle: str
-    source: str
-    destination: str
-    left_at_ms: int
-    arrived_at_ms: int
-    cause: EventKind
-    msg_rate_per_s: float = 0.0
-    throughput_bytes_per_s: float = 0.0
-    topics: int = 0
-    producers: int = 0
-    consumers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +46,6 @@ class Return:
         return self.left_by == "shed" and self.returned_by == "shed"
 
 
-def _departure(event: Event, source: str) -> Journey:
-    return Journey(
-        bundle=event.bundle,
-        source=source,
-        destination=event.destination,
-        left_at_ms=event.at_ms,
-        arrived_at_ms=event.at_ms,
-        cause=event.kind,
-        msg_rate_per_s=event.msg_rate_per_s,
-        throughput_bytes_per_s=event.throughput_bytes_per_s,
-        topics=event.topics,
-        producers=event.producers,
-        consumers=event.consumers,
-    )
-
-
 class _Walk:
     """Where every bundle is, while the events are read."""
 
@@ -102,9 +54,9 @@ class _Walk:
         """Broker that serves, or served last, each bundle."""
         self.closed: set[str] = set()
         """Bundles whose clients wait for a broker, and were counted."""
-        self.made: list[Journey] = []
+        self.made: list[Event] = []
         self.open: dict[str, int] = {}
-        """Place in `made` of the journeys that have not ended."""
+        """Place in `made` of the relocations that have not ended."""
         self.disconnections: list[Event] = []
 
     def read(self, event: Event) -> None:
@@ -125,7 +77,7 @@ class _Walk:
     def leave(self, event: Event, source: str) -> None:
         if not event.destination:
             self.open[event.bundle] = len(self.made)
-        self.made.append(_departure(event, source))
+        self.made.append(replace(event, source=source))
         self.broker[event.bundle] = event.destination or source
 
     def close(self, event: Event) -> None:
@@ -135,7 +87,7 @@ class _Walk:
             self.closed.add(event.bundle)
 
     def place(self, event: Event) -> None:
-        """Let a bundle arrive: its journey ends, or it begins one because its broker is gone."""
+        """Let a bundle arrive: its relocation ends, or it begins one because its broker is gone."""
         begun = self.open.pop(event.bundle, None)
         if begun is not None:
             self.made[begun] = replace(self.made[begun], destination=event.destination, arrived_at_ms=event.at_ms)
@@ -151,8 +103,8 @@ def _served_by(snapshot: Snapshot) -> dict[str, str]:
     return {bundle: names[at] for bundle, at in zip(snapshot.bundle_names, owners, strict=True) if at >= 0}
 
 
-def journeys(trace: Trace) -> tuple[Journey, ...]:
-    """Return the ways of all bundles in the order in which they left.
+def relocations(trace: Stretch) -> tuple[Event, ...]:
+    """Return every relocation in the order in which the bundles left; `kind` is what made them leave.
 
     A bundle that was unloaded without a destination arrives with the `placed` event that follows. The children of a
     split are where their parent was.
@@ -163,7 +115,7 @@ def journeys(trace: Trace) -> tuple[Journey, ...]:
     return tuple(walk.made)
 
 
-def disconnections(trace: Trace) -> tuple[tuple[Event, ...], ...]:
+def disconnections(trace: Stretch) -> tuple[tuple[Event, ...], ...]:
     """Return, cycle by cycle, the events whose topics, producers and consumers are disconnected.
 
     Clients are disconnected when their bundle is shed or moved, and when its broker leaves or a split gives it away,
@@ -180,34 +132,34 @@ def disconnections(trace: Trace) -> tuple[tuple[Event, ...], ...]:
     return tuple(by_cycle)
 
 
-def returns(ways: Iterable[Journey]) -> tuple[Return, ...]:
+def returns(moves: Iterable[Event]) -> tuple[Return, ...]:
     """Return the ping-pong ledger: every bundle that came back to a broker it had left, in the order of coming back.
 
     Args:
-        ways: Journeys in order, as `journeys` returns them.
+        moves: In order, as `relocations` returns them.
     """
-    left: dict[tuple[str, str], Journey] = {}
+    left: dict[tuple[str, str], Event] = {}
     ledger: list[Return] = []
-    for way in ways:
-        if way.source:
-            left[way.bundle, way.source] = way
-        before = left.pop((way.bundle, way.destination), None) if way.destination else None
+    for move in moves:
+        if move.source:
+            left[move.bundle, move.source] = move
+        before = left.pop((move.bundle, move.destination), None) if move.destination else None
         if before is not None:
             ledger.append(
                 Return(
-                    bundle=way.bundle,
-                    broker=way.destination,
-                    left_at_ms=before.left_at_ms,
-                    returned_at_ms=way.arrived_at_ms,
-                    left_by=before.cause,
-                    returned_by=way.cause,
-                    throughput_bytes_per_s=way.throughput_bytes_per_s,
+                    bundle=move.bundle,
+                    broker=move.destination,
+                    left_at_ms=before.at_ms,
+                    returned_at_ms=move.served_from_ms,
+                    left_by=before.kind,
+                    returned_by=move.kind,
+                    throughput_bytes_per_s=move.throughput_bytes_per_s,
                 )
             )
     return tuple(ledger)
 
 
-def thrashing_percent(ways: Iterable[Journey], window_min: float = THRASHING_WINDOW_MIN) -> float:
+def thrashing_percent(moves: Iterable[Event], window_min: float = THRASHING_WINDOW_MIN) -> float:
     """Return the thrashing score: the share of the shed traffic that was shed in vain.
 
     Traffic (throughput in + out) that a broker sheds is in vain as far as shedding gave that broker as much within the
@@ -220,7 +172,7 @@ def thrashing_percent(ways: Iterable[Journey], window_min: float = THRASHING_WIN
     shed, is counted once. Moves for other reasons (an operator, a broker that left) are not.
 
     Args:
-        ways: Journeys in order, as `journeys` returns them.
+        moves: In order, as `relocations` returns them.
         window_min: How far back a broker's gains count.
 
     Returns:
@@ -228,13 +180,13 @@ def thrashing_percent(ways: Iterable[Journey], window_min: float = THRASHING_WIN
     """
     gained: dict[str, deque[tuple[int, float]]] = {}
     total = vain = 0.0
-    for way in ways:
-        if way.cause != "shed":
+    for move in moves:
+        if move.kind != "shed":
             continue
-        traffic = way.throughput_bytes_per_s
+        traffic = move.throughput_bytes_per_s
         total += traffic
-        queue = gained.setdefault(way.source, deque())
-        while queue and queue[0][0] < way.left_at_ms - window_min * _MS_PER_MIN:
+        queue = gained.setdefault(move.source, deque())
+        while queue and queue[0][0] < move.at_ms - window_min * _MS_PER_MIN:
             queue.popleft()
         left = traffic
         while queue and left > 0:
@@ -244,6 +196,6 @@ def thrashing_percent(ways: Iterable[Journey], window_min: float = THRASHING_WIN
             if amount > used:
                 queue.appendleft((at, amount - used))
         vain += traffic - left
-        if way.destination:
-            gained.setdefault(way.destination, deque()).append((way.arrived_at_ms, traffic))
+        if move.destination:
+            gained.setdefault(move.destination, deque()).append((move.served_from_ms, traffic))
     return 100 * vain / total if total else 0.0

@@ -159,7 +159,7 @@ class Simulation:
             following = self.now + interval
             for tick in self._clock.ticks(self.now, following):
                 self._do_due(tick)
-                self._report(tick, self._clock.reporting(tick))
+                self.report(tick, self._clock.reporting(tick))
             self._do_due(following - 1)
             self.now = following
             yield replace(cycle, events=tuple(self._events))
@@ -218,7 +218,7 @@ class Simulation:
 
     # Reports and automatic splits
 
-    def _report(self, now: int, which: BoolArray) -> None:
+    def report(self, now: int, which: BoolArray) -> None:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
         if self.cluster.report(which, now) and not self._extensible:
             known = self.cluster.evaluated_view(now)
@@ -296,7 +296,9 @@ class Simulation:
         name, broker, disconnected = cluster.names[bundle], cluster.server_of(bundle), self._disconnected(bundle, now)
         children = cluster.split(bundle, boundaries)
         names = tuple(cluster.names[i] for i in children.tolist())
-        self._events.append(Event(now, "split", name, broker, broker, (), names, why, *disconnected))
+        self._events.append(
+            Event(name, broker, broker, (), why, *disconnected, at_ms=now, kind="split", children=names)
+        )
         if unload:
             self.look_up(cluster.release(children), now)
 
@@ -365,11 +367,11 @@ class Simulation:
     ) -> None:
         """Write down what happened to a bundle."""
         name, disconnected = self.cluster.names[bundle], self._disconnected(bundle, now)
-        self._events.append(Event(now, kind, name, source, destination, acceptable, (), why, *disconnected))
+        self._events.append(Event(name, source, destination, acceptable, why, *disconnected, at_ms=now, kind=kind))
 
     def note_broker(self, now: int, kind: EventKind, broker: str, why: str) -> None:
         """Write down what happened to a broker."""
-        self._events.append(Event(now, kind, source=broker, why=why))
+        self._events.append(Event(source=broker, why=why, at_ms=now, kind=kind))
 
     # Lookups
 

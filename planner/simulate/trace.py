@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.relocation import Relocation
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, Unload, next_cycle
@@ -25,38 +26,27 @@ def cycle_seed(seed: int, index: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened.
+class Event(Relocation):
+    """One thing that happened: a relocation, or something else about a bundle or a broker.
+
+    `bundle` is empty when it is about a broker, which is the `source` then; a split has `destination` as `source`.
 
     Attributes:
-        at_ms: When, ms since 1970.
+        at_ms: When, ms since 1970; of a relocation when the bundle left.
         kind: What.
-        bundle: The bundle it is about; empty when it is about a broker.
-        source: The broker that had the bundle, or that the event is about.
-        destination: The broker that gets the bundle; empty where there is none.
-        acceptable: Brokers that Pulsar might have chosen instead; one when the choice is determined.
         children: Full names of the bundles that a split made.
-        why: One sentence.
-        topics: Topics that are disconnected.
-        producers: Producers that have to reconnect.
-        consumers: Consumers that have to reconnect.
-        msg_rate_per_s: Message rate in + out of the bundle.
-        throughput_bytes_per_s: Its throughput in + out.
+        arrived_at_ms: When the receiver had the bundle, where that was later.
     """
 
-    at_ms: int
-    kind: EventKind
-    bundle: str = ""
-    source: str = ""
-    destination: str = ""
-    acceptable: tuple[str, ...] = ()
+    at_ms: int = 0
+    kind: EventKind = "moved"
     children: tuple[str, ...] = ()
-    why: str = ""
-    topics: int = 0
-    producers: int = 0
-    consumers: int = 0
-    msg_rate_per_s: float = 0.0
-    throughput_bytes_per_s: float = 0.0
+    arrived_at_ms: int | None = None
+
+    @property
+    def served_from_ms(self) -> int:
+        """When the receiver had the bundle, ms since 1970."""
+        return self.at_ms if self.arrived_at_ms is None else self.arrived_at_ms
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,29 +102,20 @@ class Cycle:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
-    """What a simulation found.
+class Stretch:
+    """Cycles in a row: a simulation, or a part of one, and what can be measured of it.
 
     Attributes:
         scenario: What was changed.
         settings: Settings in force.
         start: The cluster at the start, with the edits of the first moment not yet made.
         cycles: The cycles in order.
-        end: Who served what at the end, as a snapshot with current values; its averages are the leader's.
-        notes: What the user should know: settings without effect, edits that could not be made.
-        complete: False when it was cancelled before the last cycle.
-        end_demand: Demand on the machines at the end, also beyond what they have: CPU (percent of one core),
-            inbound and outbound bandwidth (kbit/s). Shape (3, brokers of `end`); None where it is what they use.
     """
 
     scenario: Scenario
     settings: Settings
     start: Snapshot
     cycles: tuple[Cycle, ...]
-    end: Snapshot
-    notes: tuple[str, ...] = ()
-    complete: bool = True
-    end_demand: FloatArray | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -151,3 +132,21 @@ class Trace:
         lines = [[e.at_ms, e.kind, e.bundle, e.source, e.destination, list(e.children)] for e in self.events]
         content: dict[str, Any] = {"cycles": len(self.cycles), "events": lines}
         return hashlib.sha256(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(Stretch):
+    """What a simulation found.
+
+    Attributes:
+        end: Who served what at the end, as a snapshot with current values; its averages are the leader's.
+        notes: What the user should know: settings without effect, edits that could not be made.
+        complete: False when it was cancelled before the last cycle.
+        end_demand: Demand on the machines at the end, also beyond what they have: CPU (percent of one core),
+            inbound and outbound bandwidth (kbit/s). Shape (3, brokers of `end`); None where it is what they use.
+    """
+
+    end: Snapshot
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+    end_demand: FloatArray | None = None

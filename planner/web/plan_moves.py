@@ -1,16 +1,17 @@
 """What the Moves page draws: the projected moves, why, whom they disconnect, and what to take away."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.images import before_after_image, usage_image
 from planner.figures.simulation import flow_text, move_flow
 from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
-from planner.share.export import events_csv, plan_json
+from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.report import Chart, markdown_report
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -81,10 +82,10 @@ def _moves(outcome: Outcome) -> None:
         st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
         return
     _blast_radius(trace, wanted)
-    ways = [way for way in outcome.ways if wanted.passes(way.cause, way.bundle, way.source, way.destination)]
-    if any(way.destination for way in ways):
+    moves = [move for move in outcome.moves if wanted.passes(move.kind, move.bundle, move.source, move.destination)]
+    if any(move.destination for move in moves):
         by = st.segmented_control("Width of the flows", ["throughput", "bundles"], default="throughput", required=True)
-        chart(move_flow(ways, by_bundles=by == "bundles"), flow_text(ways), "moves-flow")
+        chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
     frame = outcome.events[keep]
     table(frame, "moves", height=420 if len(frame) > _MANY else None, column_config=EVENT_WIDTHS)
 
@@ -133,7 +134,7 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
     ]
     link = scenarios.address(view, trace.scenario)
     text = markdown_report(
-        trace, snapshot_name=view.saved.name, charts=charts, findings=outcome.findings, link=link, options=options
+        trace, snapshot_name=view.saved.name, charts=charts, findings=diagnose(outcome), link=link, options=options
     )
     st.download_button(
         "Download the report", text.encode(), "report.md", "text/markdown", icon=":material/download:",
@@ -147,7 +148,7 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
         st.download_button(
             "Plan as JSON",
             lambda: plan_json(
-                trace, snapshot_name=view.saved.name, findings=outcome.findings, options=options
+                trace, snapshot_name=view.saved.name, findings=diagnose(outcome), options=options
             ).encode(),
             "plan.json",
             "application/json",
@@ -163,7 +164,7 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
             on_click="ignore",
         )
     _report(view, outcome, trace, options)
-    final = [asdict(move) for move in final_moves(trace)]
+    final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
     if final:
         st.markdown("**Who serves what at the end, where that differs from the start**")
         table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
@@ -178,12 +179,12 @@ def draw(view: state.Current) -> None:
     outcome, trace = found[0], replace(found[0].trace, scenario=present)
     try:
         moves, diagnosis, act, files = st.tabs(
-            ["Moves", f"Diagnosis ({len(outcome.findings)})", "Commands", "Export, report"]
+            ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Export, report"]
         )
         with moves:
             _moves(outcome)
         with diagnosis:
-            finding_cards(view, outcome.findings, "moves")
+            finding_cards(view, diagnose(outcome), "moves")
         with act:
             options = _commands(trace)
         with files:

@@ -17,6 +17,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.share.link import (
     LinkedScenario,
@@ -297,6 +298,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
         if trace.complete:
             outcome = Outcome(trace)
             outcome.prepare()
+            diagnose(outcome)
             job.outcome = outcome
     except PlannerError as error:
         job.error = error

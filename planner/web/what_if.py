@@ -12,6 +12,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.errors import PlannerError
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.hash_space import make_raster
 from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
@@ -312,7 +313,7 @@ def _result(view: state.Current) -> None:
     _cards(outcome.summary, before)
     _overload(outcome)
     show_notes(outcome.trace.notes, "Notes on this simulation")
-    findings = outcome.findings
+    findings = diagnose(outcome)
     names = f": {', '.join(f.title for f in findings)}" if findings else ": no known failure pattern"
     with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
         finding_cards(view, findings, "what-if")

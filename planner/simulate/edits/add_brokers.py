@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from planner.pulsar.admin_commands import SHOWN, Command, count_text
-from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, Run, size_text, some
 
 
 def _free_prefix(context: EditContext, _: Any) -> str:
@@ -50,11 +47,10 @@ class AddBrokers(Edit):
     def joining(self) -> tuple[str, ...]:
         return tuple(f"{self.name_prefix}-{number}:8080" for number in range(1, self.count + 1))
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         run.join(self.joining(), self.cores, self.nic_gbps, now, "joins the cluster, empty")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster, program
         names = some(self.joining(), shown=SHOWN)
         text = f"By hand: start {count_text(self.count, 'broker')}, and put the real ids below for {names}."
         yield Command(section="brokers", note=text)

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, size_text, some
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, Run, size_text, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +29,15 @@ class ChangeCapacity(Edit):
     def what(self) -> str:
         return f"give {some(self.brokers, 'all brokers')} {size_text(self.cores, self.nic_gbps) or 'what they have'}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.resize(self.brokers, self.cores, self.nic_gbps)
         if now == run.start_ms:
             run.cluster.report_at_once(now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster, program
         who, size = some(self.brokers, "every broker", SHOWN), size_text(self.cores, self.nic_gbps)
         yield Command(section="brokers", note=f"By hand: change the machine of {who} to {size or 'what it is'}.")
 
     def lacks(self, context: EditContext) -> str:
-        del context
         given = self.cores or self.nic_gbps
         return "" if given else "Say how many cores, or how fast a NIC, the machines get."

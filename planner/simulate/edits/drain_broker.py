@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +32,7 @@ class DrainBroker(Edit):
     def what(self) -> str:
         return f"drain {self.broker}, {self.bundles_per_min:g} bundles a minute"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         broker = run.cluster.broker(self.broker)
         if not run.cluster.present[broker]:
             return
@@ -47,12 +44,11 @@ class DrainBroker(Edit):
         run.at(now + len(mine) * 60_000 / self.bundles_per_min, lambda _: run.cluster.leave(broker))
 
     @staticmethod
-    def _unload(run: "Simulation", name: str, broker: int, now: int) -> None:
+    def _unload(run: Run, name: str, broker: int, now: int) -> None:
         at = run.cluster.position.get(name, -1)
         if at >= 0 and run.cluster.owner[at] == broker:
             run.look_up(run.cluster.release(at), now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster
         per_s = max(round(self.bundles_per_min / 60), 1)
         yield shutdown_command(self.broker, program, "--max-concurrent-unload-per-sec", str(per_s))

@@ -19,6 +19,9 @@ from planner.pulsar.admin_commands import Command
 if TYPE_CHECKING:
     from planner.simulate.run import Simulation
 
+Run: TypeAlias = "Simulation"
+"""What an edit is carried out in; its methods, and those of its `cluster`, say what they do."""
+
 Pick: TypeAlias = Literal[
     "value", "tabs", "names", "positions", "algorithm",
     "broker", "brokers", "destination", "cluster", "namespace", "bundle", "topic", "namespace or topic",
@@ -100,7 +103,7 @@ class Edit:
         at_min: float = getattr(self, "at_min", 0.0)
         return f" at minute {at_min:g}" if at_min else ""
 
-    def plan(self, run: "Simulation") -> None:
+    def plan(self, run: Run) -> None:
         """Plan it before a simulation begins; by default `apply` at its minute.
 
         Raises:
@@ -108,7 +111,7 @@ class Edit:
         """
         run.at(run.minute(getattr(self, "at_min", 0.0)), partial(self.apply, run))
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         """Carry it out.
 
         Args:
@@ -127,7 +130,6 @@ class Edit:
             cluster: Name of the cluster.
             program: The words that start `pulsar-admin`.
         """
-        del cluster, program
         yield from ()
 
     def supposed(self) -> str:
@@ -136,7 +138,6 @@ class Edit:
 
     def lacks(self, context: "EditContext") -> str:
         """Return what is still to be filled in before it does something; empty when nothing is."""
-        del context
         return ""
 
     def joining(self) -> tuple[str, ...]:

@@ -1,12 +1,9 @@
 """A broker dies."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +18,7 @@ class KillBroker(Edit):
     def what(self) -> str:
         return f"kill {self.broker}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         broker = run.cluster.broker(self.broker)
         if not run.cluster.alive[broker]:
             return

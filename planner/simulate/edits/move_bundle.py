@@ -1,13 +1,10 @@
 """An operator unloads a bundle."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from planner.cluster.errors import ScenarioError
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +26,7 @@ class MoveBundle(Edit):
     def what(self) -> str:
         return f"move {self.bundle} to {self.destination}" if self.destination else f"unload {self.bundle}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         cluster = run.cluster
         at = cluster.bundle(self.bundle)
         if not self.destination:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command
-from planner.simulate.edits.edit import BrokerName, BundleName, Edit
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import BrokerName, BundleName, Edit, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +24,7 @@ class PinBundle(Edit):
     def what(self) -> str:
         return f"pin {self.bundle} to {self.broker}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         cluster = run.cluster
         at, target = cluster.bundle(self.bundle), cluster.broker(self.broker)
         cluster.pins[self.bundle] = self.broker
@@ -35,7 +32,6 @@ class PinBundle(Edit):
             run.give(at, self.broker, now, "moved", (self.broker,), "pinned by the scenario")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster, program
         text = (
             f"Pulsar cannot pin {self.bundle} to {self.broker}. It is moved there below, and stays only until"
             " shedding or a restart takes it away; the nearest Pulsar has is an isolation policy for its"

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +20,8 @@ class RemoveBroker(Edit):
     def what(self) -> str:
         return f"shut down {self.broker}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         run.remove(self.broker, now, why="shut down")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster
         yield shutdown_command(self.broker, program)

@@ -3,13 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Run, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +30,13 @@ class RollingRestart(Edit):
     def what(self) -> str:
         return f"restart {some(self.brokers, 'all brokers')} in turn, {self.down_min:g} min each"
 
-    def plan(self, run: "Simulation") -> None:
+    def plan(self, run: Run) -> None:
         for number, name in enumerate(self.brokers or run.cluster.present_names()):
             down = run.minute(self.at_min + number * (self.down_min + self.pause_min))
             run.at(down, partial(run.remove, name, why="shut down for its restart"))
             run.at(down + self.down_min * 60_000, partial(run.back, name))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster, program
         text = (
             f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one after the other, each {self.down_min:g}"
             f" min away and {self.pause_min:g} min apart, and only then go on: a restart moves bundles by itself."

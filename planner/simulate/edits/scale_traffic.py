@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName, Run
 from planner.simulate.load_model import Shape, ShapeKind
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
 
 _SHAPES = {
     "step": "from then on, or for a while",
@@ -73,11 +70,10 @@ class ScaleTraffic(Edit):
         lasting = bool(self.duration_min) and self.shape != "step"
         return f" {'from' if lasting else 'at'} minute {self.at_min:g}" if self.at_min else ""
 
-    def plan(self, run: "Simulation") -> None:
+    def plan(self, run: Run) -> None:
         run.at(run.start_ms, lambda now: self.apply(run, now))
 
-    def apply(self, run: "Simulation", now: int) -> None:
-        del now
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.scale(
             self.scope, self.target, Shape(self.shape, self.factor, run.start_ms, self.at_min, self.duration_min)
         )
@@ -90,5 +86,4 @@ class ScaleTraffic(Edit):
         )
 
     def lacks(self, context: EditContext) -> str:
-        del context
         return "" if self.target or self.scope == "cluster" else "Name the topic."

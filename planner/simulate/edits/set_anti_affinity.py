@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +22,10 @@ class SetAntiAffinity(Edit):
             return f"take {self.namespace} out of its anti-affinity group"
         return f"put {self.namespace} into the anti-affinity group {self.group}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
-        del now
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.set_anti_affinity(self.namespace, self.group)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster
         words: list[Word] = ["namespaces", "delete-anti-affinity-group", positional(self.namespace)]
         if self.group.strip():
             words[1] = "set-anti-affinity-group"

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from planner.pulsar.admin_commands import Command, positional
-from planner.simulate.edits.edit import Ask, Edit, NamespaceName
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +22,11 @@ class SetBundleCount(Edit):
     def what(self) -> str:
         return f"make {self.namespace} anew with {self.bundles} bundles"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.recut(self.namespace, self.bundles)
         run.retry(now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster
         name = positional(f"{self.namespace}-new")
         words = ("namespaces", "create", *(name or ()), "--bundles", str(self.bundles))
         yield Command(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,10 +10,7 @@ from planner.cluster.snapshot import DispatchRate
 from planner.pulsar.admin_commands import Command, command_of, positional
 from planner.pulsar.throttling.precedence import Level, Source
 from planner.simulate.dispatch.edits import LimitEdit, with_limit
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Run
 
 _LEVELS: dict[Level, Literal["topic", "subscription"]] = {
     Level.TOPIC: "topic",
@@ -88,19 +85,16 @@ class SetDispatchRate(Edit):
         more = " above its publish rate" if self.relative_to_publish_rate else ""
         return f"dispatch at most {' and '.join(parts)} a {period} from {whom}{more}"
 
-    def plan(self, run: "Simulation") -> None:
+    def plan(self, run: Run) -> None:
         super(SetDispatchRate, self).plan(run)
         run.dispatch_limited = True
 
-    def apply(self, run: "Simulation", now: int) -> None:
-        del now
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.policies = with_limit(run.cluster.policies, self.limit)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        del cluster
         before, after = self.limit.words()
         yield command_of("policies", program, [*before, positional(self.target), *after], self.phrase())
 
     def lacks(self, context: EditContext) -> str:
-        del context
         return "" if self.target else "Name the topic."

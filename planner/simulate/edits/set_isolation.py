@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
 from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, some
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Run, some
 
 _Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]
 
@@ -51,7 +48,7 @@ class SetIsolation(Edit):
             return f"remove the isolation policy {self.name}"
         return f"isolate {some(self.namespaces)} on {some(self.primary, 'no broker')} ({self.name})"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         run.cluster.set_isolation(
             IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)
         )

@@ -1,15 +1,12 @@
 """An operator splits a bundle."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext, Run
 
 _SPECIFIED = "specified_positions_divide"
 
@@ -46,7 +43,7 @@ class SplitBundle(Edit):
     def what(self) -> str:
         return f"split {self.bundle}{f' by {self.algorithm}' if self.algorithm else ''}"
 
-    def apply(self, run: "Simulation", now: int) -> None:
+    def apply(self, run: Run, now: int) -> None:
         cluster = run.cluster
         at = cluster.bundle(self.bundle)
         namespace, _, ends = self.bundle.rpartition("/")
@@ -60,5 +57,4 @@ class SplitBundle(Edit):
             run.note(now, "split_refused", at, cluster.server_of(at), why=error)
 
     def lacks(self, context: EditContext) -> str:
-        del context
         return "Say where to cut." if self.algorithm == _SPECIFIED and not self.positions else ""

@@ -22,14 +22,14 @@ from planner.figures.simulation import (
 )
 from planner.figures.theme import CATEGORICAL
 from planner.simulate.measures import broker_series, cycle_counts
-from planner.simulate.moves import Journey, journeys
+from planner.simulate.moves import relocations
 from planner.simulate.trace import Event, Trace
 from tests.app.simulate.traces import MB as MIB
 from tests.app.simulate.traces import START_MS, shed, trace_of
 
 EVENTS = {
     0: [shed("x", "b1:8080", "b2:8080", 0, 30.0)],
-    1: [Event(START_MS, "broker_added", source="b3:8080"), shed("y", "b1:8080", "b3:8080", 1, 10.0)],
+    1: [Event(source="b3:8080", at_ms=START_MS, kind="broker_added"), shed("y", "b1:8080", "b3:8080", 1, 10.0)],
 }
 
 
@@ -37,8 +37,8 @@ def story(brokers: int = 3) -> Trace:
     return trace_of([[0.9, *[0.1] * (brokers - 1)], [0.5] * brokers], EVENTS)
 
 
-def way(source: str, destination: str, mb_per_s: float) -> Journey:
-    return Journey("x", source, destination, START_MS, START_MS, "shed", 0.0, mb_per_s * 1e6)
+def way(source: str, destination: str, mb_per_s: float) -> Event:
+    return Event("x", source, destination, throughput_bytes_per_s=mb_per_s * 1e6, at_ms=START_MS, kind="shed")
 
 
 class TestTimeline:
@@ -98,7 +98,7 @@ class TestHeatMap:
 
 class TestFlow:
     def test_links_are_the_sums(self) -> None:
-        figure = move_flow(journeys(story()))
+        figure = move_flow(relocations(story()))
         link, node = figure.data[0].link, figure.data[0].node
         got = {
             (node.customdata[s], node.customdata[t]): v
@@ -111,14 +111,14 @@ class TestFlow:
         assert [note.text for note in figure.layout.annotations] == ["b1", "b2", "b3"]
 
     def test_names_stand_beside_the_flow(self) -> None:
-        figure = move_flow(journeys(story()))
+        figure = move_flow(relocations(story()))
         heights = [1 - note.y for note in figure.layout.annotations]
         assert heights == pytest.approx(list(figure.data[0].node.y))
         assert [note.xanchor for note in figure.layout.annotations] == ["right", "left", "left"]
         assert figure.layout.margin.l > len("b1") * 5
 
     def test_by_bundles(self) -> None:
-        assert sum(move_flow(journeys(story()), by_bundles=True).data[0].link.value) == 2
+        assert sum(move_flow(relocations(story()), by_bundles=True).data[0].link.value) == 2
 
     def test_many_brokers_are_drawn_together_and_nothing_is_lost(self) -> None:
         ways = [way(f"s{i}:1", f"t{i}:1", i + 1) for i in range(50)]
@@ -140,7 +140,7 @@ class TestFlow:
 
     def test_in_words(self) -> None:
         expected = "2 moves of 2 bundles with 41.94 MB/s, from 1 broker to 2; the most, 31.46 MB/s, from b1 to b2"
-        assert flow_text(journeys(story())).startswith(expected)
+        assert flow_text(relocations(story())).startswith(expected)
         assert flow_text(()) == "No bundle went from one broker to another."
         assert len(move_flow(()).data[0].link.value) == 0
 

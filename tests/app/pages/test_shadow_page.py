@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.relocation import Relocation
 from planner.shadow.record import (
     Cause,
     Difference,
@@ -15,7 +16,6 @@ from planner.shadow.record import (
     ShadowCycle,
     ShadowRecord,
     Split,
-    Unload,
     write_next,
 )
 from planner.web.shadow import changes_frame, cycles_frame
@@ -32,15 +32,15 @@ def cycle(number: int, **changes: object) -> ShadowCycle:
         to_ms=1_800_000_005_000 + number * 60_000,
         leader="b1:8080",
         shedder="ThresholdShedder",
-        predicted=(Unload(A, "b1:8080", "b2:8080", ("b2:8080", "b3:8080")),),
-        actual=(Unload(A, "b1:8080", "b3:8080"),),
+        predicted=(Relocation(A, "b1:8080", "b2:8080", ("b2:8080", "b3:8080")),),
+        actual=(Relocation(A, "b1:8080", "b3:8080"),),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 WRONG = cycle(
     2,
-    actual=(Unload(B, "b1:8080"),),
+    actual=(Relocation(B, "b1:8080"),),
     predicted_splits=(Split(C, (0x90000000,)),),
     actual_splits=(Split(C, (0x90000000,)),),
     differences=(Difference(A, "stayed", Cause.LATE_REPORT), Difference(B, "unloaded", Cause.MANUAL)),
@@ -91,7 +91,7 @@ def test_cycles_score_and_the_last_one_in_detail(page: Page, histories: Path) ->
 def test_the_next_cycle_is_told(page: Page, histories: Path) -> None:
     now_ms = time.time_ns() // 1_000_000
     folder = histories / "cluster=east"
-    unload = Unload(A, "b1:8080", "", ("b2:8080", "b3:8080"), may_stay=True)
+    unload = Relocation(A, "b1:8080", "", ("b2:8080", "b3:8080"), may_stay=True)
     write_next(folder, NextCycle(now_ms, now_ms + 30_000, False, "AvgShedder", (unload,), (Split(C, None),)))
     test = page("shadow")
     assert not test.exception

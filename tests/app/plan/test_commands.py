@@ -294,7 +294,7 @@ def test_splits_are_cut_where_the_simulation_cut_them(small: Snapshot) -> None:
 
     def lines(cuts: tuple[int, ...], manager: LoadManager) -> list[tuple[str, ...]]:
         children = tuple(bundle_name(namespace, a, b) for a, b in zip((low, *cuts), (*cuts, high), strict=True))
-        cycle = replace(trace.cycles[0], events=(Event(1, "split", name, children=children),))
+        cycle = replace(trace.cycles[0], events=(Event(name, children=children, at_ms=1, kind="split"),))
         start = replace(trace.start, info=replace(trace.start.info, load_manager=manager))
         return [
             c.words[5:] for c in plan_commands(replace(trace, start=start, cycles=(cycle,))) if c.section == "splits"

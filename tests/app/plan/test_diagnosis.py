@@ -13,7 +13,8 @@ from planner.cluster.hashing import topic_hashes
 from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
 from planner.explain.bundle_patterns import fitting_bundle_count
 from planner.explain.diagnosis import PATTERNS, diagnose
-from planner.explain.finding import Case, Finding
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.threshold import ThresholdState
@@ -84,7 +85,7 @@ class TestPingPong:
 
 class TestIdleBroker:
     def back(self, last: float, **settings: object) -> Trace:
-        events = {0: [Event(START_MS, "broker_added", source="b3:8080")]}
+        events = {0: [Event(source="b3:8080", at_ms=START_MS, kind="broker_added")]}
         view = cluster([0.8, 0.8, 0.05], {0: (20, 20), 1: (20, 20), 2: ()})
         return trace_of([[0.8, 0.8, last]] * 6, events, view=view, settings=settings)
 
@@ -221,7 +222,11 @@ class TestSplits:
         view = cluster([0.5, 0.5])
         names = ["acme/orders/p", *(f"acme/orders/p{i}" for i in range(depth))]
         events = {
-            at: [Event(START_MS, "split", a, "b1:8080", "b1:8080", children=(b, f"{b}-rest"), why="30,001 msg/s")]
+            at: [
+                Event(
+                    a, "b1:8080", "b1:8080", children=(b, f"{b}-rest"), why="30,001 msg/s", at_ms=START_MS, kind="split"
+                )
+            ]
             for at, (a, b) in enumerate(pairwise(names))
         }
         config = {"loadBalancerNamespaceMaximumBundles": cap}
@@ -240,7 +245,7 @@ class TestSplits:
         assert not found(self.cascade(depth), "split_cascade")
 
     def test_refused(self) -> None:
-        events = {0: [Event(START_MS, "split_refused", "acme/orders/p", "b1:8080", why="no positions")]}
+        events = {0: [Event("acme/orders/p", "b1:8080", why="no positions", at_ms=START_MS, kind="split_refused")]}
         config = {"defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}
         finding = only(trace_of([[0.5, 0.5]], events, settings=config), "split_refused")
         assert "every automatic split fails" in finding.remedy
@@ -349,6 +354,6 @@ class TestAll:
             assert "nan" not in finding.evidence
 
     def test_case_is_shared(self) -> None:
-        case = Case(trace_of([[0.5, 0.5]]))
+        case = Outcome(trace_of([[0.5, 0.5]]))
         assert case.decision(0) is case.decision(0)
         assert isinstance(case.trace.cycles[0].memory.shedding.state, ThresholdState)

@@ -65,7 +65,7 @@ def test_csv_has_a_row_for_each_event(small: Snapshot) -> None:
 
 def test_csv_runs_nothing_in_a_spreadsheet(small: Snapshot) -> None:
     trace = made(small)
-    hostile = Event(1, "shed", '=HYPERLINK("x")', "+1", "@SUM(A1)", ("-2",), (), 'a,"b"\r\nc')
+    hostile = Event('=HYPERLINK("x")', "+1", "@SUM(A1)", ("-2",), 'a,"b"\r\nc', at_ms=1, kind="shed")
     cycle = replace(trace.cycles[0], events=(hostile,))
     row = next(csv.DictReader(io.StringIO(events_csv(replace(trace, cycles=(cycle,))), newline="")))
     assert (row["bundle"], row["source"], row["destination"], row["acceptable"]) == (

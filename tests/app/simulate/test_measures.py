@@ -22,7 +22,7 @@ from planner.simulate.measures import (
     settled_after,
     summary,
 )
-from planner.simulate.moves import Journey, disconnections, journeys, returns, thrashing_percent
+from planner.simulate.moves import disconnections, relocations, returns, thrashing_percent
 from planner.simulate.trace import Event, Trace
 from tests.app.simulate.traces import MB, MINUTE_MS, START_MS, cluster, shed, trace_of
 
@@ -61,7 +61,7 @@ class TestOverTime:
             assert now == pytest.approx((one.average, one.std, one.highest, one.lowest))
 
     def test_events_by_cycle(self) -> None:
-        placed = Event(START_MS, "placed", "new", "", "b2:8080", topics=99)
+        placed = Event("new", "", "b2:8080", topics=99, at_ms=START_MS, kind="placed")
         events = {0: [shed("x", "b1:8080", "b2:8080", 0, topics=3, producers=4, consumers=5), placed], 1: []}
         counts = cycle_counts(trace_of([[0.8, 0.2]] * 2, events))
         assert counts.shed.tolist() == [1, 0]
@@ -79,7 +79,9 @@ X = cluster([0.5, 0.5, 0.5]).bundle_names[0]
 
 
 def placed(bundle: str, destination: str, minute: float = 0.0) -> Event:
-    return Event(START_MS + int(minute * MINUTE_MS), "placed", bundle, "", destination, topics=1, producers=2)
+    return Event(
+        bundle, "", destination, topics=1, producers=2, at_ms=START_MS + int(minute * MINUTE_MS), kind="placed"
+    )
 
 
 class TestBlastRadius:
@@ -96,12 +98,12 @@ class TestBlastRadius:
         assert hit == ()
 
     def test_waiting_for_a_broker_counts_once(self) -> None:
-        lost = Event(START_MS, "unserved", X, topics=3)
+        lost = Event(X, topics=3, at_ms=START_MS, kind="unserved")
         (hit,) = disconnections(story(lost, lost, placed(X, "b2:8080")))
         assert blast_radius(hit).topics == 3
 
     def test_a_split_counts_where_its_children_are_given_away(self) -> None:
-        split = Event(START_MS, "split", X, "b1:8080", "b1:8080", children=("y", "z"), topics=2)
+        split = Event(X, "b1:8080", "b1:8080", children=("y", "z"), topics=2, at_ms=START_MS, kind="split")
         assert disconnections(story(split)) == ((),)
         (hit,) = disconnections(story(split, placed("y", "b2:8080"), placed("z", "b3:8080")))
         assert blast_radius(hit).topics == 2
@@ -116,7 +118,7 @@ class TestSettling:
         assert settled_after(trace_of([[0.8, 0.2]] * 4, events)) == expected
 
     def test_placing_and_moving_is_no_shedding(self) -> None:
-        events = {3: [Event(START_MS, "moved", "x", "b1:8080", "b2:8080")]}
+        events = {3: [Event("x", "b1:8080", "b2:8080", at_ms=START_MS, kind="moved")]}
         assert settled_after(trace_of([[0.8, 0.2]] * 4, events)) == 0
 
 
@@ -127,59 +129,59 @@ def to_and_fro(times: int, every_min: float = 10.0) -> list[Event]:
 
 class TestPingPong:
     def test_ledger_has_each_return_with_its_times(self) -> None:
-        ledger = returns(journeys(story(*to_and_fro(3))))
+        ledger = returns(relocations(story(*to_and_fro(3))))
         assert [(e.broker, e.away_min, e.by_shedding) for e in ledger] == [
             ("b1:8080", 10.0, True),
             ("b2:8080", 10.0, True),
         ]
 
     def test_going_on_to_a_third_broker_is_no_return(self) -> None:
-        ways = journeys(story(shed("x", "b1:8080", "b2:8080", 0), shed("x", "b2:8080", "b3:8080", 9)))
+        ways = relocations(story(shed("x", "b1:8080", "b2:8080", 0), shed("x", "b2:8080", "b3:8080", 9)))
         assert returns(ways) == ()
 
     def test_a_placement_ends_the_way_of_a_bundle_shed_without_destination(self) -> None:
-        (way,) = journeys(story(shed("x", "b1:8080", "", 0), placed("x", "b3:8080", 1)))
+        (way,) = relocations(story(shed("x", "b1:8080", "", 0), placed("x", "b3:8080", 1)))
         assert (way.source, way.destination, way.arrived_at_ms) == ("b1:8080", "b3:8080", START_MS + MINUTE_MS)
 
     def test_a_bundle_whose_broker_left_comes_from_there(self) -> None:
-        (way,) = journeys(story(placed(X, "b3:8080", 1)))
-        assert (way.source, way.destination, way.cause) == ("b1:8080", "b3:8080", "placed")
+        (way,) = relocations(story(placed(X, "b3:8080", 1)))
+        assert (way.source, way.destination, way.kind) == ("b1:8080", "b3:8080", "placed")
 
     def test_children_come_from_where_their_parent_was(self) -> None:
-        split = Event(START_MS, "split", X, "b1:8080", "b1:8080", children=("y", "z"))
-        (way,) = journeys(story(split, placed("y", "b2:8080")))
+        split = Event(X, "b1:8080", "b1:8080", children=("y", "z"), at_ms=START_MS, kind="split")
+        (way,) = relocations(story(split, placed("y", "b2:8080")))
         assert (way.source, way.destination) == ("b1:8080", "b2:8080")
 
     def test_back_after_a_restart_is_listed_but_not_blamed_on_shedding(self) -> None:
-        (entry,) = returns(journeys(story(placed(X, "b2:8080"), shed(X, "b2:8080", "b1:8080", 5))))
+        (entry,) = returns(relocations(story(placed(X, "b2:8080"), shed(X, "b2:8080", "b1:8080", 5))))
         assert entry.broker == "b1:8080"
         assert not entry.by_shedding
 
     def test_a_lookup_that_gives_it_back_at_once_is_a_return(self) -> None:
-        (entry,) = returns(journeys(story(shed("x", "b1:8080", "", 0), placed("x", "b1:8080", 1))))
+        (entry,) = returns(relocations(story(shed("x", "b1:8080", "", 0), placed("x", "b1:8080", 1))))
         assert entry.away_min == 1.0
 
 
 class TestThrashing:
     def test_one_direction_is_none(self) -> None:
-        ways = journeys(story(*(shed(f"x{i}", "b1:8080", "b2:8080", i) for i in range(5))))
+        ways = relocations(story(*(shed(f"x{i}", "b1:8080", "b2:8080", i) for i in range(5))))
         assert thrashing_percent(ways) == 0
 
     def test_to_and_fro_comes_near_all(self) -> None:
-        assert thrashing_percent(journeys(story(*to_and_fro(2)))) == 50
-        assert thrashing_percent(journeys(story(*to_and_fro(100)))) == 99
+        assert thrashing_percent(relocations(story(*to_and_fro(2)))) == 50
+        assert thrashing_percent(relocations(story(*to_and_fro(100)))) == 99
 
     def test_another_bundle_going_back_counts_as_well(self) -> None:
-        ways = journeys(story(shed("x", "b1:8080", "b2:8080", 0), shed("y", "b2:8080", "b1:8080", 5)))
+        ways = relocations(story(shed("x", "b1:8080", "b2:8080", 0), shed("y", "b2:8080", "b1:8080", 5)))
         assert thrashing_percent(ways) == 50
 
     def test_only_as_much_as_was_gained(self) -> None:
-        ways = journeys(story(shed("x", "b1:8080", "b2:8080", 0, 10), shed("y", "b2:8080", "b3:8080", 5, 30)))
+        ways = relocations(story(shed("x", "b1:8080", "b2:8080", 0, 10), shed("y", "b2:8080", "b3:8080", 5, 30)))
         assert thrashing_percent(ways) == pytest.approx(25)
 
     def test_after_the_window_it_is_no_thrashing(self) -> None:
-        assert thrashing_percent(journeys(story(*to_and_fro(2, 61)))) == 0
-        assert thrashing_percent(journeys(story(*to_and_fro(2, 61))), window_min=90) == 50
+        assert thrashing_percent(relocations(story(*to_and_fro(2, 61)))) == 0
+        assert thrashing_percent(relocations(story(*to_and_fro(2, 61))), window_min=90) == 50
 
     def test_nothing_shed(self) -> None:
         assert thrashing_percent(()) == 0
@@ -194,7 +196,7 @@ class TestThrashing:
     )
     def test_is_a_share_and_grows_with_the_window(self, rows: list[tuple[int, int, int, float]]) -> None:
         ways = [
-            Journey(f"x{i}", f"b{a}", f"b{b}", START_MS + m * MINUTE_MS, START_MS + m * MINUTE_MS, "shed", 0, t)
+            Event(f"x{i}", f"b{a}", f"b{b}", throughput_bytes_per_s=t, at_ms=START_MS + m * MINUTE_MS, kind="shed")
             for i, (a, b, m, t) in enumerate(sorted(rows, key=lambda row: row[2]))
         ]
         scores = [thrashing_percent(ways, window) for window in (0, 10, 60, 1000)]

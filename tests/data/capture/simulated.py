@@ -22,9 +22,8 @@ class Watched(Simulation):
         self.capture(now)
 
     def capture(self, now: int) -> None:
-        seen = self._evaluated(now)
-        seen = replace(seen, topics=self.cluster.topics_at(now))
-        self.captures.append(replace(seen, info=replace(seen.info, leader=self.leader)))
+        seen = self.cluster.evaluated_view(now)
+        self.captures.append(replace(seen, topics=self.cluster.topics_at(now)))
 
 
 def watched(start: Snapshot, scenario: Scenario) -> tuple[list[Snapshot], list[Cycle]]:

@@ -11,6 +11,7 @@ import pytest
 from planner.__main__ import main
 from planner.capture.options import CaptureOptions
 from planner.cluster.errors import CaptureError
+from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
 from planner.history.sources import find_sources
 from planner.history.watched import HistoryFolder
@@ -22,7 +23,6 @@ from planner.shadow.record import (
     ShadowCycle,
     ShadowRecord,
     Split,
-    Unload,
     read_next,
     score_of,
     write_next,
@@ -42,8 +42,8 @@ def cycle(number: int = 1, **changes: object) -> ShadowCycle:
         to_ms=START_MS + 5_000,
         leader="b1:8080",
         shedder="ThresholdShedder",
-        predicted=(Unload("acme/orders/0x00000000_0x80000000", "b1:8080", "b2:8080", ("b2:8080", "b3:8080")),),
-        actual=(Unload("acme/orders/0x00000000_0x80000000", "b1:8080", "b3:8080"),),
+        predicted=(Relocation("acme/orders/0x00000000_0x80000000", "b1:8080", "b2:8080", ("b2:8080", "b3:8080")),),
+        actual=(Relocation("acme/orders/0x00000000_0x80000000", "b1:8080", "b3:8080"),),
         predicted_splits=(Split("acme/orders/0x80000000_0xffffffff", (0xC0000000,)),),
         actual_splits=(Split("acme/orders/0x80000000_0xffffffff", (0xC0000000,)),),
         differences=(Difference("acme/orders/0x80000000_0xffffffff", "went elsewhere", Cause.LATE_REPORT),),
