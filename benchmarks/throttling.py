@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy
-from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, dispatch_under
+from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.generate import ClusterSpec, generate
@@ -78,7 +78,6 @@ def measure_caps(bundles: int, topics: int) -> None:
     print(f"{topics:,} topics of {len(snapshot.namespaces):,} namespaces")
     print(f"  caps of all topics       {seconds(lambda: dispatch_caps(limited)):8.3f} s")
     print(f"  sums of all brokers      {seconds(lambda: broker_dispatch(limited, caps)):8.3f} s")
-    print(f"  dispatch under the caps  {seconds(lambda: dispatch_under(limited, caps)):8.3f} s")
 
 
 if __name__ == "__main__":

@@ -169,19 +169,6 @@ def _growth(cluster: _Cluster) -> Growth:
     return Growth(float(factors.min()), cluster.snapshot.brokers.name[int(broker)], _RESOURCES[int(resource)])
 
 
-def growth_to_saturation(
-    snapshot: Snapshot, config: Settings | None = None, assumptions: Assumptions | None = None
-) -> Growth:
-    """Return how far all traffic can grow until a resource of the first broker is used up, nothing being moved.
-
-    Args:
-        snapshot: The cluster.
-        config: Settings in force; those of the snapshot when None.
-        assumptions: How CPU follows traffic.
-    """
-    return _growth(_Cluster.of(snapshot, config or snapshot.settings, assumptions or Assumptions()))
-
-
 def at_the_end(trace: Trace) -> Snapshot:
     """Return the cluster at the end of a simulation, its machines with all that is asked of them.
 

@@ -1,6 +1,5 @@
 """What a replay job is asked for: which history, which time, which scenarios, and how it is run."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -108,12 +107,6 @@ def job_from_json(text: str) -> Job:
         ) from error
     job.check()
     return job
-
-
-def job_digest(job: Job) -> str:
-    """Return a SHA-256 of what is computed: where it runs and what it is called do not count."""
-    same = replace(job, name="", runner="local", workers=0)
-    return hashlib.sha256(job_to_json(same).encode()).hexdigest()
 
 
 def tasks_of(job: Job) -> list[ReplayTask]:

@@ -91,7 +91,7 @@ def dispatch_caps(
 ) -> DispatchCaps:
     """Return the most that each topic may dispatch, by the topic's and the subscriptions' limits.
 
-    What a broker shares among its topics is not in it (see `dispatch_under`), nor are policies of single subscriptions.
+    What a broker shares among its topics is not in it, nor are policies of single subscriptions.
     A limit relative to the publish rate is taken with the topic's current publish rate.
 
     Args:
@@ -207,36 +207,3 @@ def _shared(config: Settings) -> tuple[float, float]:
     rate, applies = setting_rate(Level.BROKER, config), throttles_consumers(config)
     msgs, byte_count = (float(r) if r > 0 and applies else np.inf for r in (rate.msg_per_period, rate.bytes_per_period))
     return msgs, byte_count
-
-
-def dispatch_under(
-    snapshot: Snapshot, caps: DispatchCaps, config: Settings | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return what each topic would dispatch if limits held, messages and bytes per second. Shape (topics,).
-
-    A topic dispatches what it does now, at most its cap. Where the sum exceeds what a broker shares, all persistent
-    topics of that broker are cut by the same factor: an assumption, as Pulsar serves whoever asks first. Removing a
-    limit raises nothing, as a snapshot does not tell what waits behind it.
-
-    Args:
-        snapshot: The cluster.
-        caps: What each topic may dispatch.
-        config: Settings of the brokers, those of the snapshot by default.
-    """
-    settings = snapshot.settings if config is None else config
-    table, owner = snapshot.topics, _owners(snapshot)
-    now = table.msg_rate_out_per_s, table.msg_throughput_out_bytes_per_s
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [
-            np.where(rate > 0, np.minimum(cap / rate, 1.0), 1.0)
-            for rate, cap in zip(now, (caps.msg_per_s, caps.bytes_per_s), strict=True)
-        ]
-    share = np.minimum(*shares)
-    persistent = ~pc.starts_with(table.name, pattern="non-persistent://").to_numpy(zero_copy_only=False)
-    counts = persistent & (owner >= 0)
-    for rate, limit in zip(now, _shared(settings), strict=True):
-        if np.isfinite(limit):
-            total = np.bincount(owner[counts], (rate * share)[counts], len(snapshot.brokers))
-            factor = np.minimum(limit / np.maximum(total, limit), 1.0)
-            share = np.where(counts, share * factor[owner], share)
-    return now[0] * share, now[1] * share

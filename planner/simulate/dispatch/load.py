@@ -47,17 +47,6 @@ class PublishPattern:
     burst_s: float = 0.0
     burst_every_s: float = 0.0
 
-    @property
-    def peak_msg_per_s(self) -> float:
-        """The rate during a burst."""
-        return self.msg_per_s + (self.burst_msg_per_s if self.burst_s > 0 else 0.0)
-
-    @property
-    def mean_msg_per_s(self) -> float:
-        """The rate over a long time; a single burst does not count."""
-        share = min(self.burst_s / self.burst_every_s, 1.0) if self.burst_every_s > 0 else 0.0
-        return self.msg_per_s + self.burst_msg_per_s * share
-
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLoad:

@@ -18,10 +18,11 @@ real broker that order is arbitrary.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate
@@ -32,7 +33,7 @@ from planner.pulsar.throttling.precedence import Level, setting_rate
 from planner.pulsar.throttling.protocol import NO_BOUND, LimiterColumn
 from planner.simulate.dispatch.load import TopicLoad, check_loads
 from planner.simulate.dispatch.streams import Publishing, make_streams
-from planner.simulate.dispatch.trace import LIMITS, DispatchTrace, Recorder
+from planner.simulate.dispatch.trace import LIMITS, MATRICES, DispatchTrace
 
 RETRY_MS = 1000
 """How long a dispatcher waits when a limiter leaves nothing."""
@@ -95,16 +96,16 @@ def simulate(
         remedy = f"Give at most {_MOST_DURATION_S:g} s, in periods of tenths of a second."
         raise SettingError(f"{duration_s:g} s in periods of {period_s:g} s.", where="Duration", remedy=remedy)
     periods, steps_each = max(round(duration_s / period_s), 1), tenths * 100 // step
-    run = _Run(topics, config, step)
-    if periods * len(run.streams) > _MOST_CELLS:
-        what = f"{len(run.streams):,} streams over {periods:,} periods are too many."
+    streams = sum(topic.partitions * len(topic.subscriptions) for topic in topics)
+    if periods * streams > _MOST_CELLS:
+        what = f"{streams:,} streams over {periods:,} periods are too many."
         raise SettingError(what, where="Duration", remedy="Simulate fewer topics, or a shorter time.")
-    recorder = Recorder(len(run.streams), periods)
+    run = _Run(topics, config, step, periods)
     for at in range(periods):
         for k in range(at * steps_each, (at + 1) * steps_each):
             run.step(k)
-        run.close_period(recorder, at)
-    return recorder.trace(topics, period_s, **run.about_streams())
+        run.close_period()
+    return run.trace(topics, period_s)
 
 
 def _step_ms(topics: Sequence[TopicLoad]) -> int:
@@ -150,7 +151,7 @@ class _Limits:
 class _Run:
     """One simulation; see `simulate`."""
 
-    def __init__(self, topics: Sequence[TopicLoad], config: Settings, step_ms: int) -> None:
+    def __init__(self, topics: Sequence[TopicLoad], config: Settings, step_ms: int, periods: int) -> None:
         self.streams = s = make_streams(topics, config)
         size = len(s)
         self._step_ms, self._retry_steps = step_ms, RETRY_MS // step_ms
@@ -185,15 +186,11 @@ class _Run:
         self._resumes = np.zeros(size, dtype=np.int64)
         self._drained = np.where(s.waiting > 0, np.inf, 0.0)
         self._update_cursors()
-        self._forget_period()
-
-    def _forget_period(self) -> None:
-        size = len(self.streams)
-        self._events = np.zeros((len(LIMITS), size), dtype=np.int32)
-        self._published, self._msgs, self._bytes = np.zeros((3, size), dtype=np.int64)
-        self._over_msgs, self._over_bytes = np.zeros((2, size), dtype=np.int64)
-        self._bound = np.zeros((len(LIMITS), size), dtype=np.int32)
-        self._left = np.full((len(LIMITS), size), -1, dtype=np.int64)
+        # what is told of it; all by period, streams last
+        self._period = 0
+        self._told = {name: np.zeros((periods, size), dtype=np.int64) for name in MATRICES}
+        self._events, self._bound = np.zeros((2, periods, len(LIMITS), size), dtype=np.int32)
+        self._left = np.full((periods, len(LIMITS), size), -1, dtype=np.int64)
 
     def _update_cursors(self) -> None:
         """Decide which streams are throttled: inactive cursors only, if those without backlog are to be spared."""
@@ -212,7 +209,7 @@ class _Run:
         fresh = arrived - self._arrived
         self._arrived = arrived
         self._waiting += fresh
-        self._published += fresh * s.messages
+        self._told["published_msgs"][self._period] += fresh * s.messages
         if k:
             self._consume()
         if k and k % self._stats_steps == 0:
@@ -293,14 +290,15 @@ class _Run:
         byte_count: Int64Array,
     ) -> tuple[Int64Array, Int64Array]:
         """Reduce entries and bytes to what a limiter leaves, and count that it did."""
-        self._events[event, rows] += msgs < entries
-        self._events[event + 1, rows] += byte_count < room
+        events, bound, most = (counts[self._period] for counts in (self._events, self._bound, self._left))
+        events[event, rows] += msgs < entries
+        events[event + 1, rows] += byte_count < room
         fewer, less = np.minimum(entries, msgs), np.minimum(room, byte_count)
         before, by_msgs, after = (self._fits(rows, *both) for both in ((entries, room), (fewer, room), (fewer, less)))
-        self._bound[event, rows] += by_msgs < before
-        self._bound[event + 1, rows] += after < by_msgs
+        bound[event, rows] += by_msgs < before
+        bound[event + 1, rows] += after < by_msgs
         for at, left in ((event, msgs), (event + 1, byte_count)):
-            self._left[at, rows] = np.maximum(self._left[at, rows], np.where(left < NO_BOUND, left, -1))
+            most[at, rows] = np.maximum(most[at, rows], np.where(left < NO_BOUND, left, -1))
         return fewer, less
 
     def _fits(self, rows: Int64Array, entries: Int64Array, room: Int64Array) -> Int64Array:
@@ -390,10 +388,10 @@ class _Run:
         self._replays[rows] -= replayed
         self._permits[rows] -= sent[0]
         self._in_flight[rows] += sent[0]
-        self._msgs[rows] += sent[0]
-        self._bytes[rows] += sent[1]
-        for left, amount, over in zip(allowed, sent, (self._over_msgs, self._over_bytes), strict=True):
-            over[rows] += np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
+        for left, amount, unit in zip(allowed, sent, ("msgs", "bytes"), strict=True):
+            self._told[f"delivered_{unit}"][self._period, rows] += amount
+            over = np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
+            self._told[f"over_delivered_{unit}"][self._period, rows] += over
         charges = entries * self._charge[rows], sent[1]
         for limit, positions, applies in limits:
             for column, charge in zip(limit.columns, charges, strict=True):
@@ -404,37 +402,30 @@ class _Run:
                 by_broker = np.bincount(s.broker[rows[shares]], charge[shares], len(column.limited)).astype(np.int64)
                 column.consume(np.arange(len(by_broker)), by_broker, self._now_ns)
 
-    def close_period(self, recorder: Recorder, period: int) -> None:
-        """Store what happened since the last period."""
-        s = self.streams
-        debts = []
-        for at in (0, 1):
+    def close_period(self) -> None:
+        """End a period: tell of debts, and of what waits."""
+        s, told = self.streams, {name: column[self._period] for name, column in self._told.items()}
+        for at, unit in enumerate(("msgs", "bytes")):
             shared = np.maximum(self._logs.columns[at].debt()[s.log], self._brokers.columns[at].debt()[s.broker])
             own = self._own.columns[at].debt()
-            debts.append(np.maximum(np.where(self._shares, shared, 0), np.where(self._limited, own, 0)))
+            debt = np.maximum(np.where(self._shares, shared, 0), np.where(self._limited, own, 0))
+            told[f"debt_{unit}"][:] = debt
         waiting = (self._waiting + self._replays) * s.messages
-        recorder.take(
-            period,
-            {"events": self._events, "bound": self._bound, "left": self._left},
-            published_msgs=self._published,
-            delivered_msgs=self._msgs,
-            delivered_bytes=self._bytes,
-            waiting_msgs=waiting,
-            demand_msgs=self._msgs + np.minimum(waiting, np.maximum(self._permits, 0)),
-            over_delivered_msgs=self._over_msgs,
-            over_delivered_bytes=self._over_bytes,
-            debt_msgs=debts[0],
-            debt_bytes=debts[1],
-        )
-        self._forget_period()
+        told["waiting_msgs"][:] = waiting
+        told["demand_msgs"][:] = told["delivered_msgs"] + np.minimum(waiting, np.maximum(self._permits, 0))
+        self._period += 1
 
-    def about_streams(self) -> dict[str, Int64Array | FloatArray]:
-        """Return the columns of a trace that have one value for each stream."""
+    def trace(self, topics: Sequence[TopicLoad], period_s: float) -> DispatchTrace:
+        """Return everything, read-only."""
         s = self.streams
-        return {
+        cubes = {"events": self._events, "bound": self._bound, "left": self._left}
+        columns: dict[str, Any] = {
             "topic": s.topic,
             "partition": s.partition,
             "subscription": s.slot,
             "backlog_at_start_msgs": s.waiting * s.messages,
             "drained_s": np.where(np.isinf(self._drained), np.nan, self._drained),
+            **{name: told.T for name, told in self._told.items()},
+            **{name: np.moveaxis(cube, 0, 2) for name, cube in cubes.items()},
         }
+        return DispatchTrace(tuple(topics), period_s, **{name: frozen(column) for name, column in columns.items()})

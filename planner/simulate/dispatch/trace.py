@@ -1,12 +1,11 @@
 """What a dispatch simulation found out."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.pulsar.throttling.precedence import Level
 from planner.simulate.dispatch.load import TopicLoad
 
@@ -188,35 +187,5 @@ def _most(values: FloatArray, group: Int64Array) -> FloatArray:
     return np.where(np.isneginf(most), np.inf, most)
 
 
-_MATRICES = tuple(f.name for f in fields(DispatchTrace) if f.name.endswith(("_msgs", "_bytes")))[1:]
-
-
-_CUBES = ("events", "bound", "left")
-
-
-class Recorder:
-    """Collects the periods of a simulation.
-
-    Args:
-        streams: How many.
-        periods: How many.
-    """
-
-    def __init__(self, streams: int, periods: int) -> None:
-        self._matrices = {name: np.zeros((periods, streams), dtype=np.int64) for name in _MATRICES}
-        shape = (periods, len(LIMITS), streams)
-        self._cubes = {n: np.zeros(shape, dtype=np.int64 if n == "left" else np.int32) for n in _CUBES}
-
-    def take(self, period: int, cubes: Mapping[str, IntArray | Int64Array], **columns: Int64Array) -> None:
-        """Store what happened in a period, by limit and stream, and by stream."""
-        for name, values in cubes.items():
-            self._cubes[name][period] = values
-        for name, values in columns.items():
-            self._matrices[name][period] = values
-
-    def trace(self, topics: Sequence[TopicLoad], period_s: float, **columns: Int64Array | FloatArray) -> DispatchTrace:
-        """Return everything, read-only."""
-        matrices = {name: frozen(matrix.T) for name, matrix in self._matrices.items()}
-        cubes = {name: frozen(np.moveaxis(cube, 0, 2)) for name, cube in self._cubes.items()}
-        given = {name: frozen(column) for name, column in columns.items()}
-        return DispatchTrace(tuple(topics), period_s, **given, **matrices, **cubes)  # type: ignore[arg-type]
+MATRICES = tuple(f.name for f in fields(DispatchTrace) if f.name.endswith(("_msgs", "_bytes")))[1:]
+"""Columns of a `DispatchTrace` with a value for each stream and period."""

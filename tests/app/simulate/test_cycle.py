@@ -3,14 +3,13 @@
 import json
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
-from planner.pulsar.manager.leader import LeaderMemory, MemoryFormatError, memory_from_json, memory_to_json
+from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.placement.filters import isolate
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.generate import ClusterSpec, generate
@@ -101,22 +100,14 @@ class TestAnyCycle:
 
     @given(clusters(), st.integers(0, 100))
     @settings(max_examples=40, deadline=None)
-    def test_same_input_same_answer_and_memory_travels_as_json(
+    def test_same_input_same_answer_and_memory_shows_as_json(
         self, cluster: tuple[Snapshot, Settings], seed: int
     ) -> None:
         snapshot, config = cluster
         memory, decision = two_cycles(snapshot, config, seed)
         again, same = two_cycles(snapshot, config, seed)
         assert (again, same.moves) == (memory, decision.moves)
-        assert memory_from_json(json.loads(json.dumps(memory_to_json(memory)))) == memory
-
-
-@pytest.mark.parametrize(
-    "document", [None, [], {}, {"shedding": 1, "modular": 2}, {"shedding": {"state": {"kind": "x"}}}]
-)
-def test_what_is_no_memory_is_refused(document: object) -> None:
-    with pytest.raises(MemoryFormatError, match="no memory of a leader"):
-        memory_from_json(document)
+        assert json.dumps(memory_to_json(memory)) == json.dumps(memory_to_json(again))
 
 
 def test_bundles_of_one_cycle_may_go_to_the_same_broker() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.pulsar.throttling.precedence import Level, limit_chain
-from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, dispatch_under, throttles_consumers
+from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
 from planner.simulate.generate import ClusterSpec, generate
 
 NAMES = (
@@ -108,23 +107,11 @@ def test_what_adds_up_on_a_broker() -> None:
     assert total.shared_bytes_per_s.tolist() == [9000, 9000]
 
 
-def test_what_is_dispatched_under_the_limits() -> None:
-    snapshot = cluster(policy("dispatch", "t/n", 40))
-    msgs, byte_count = dispatch_under(snapshot, dispatch_caps(snapshot))
-    assert msgs.tolist() == [40, 20, 0, 10, 4, 0]
-    assert byte_count.tolist() == [4000, 2000, 0, 1000, 800, 0]
-    shared = Settings({"dispatchThrottlingRateInMsg": 22})
-    msgs, byte_count = dispatch_under(snapshot, dispatch_caps(snapshot, shared), shared)
-    assert msgs.tolist() == pytest.approx([20, 20, 0, 10, 2, 0])
-    assert byte_count.tolist() == pytest.approx([2000, 2000, 0, 1000, 400, 0])
-
-
 def test_a_cluster_without_topics() -> None:
     snapshot = generate(ClusterSpec(brokers=2, bundles=4, topics=0), 1)
     caps = dispatch_caps(snapshot)
     assert caps.msg_per_s.shape == (0,)
     assert broker_dispatch(snapshot, caps).topics.tolist() == [0, 0]
-    assert dispatch_under(snapshot, caps)[0].shape == (0,)
 
 
 targets = st.sampled_from([*NAMES[2:], "persistent://t/n/a", "t/n", "t/other"])
