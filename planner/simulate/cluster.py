@@ -519,22 +519,11 @@ class Cluster:
         Returns:
             Positions of the children; those of bundles behind them have changed. Shape (children,).
         """
-        edges = [int(self.low[bundle]), *boundaries, int(self.high[bundle])]
-        shares = self._shared_out(bundle, edges)
-        children = len(edges) - 1
-        before = np.arange(len(self.low))
-        parent = np.concatenate([before[:bundle], np.full(children, bundle), before[bundle + 1 :]])
-        new = np.zeros(len(parent), dtype=np.bool_)
-        new[bundle : bundle + children] = True
-        low, high, base = self.low[parent], self.high[parent], self.base[:, parent]
-        low[new], high[new] = edges[:-1], edges[1:]
-        base[:, new] = shares
         owner = self.owner[[bundle]]
-        self._rebuild(Rebuilt(parent, new), (low, high, base))
-        made = np.flatnonzero(new)
+        children = self._cut(np.array([bundle]), [int(self.low[bundle]), *boundaries, int(self.high[bundle])])
         if owner[0] >= 0:
-            self.leader_view.ownership_changed(owner, made)
-        return made
+            self.leader_view.ownership_changed(owner, children)
+        return children
 
     def recut(self, namespace: str, count: int) -> None:
         """Make a namespace anew with equal bundles that nobody serves yet.
@@ -542,41 +531,36 @@ class Cluster:
         Raises:
             ScenarioError: There is no such namespace.
         """
-        place = self.namespace_at(namespace)
-        rows = np.flatnonzero(self.namespace == place)
+        rows = np.flatnonzero(self.namespace == self.namespace_at(namespace))
         step = 2**32 // count
-        edges = [step * i for i in range(count)] + [FULL_HIGH]
-        shares = np.zeros((_ROWS, count))
+        self.release(self._cut(rows, [*(step * i for i in range(count)), FULL_HIGH]))
+
+    def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
+        """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
+        shares = np.zeros((_ROWS, len(edges) - 1))
         for row in rows.tolist():
             low, high = int(self.low[row]), int(self.high[row])
             inside = [edge for edge in edges if low < edge < high]
-            parts = self._shared_out(row, [low, *inside, high])
             first = int(np.searchsorted(edges, low, side="right")) - 1
-            for column, part in enumerate(range(first, first + len(inside) + 1)):
-                shares[:, part] += parts[:, column]
-        before = np.arange(len(self.low))
-        at = int(rows[0])
-        others = before[self.namespace != place]
-        parent = np.concatenate([others[others < at], np.full(count, at), others[others > at]])
+            shares[:, first : first + len(inside) + 1] += self._shared_out(row, [low, *inside, high])
+        others = np.delete(np.arange(len(self.low)), rows)
+        place = int((others < rows[0]).sum())
+        made = place + np.arange(len(edges) - 1)
+        parent = np.insert(others, place, np.full(len(made), rows[0]))
         new = np.zeros(len(parent), dtype=np.bool_)
-        new[int((others < at).sum()) :][:count] = True
-        low_column, high_column, base = self.low[parent], self.high[parent], self.base[:, parent]
-        low_column[new], high_column[new] = edges[:-1], edges[1:]
-        base[:, new] = shares
-        self._rebuild(Rebuilt(parent, new), (low_column, high_column, base))
-        self.release(np.flatnonzero(new))
+        new[made] = True
+        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base[:, parent]
+        self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
+        self._rebuild(Rebuilt(parent, new))
+        return made
 
-    def _rebuild(self, change: Rebuilt, columns: tuple[Int64Array, Int64Array, FloatArray]) -> None:
-        """Renumber the bundles and find the topics of the new ones."""
+    def _rebuild(self, change: Rebuilt) -> None:
+        """Renumber the bundles, whose ranges and load are new already, and find the topics of the new ones."""
         parent, new = change.parent, change.new
-        self.low, self.high, self.base = columns
         self.namespace, self.owner = self.namespace[parent], self.owner[parent]
-        kept = {
-            int(old): at for at, (old, made) in enumerate(zip(parent.tolist(), new.tolist(), strict=True)) if not made
-        }
         touched = np.unique(self.namespace[new])
-        moved = np.full(int(parent.max(initial=-1)) + 1 + len(self.names), -1, dtype=np.int64)
-        moved[list(kept)] = list(kept.values())
+        moved = np.full(len(self.names), -1, dtype=np.int64)
+        moved[parent[~new]] = np.flatnonzero(~new)
         bundle = np.where(self.topics.bundle >= 0, moved[self.topics.bundle], -1)
         for namespace in touched.tolist():
             rows = np.flatnonzero(self.namespace == namespace)
