@@ -31,6 +31,7 @@ from planner.simulate.load_model import COUNTS, TRAFFIC, TRAFFIC_COLUMNS
 
 _COUNT_COLUMNS = ("topics", "producers", "consumers")
 _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
+_LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
 _TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES))
 _EMA_TICK_MS = 5_000
 _MS_PER_MIN = 60_000
@@ -309,11 +310,7 @@ class LeaderView:
     def _measure(self, which: BoolArray, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
         owner = self.truth.owner
-        mine = np.zeros(len(owner), dtype=np.bool_)
-        mine[owner >= 0] = which[owner[owner >= 0]]
-        theirs = np.zeros(len(owner), dtype=np.bool_)
-        known = self.measured_by >= 0
-        theirs[known] = which[self.measured_by[known]]
+        mine, theirs = _served_by(which, owner), _served_by(which, self.measured_by)
         self.measured_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.measured_by[rows] = owner[rows]
@@ -353,8 +350,7 @@ class LeaderView:
             name: frozen(totals[row].astype(np.int64))
             for row, name in ((4, "topics"), (5, "producers"), (6, "consumers"), (7, "reported_bundles"))
         }
-        for name in ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s"):
-            columns[name] = getattr(self.truth.brokers, name)
+        columns |= {name: getattr(self.truth.brokers, name) for name in _LIMIT_COLUMNS}
         return replace(self.table, **columns)
 
     def _changed(self, at_ms: int) -> BoolArray:
@@ -376,11 +372,10 @@ class LeaderView:
         """Publish what some brokers have measured, and let the leader read it."""
         totals = self._totals()
         now = self._measured_table(at_ms, totals)
-        columns: dict[str, Any] = {}
-        for name in (*_USAGE_COLUMNS, *TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles", "cpu_limit_percent"):
-            columns[name] = frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
-        for name in ("bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s"):
-            columns[name] = frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
+        columns: dict[str, Any] = {
+            name: frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
+            for name in (*_USAGE_COLUMNS, *TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles", *_LIMIT_COLUMNS)
+        }
         self.updated_ms[writes] = at_ms
         columns["updated_at_ms"] = frozen(self.updated_ms.copy())
         columns["has_load_data"] = frozen(self.table.has_load_data | writes)
@@ -392,12 +387,7 @@ class LeaderView:
                 np.where(writes, self.throughput_ema, self.table.msg_throughput_ema_bytes_per_s)
             )
         self.table = replace(self.table, **columns)
-        theirs = np.zeros(len(self.reported_by), dtype=np.bool_)
-        known = self.reported_by >= 0
-        theirs[known] = writes[self.reported_by[known]]
-        mine = np.zeros(len(self.measured_by), dtype=np.bool_)
-        known = self.measured_by >= 0
-        mine[known] = writes[self.measured_by[known]]
+        mine, theirs = _served_by(writes, self.measured_by), _served_by(writes, self.reported_by)
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
@@ -520,6 +510,12 @@ class LeaderView:
             cluster.topics,
             cluster.policies,
         )
+
+
+def _served_by(which: BoolArray, owner: Int64Array) -> BoolArray:
+    """Return which bundles belong to some brokers. Shape (bundles,)."""
+    theirs: BoolArray = which[owner] & (owner >= 0)
+    return theirs
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:
