@@ -1,7 +1,7 @@
 """What a cluster can lose: every broker, and every two of them, taken away at once; and how far its traffic can grow.
 
-An estimate, vectorised over all losses; `FailureReview.method` says what it leaves out. A simulation with `KillBroker`
-is the exact answer for one loss.
+An estimate, vectorised over all losses; `FailureReview.method` says what it leaves out. A simulation in which a broker
+dies is the exact answer for one loss.
 """
 
 from dataclasses import dataclass, replace

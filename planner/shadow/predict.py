@@ -20,7 +20,7 @@ from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular
 from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
-from planner.shadow.record import Cause, Difference, ShadowCycle, Split
+from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
 from planner.shadow.view import leader_view, new_reports, with_owners_of
 
@@ -147,7 +147,7 @@ class ShadowState:
     earlier: frozenset[str] | None = None
     episode: _Episode | None = None
     outside: tuple[Relocation, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Deviation, ...] = ()
     splits: SplitShadow = field(default_factory=SplitShadow)
     predicted_splits: tuple[Split, ...] = ()
     actual_splits: tuple[Split, ...] = ()
@@ -357,7 +357,7 @@ class _Step:
         room = _MOST_OUTSIDE - len(self.state.outside)
         found = tuple(unloads)[: max(room, 0)]
         if found:
-            differences = tuple(Difference(unload.bundle, "unloaded", cause) for unload in found)
+            differences = tuple(Deviation(unload.bundle, "unloaded", cause) for unload in found)
             self.change(outside=(*self.state.outside, *found), differences=(*self.state.differences, *differences))
 
     def due_now(self) -> bool:
@@ -516,7 +516,7 @@ class _Step:
 
     def differences(
         self, episode: _Episode, predicted: tuple[Relocation, ...], actual: tuple[Relocation, ...]
-    ) -> tuple[tuple[Difference, ...], Prediction | None]:
+    ) -> tuple[tuple[Deviation, ...], Prediction | None]:
         """Return what was not as predicted, and the decision that explains it if there is one."""
         wanted, left = {u.bundle for u in predicted}, {u.bundle for u in actual}
         acceptable = {u.bundle: u.acceptable for u in predicted}
@@ -527,19 +527,19 @@ class _Step:
         if as_predicted and not elsewhere:
             return (), None
         choose, explained = self.likely(episode, left) if not as_predicted else (_unknown, None)
-        found = [Difference(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
-        found += [Difference(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
+        found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
+        found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(episode, unload) for unload in elsewhere]
         return tuple(found), explained
 
-    def went_elsewhere(self, episode: _Episode, unload: Relocation) -> Difference:
+    def went_elsewhere(self, episode: _Episode, unload: Relocation) -> Deviation:
         """Say why a bundle went to another broker than predicted."""
         cause = episode.disturbed
         if cause is None:
             late = _predict(with_owners_of(episode.prediction.view, episode.later), episode.prediction.before)
             there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
-        return Difference(unload.bundle, _ELSEWHERE, cause)
+        return Deviation(unload.bundle, _ELSEWHERE, cause)
 
     def likely(self, episode: _Episode, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
         """Return the likely reason of each difference, and the decision that explains them all if there is one."""

@@ -57,7 +57,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Deviation:
     """One thing that was not as predicted.
 
     Attributes:
@@ -106,7 +106,7 @@ class ShadowCycle:
     outside: tuple[Relocation, ...] = ()
     predicted_splits: tuple[Split, ...] = ()
     actual_splits: tuple[Split, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Deviation, ...] = ()
     in_time: bool = True
 
     @property

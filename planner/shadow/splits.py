@@ -17,7 +17,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
 from planner.pulsar.splitting.request import namespace_boundaries
-from planner.shadow.record import Cause, Difference, Split
+from planner.shadow.record import Cause, Deviation, Split
 from planner.shadow.view import after_reports
 
 _MS_PER_MIN = 60_000
@@ -84,7 +84,7 @@ class SplitsSeen:
 
     predicted: tuple[Split, ...] = ()
     actual: tuple[Split, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Deviation, ...] = ()
 
 
 def actual_splits(before: Snapshot, after: Snapshot) -> tuple[Split, ...]:
@@ -129,11 +129,11 @@ def follow_splits(
     for split in actual:
         expected = pending.pop(split.bundle, None)
         if expected is None:
-            differences.append(Difference(split.bundle, "split", _unexpected(shadow, before, split.bundle)))
+            differences.append(Deviation(split.bundle, "split", _unexpected(shadow, before, split.bundle)))
             continue
         predicted.append(expected.split)
         if expected.split.boundaries not in {None, split.boundaries}:
-            differences.append(Difference(split.bundle, "split elsewhere", Cause.LATE_REPORT))
+            differences.append(Deviation(split.bundle, "split elsewhere", Cause.LATE_REPORT))
     now_ms = after.info.captured_at_ms
     hits = _checked(shadow.hits, before, after)
     expected_now = _predicted(after, hits)
@@ -151,7 +151,7 @@ def follow_splits(
         overdue = now_ms - waiting.since_ms > wait_ms and not waiting.told
         if overdue:
             predicted.append(waiting.split)
-            differences.append(Difference(name, "not split", Cause.UNKNOWN))
+            differences.append(Deviation(name, "not split", Cause.UNKNOWN))
         kept[name] = replace(waiting, split=split, last_ms=now_ms, told=waiting.told or overdue)
     new = dict.fromkeys((n for n in after.bundle_names if n not in before.bundle_position), now_ms)
     settling_ms = now_ms - _settling_ms(after)

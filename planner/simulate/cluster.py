@@ -588,7 +588,7 @@ class Cluster:
 
     # Policies
 
-    def set_isolation(self, policy: IsolationPolicy) -> None:
+    def put_isolation_policy(self, policy: IsolationPolicy) -> None:
         """Set, replace or (without namespaces) remove an isolation policy."""
         kept = list(self.policies.isolation)
         places = [place for place, other in enumerate(kept) if other.name == policy.name]
@@ -599,7 +599,7 @@ class Cluster:
         self.policies = replace(self.policies, isolation=tuple(kept))
         self.leader_view.touch()
 
-    def set_anti_affinity(self, namespace: str, group: str) -> None:
+    def put_into_group(self, namespace: str, group: str) -> None:
         """Put a namespace into an anti-affinity group, or take it out."""
         self.namespace_at(namespace)
         groups = {name: other for name, other in self.policies.anti_affinity_group.items() if name != namespace}

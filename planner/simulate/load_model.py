@@ -149,7 +149,7 @@ def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[MachineLoad, 
 
 
 ShapeKind: TypeAlias = Literal["step", "growth", "daily", "spike"]
-"""How traffic changes; see `planner.simulate.edits.scale_traffic`."""
+"""How traffic changes."""
 
 
 @dataclass(frozen=True, slots=True)

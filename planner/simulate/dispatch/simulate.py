@@ -100,7 +100,7 @@ def simulate(
     if periods * streams > _MOST_CELLS:
         what = f"{streams:,} streams over {periods:,} periods are too many."
         raise SettingError(what, where="Duration", remedy="Simulate fewer topics, or a shorter time.")
-    run = _Run(topics, config, step, periods)
+    run = _Dispatch(topics, config, step, periods)
     for at in range(periods):
         for k in range(at * steps_each, (at + 1) * steps_each):
             run.step(k)
@@ -113,7 +113,7 @@ def _step_ms(topics: Sequence[TopicLoad]) -> int:
     return next((s for s in _STEPS_MS if fastest * s / 1000 <= 1 / 2), _STEPS_MS[-1])
 
 
-class _Limits:
+class _Limiters:
     """The limiters of one level, for messages and for bytes.
 
     Args:
@@ -148,7 +148,7 @@ class _Limits:
                 column.set_rate(rate)
 
 
-class _Run:
+class _Dispatch:
     """One simulation; see `simulate`."""
 
     def __init__(self, topics: Sequence[TopicLoad], config: Settings, step_ms: int, periods: int) -> None:
@@ -171,9 +171,9 @@ class _Run:
         brokers = int(s.broker.max(initial=-1)) + 1
         none = (np.zeros(brokers), np.zeros(brokers))
         logs = [t.limit for t in topics for _ in range(t.partitions)]
-        self._brokers = _Limits([setting_rate(Level.BROKER, config)] * brokers, none, kind)
-        self._logs = _Limits(logs, published, kind)
-        self._own = _Limits(s.limit, (published[0][s.log], published[1][s.log]), kind)
+        self._brokers = _Limiters([setting_rate(Level.BROKER, config)] * brokers, none, kind)
+        self._logs = _Limiters(logs, published, kind)
+        self._own = _Limiters(s.limit, (published[0][s.log], published[1][s.log]), kind)
         self._always = config.flag("dispatchThrottlingOnNonBacklogConsumerEnabled")
         self._by_backlog = not config.flag("cacheEvictionByExpectedReadCount")
         self._threshold = config.integer("managedLedgerCursorBackloggedThreshold")
@@ -371,7 +371,7 @@ class _Run:
         new: Int64Array,
         replayed: Int64Array,
         allowed: tuple[Int64Array, Int64Array],
-        limits: Sequence[tuple[_Limits, Int64Array, BoolArray]],
+        limits: Sequence[tuple[_Limiters, Int64Array, BoolArray]],
     ) -> None:
         """Hand entries to consumers, and charge the limiters.
 
@@ -418,7 +418,7 @@ class _Run:
     def trace(self, topics: Sequence[TopicLoad], period_s: float) -> DispatchTrace:
         """Return everything, read-only."""
         s = self.streams
-        cubes = {"events": self._events, "bound": self._bound, "left": self._left}
+        cubes: dict[str, Any] = {"events": self._events, "bound": self._bound, "left": self._left}
         columns: dict[str, Any] = {
             "topic": s.topic,
             "partition": s.partition,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.admin_commands import SHOWN, Command, count_text
-from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, Run, size_text, some
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, Running, size_text, some
 
 
 def _free_prefix(context: EditContext, _: Any) -> str:
@@ -47,7 +47,7 @@ class AddBrokers(Edit):
     def joining(self) -> tuple[str, ...]:
         return tuple(f"{self.name_prefix}-{number}:8080" for number in range(1, self.count + 1))
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.join(self.joining(), self.cores, self.nic_gbps, now, "joins the cluster, empty")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:

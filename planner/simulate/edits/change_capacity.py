@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, Run, size_text, some
+from planner.simulate.edits.edit import (
+    AtMinute,
+    BrokerNames,
+    Cores,
+    Edit,
+    EditContext,
+    NicGbps,
+    Running,
+    size_text,
+    some,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +39,7 @@ class ChangeCapacity(Edit):
     def what(self) -> str:
         return f"give {some(self.brokers, 'all brokers')} {size_text(self.cores, self.nic_gbps) or 'what they have'}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.cluster.resize(self.brokers, self.cores, self.nic_gbps)
         if now == run.start_ms:
             run.cluster.report_at_once(now)

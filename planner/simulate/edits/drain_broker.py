@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit, Run
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class DrainBroker(Edit):
     def what(self) -> str:
         return f"drain {self.broker}, {self.bundles_per_min:g} bundles a minute"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         broker = run.cluster.broker(self.broker)
         if not run.cluster.present[broker]:
             return
@@ -44,7 +44,7 @@ class DrainBroker(Edit):
         run.at(now + len(mine) * 60_000 / self.bundles_per_min, lambda _: run.cluster.leave(broker))
 
     @staticmethod
-    def _unload(run: Run, name: str, broker: int, now: int) -> None:
+    def _unload(run: Running, name: str, broker: int, now: int) -> None:
         at = run.cluster.position.get(name, -1)
         if at >= 0 and run.cluster.owner[at] == broker:
             run.look_up(run.cluster.release(at), now)

@@ -19,7 +19,7 @@ from planner.pulsar.admin_commands import Command
 if TYPE_CHECKING:
     from planner.simulate.run import Simulation
 
-Run: TypeAlias = "Simulation"
+Running: TypeAlias = "Simulation"
 """What an edit is carried out in; its methods, and those of its `cluster`, say what they do."""
 
 Pick: TypeAlias = Literal[
@@ -103,7 +103,7 @@ class Edit:
         at_min: float = getattr(self, "at_min", 0.0)
         return f" at minute {at_min:g}" if at_min else ""
 
-    def plan(self, run: Run) -> None:
+    def plan(self, run: Running) -> None:
         """Plan it before a simulation begins; by default `apply` at its minute.
 
         Raises:
@@ -111,7 +111,7 @@ class Edit:
         """
         run.at(run.minute(getattr(self, "at_min", 0.0)), partial(self.apply, run))
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         """Carry it out.
 
         Args:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Run
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class KillBroker(Edit):
     def what(self) -> str:
         return f"kill {self.broker}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         broker = run.cluster.broker(self.broker)
         if not run.cluster.alive[broker]:
             return

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from planner.cluster.errors import ScenarioError
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName, Run
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class MoveBundle(Edit):
     def what(self) -> str:
         return f"move {self.bundle} to {self.destination}" if self.destination else f"unload {self.bundle}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         cluster = run.cluster
         at = cluster.bundle(self.bundle)
         if not self.destination:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command
-from planner.simulate.edits.edit import BrokerName, BundleName, Edit, Run
+from planner.simulate.edits.edit import BrokerName, BundleName, Edit, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class PinBundle(Edit):
     def what(self) -> str:
         return f"pin {self.bundle} to {self.broker}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         cluster = run.cluster
         at, target = cluster.bundle(self.bundle), cluster.broker(self.broker)
         cluster.pins[self.bundle] = self.broker

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Run
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class RemoveBroker(Edit):
     def what(self) -> str:
         return f"shut down {self.broker}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.remove(self.broker, now, why="shut down")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:

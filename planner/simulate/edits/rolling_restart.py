@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Run, some
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Running, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RollingRestart(Edit):
     def what(self) -> str:
         return f"restart {some(self.brokers, 'all brokers')} in turn, {self.down_min:g} min each"
 
-    def plan(self, run: Run) -> None:
+    def plan(self, run: Running) -> None:
         for number, name in enumerate(self.brokers or run.cluster.present_names()):
             down = run.minute(self.at_min + number * (self.down_min + self.pause_min))
             run.at(down, partial(run.remove, name, why="shut down for its restart"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName, Run
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName, Running
 from planner.simulate.load_model import Shape, ShapeKind
 
 _SHAPES = {
@@ -70,10 +70,10 @@ class ScaleTraffic(Edit):
         lasting = bool(self.duration_min) and self.shape != "step"
         return f" {'from' if lasting else 'at'} minute {self.at_min:g}" if self.at_min else ""
 
-    def plan(self, run: Run) -> None:
+    def plan(self, run: Running) -> None:
         run.at(run.start_ms, lambda now: self.apply(run, now))
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.cluster.scale(
             self.scope, self.target, Shape(self.shape, self.factor, run.start_ms, self.at_min, self.duration_min)
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName, Run
+from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class SetAntiAffinity(Edit):
             return f"take {self.namespace} out of its anti-affinity group"
         return f"put {self.namespace} into the anti-affinity group {self.group}"
 
-    def apply(self, run: Run, now: int) -> None:
-        run.cluster.set_anti_affinity(self.namespace, self.group)
+    def apply(self, run: Running, now: int) -> None:
+        run.cluster.put_into_group(self.namespace, self.group)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         words: list[Word] = ["namespaces", "delete-anti-affinity-group", positional(self.namespace)]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.admin_commands import Command, positional
-from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Run
+from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class SetBundleCount(Edit):
     def what(self) -> str:
         return f"make {self.namespace} anew with {self.bundles} bundles"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.cluster.recut(self.namespace, self.bundles)
         run.retry(now)
 

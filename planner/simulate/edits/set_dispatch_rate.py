@@ -10,7 +10,7 @@ from planner.cluster.snapshot import DispatchRate
 from planner.pulsar.admin_commands import Command, command_of, positional
 from planner.pulsar.throttling.precedence import Level, Source
 from planner.simulate.dispatch.edits import LimitEdit, with_limit
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Run
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running
 
 _LEVELS: dict[Level, Literal["topic", "subscription"]] = {
     Level.TOPIC: "topic",
@@ -85,11 +85,11 @@ class SetDispatchRate(Edit):
         more = " above its publish rate" if self.relative_to_publish_rate else ""
         return f"dispatch at most {' and '.join(parts)} a {period} from {whom}{more}"
 
-    def plan(self, run: Run) -> None:
+    def plan(self, run: Running) -> None:
         super(SetDispatchRate, self).plan(run)
         run.dispatch_limited = True
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         run.cluster.policies = with_limit(run.cluster.policies, self.limit)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
 from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Run, some
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running, some
 
 _Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]
 
@@ -48,8 +48,8 @@ class SetIsolation(Edit):
             return f"remove the isolation policy {self.name}"
         return f"isolate {some(self.namespaces)} on {some(self.primary, 'no broker')} ({self.name})"
 
-    def apply(self, run: Run, now: int) -> None:
-        run.cluster.set_isolation(
+    def apply(self, run: Running, now: int) -> None:
+        run.cluster.put_isolation_policy(
             IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)
         )
         run.look_up(run.cluster.unload(run.cluster.misplaced()), now)

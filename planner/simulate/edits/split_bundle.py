@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext, Run
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext, Running
 
 _SPECIFIED = "specified_positions_divide"
 
@@ -43,7 +43,7 @@ class SplitBundle(Edit):
     def what(self) -> str:
         return f"split {self.bundle}{f' by {self.algorithm}' if self.algorithm else ''}"
 
-    def apply(self, run: Run, now: int) -> None:
+    def apply(self, run: Running, now: int) -> None:
         cluster = run.cluster
         at = cluster.bundle(self.bundle)
         namespace, _, ends = self.bundle.rpartition("/")

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from planner.cluster.relocation import Relocation
 from planner.shadow.record import (
     Cause,
-    Difference,
+    Deviation,
     NextCycle,
     ShadowCycle,
     ShadowRecord,
@@ -43,7 +43,7 @@ WRONG = cycle(
     actual=(Relocation(B, "b1:8080"),),
     predicted_splits=(Split(C, (0x90000000,)),),
     actual_splits=(Split(C, (0x90000000,)),),
-    differences=(Difference(A, "stayed", Cause.LATE_REPORT), Difference(B, "unloaded", Cause.MANUAL)),
+    differences=(Deviation(A, "stayed", Cause.LATE_REPORT), Deviation(B, "unloaded", Cause.MANUAL)),
     in_time=False,
 )
 IDLE = cycle(3, predicted=(), actual=())

@@ -20,6 +20,7 @@ from planner.simulate.edits.rolling_restart import RollingRestart
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.run import simulate
@@ -103,6 +104,7 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             PinBundle(bundle=bundle, broker=broker),
             SetIsolation(name="policy", namespaces=(namespace,), primary=(".*",), min_limit=1),
             SetAntiAffinity(namespace=namespace, group=draw.choice(("", "group"))),
+            SetDispatchRate(target=namespace, msg_per_period=draw.choice((-1, 5, 100))),
         )
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from planner.history.watched import HistoryFolder
 from planner.shadow.record import (
     RECORD,
     Cause,
-    Difference,
+    Deviation,
     NextCycle,
     ShadowCycle,
     ShadowRecord,
@@ -46,7 +46,7 @@ def cycle(number: int = 1, **changes: object) -> ShadowCycle:
         actual=(Relocation("acme/orders/0x00000000_0x80000000", "b1:8080", "b3:8080"),),
         predicted_splits=(Split("acme/orders/0x80000000_0xffffffff", (0xC0000000,)),),
         actual_splits=(Split("acme/orders/0x80000000_0xffffffff", (0xC0000000,)),),
-        differences=(Difference("acme/orders/0x80000000_0xffffffff", "went elsewhere", Cause.LATE_REPORT),),
+        differences=(Deviation("acme/orders/0x80000000_0xffffffff", "went elsewhere", Cause.LATE_REPORT),),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 

@@ -1,0 +1,59 @@
+"""Kinds of edits: each in one file and one line of the registry, and all that reads them reads the registry."""
+
+import random
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, cast, get_type_hints
+
+import pytest
+
+from planner.simulate.edits.edit import Ask, EditContext
+from planner.simulate.edits.registry import EDITS, KINDS
+from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json
+from tests.app.plan.random_scenarios import random_edit
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "planner" / "simulate" / "edits"
+DICTIONARY = ROOT / "planner" / "share" / "link.py"
+"""Its compression dictionary is part of version 1 of links and never changes."""
+
+PRODUCT = [ROOT / "app.py", *(ROOT / "pages").rglob("*.py"), *(ROOT / "planner").rglob("*.py")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_named_in_its_file_and_the_registry_only(kind: str) -> None:
+    name = KINDS[kind].__name__
+    homes = {FOLDER / f"{kind}.py", FOLDER / "registry.py"}
+    assert all(path.is_file() for path in homes)
+    word = re.compile(rf"\b({name}|{kind})\b")
+    naming = {path for path in PRODUCT if path != DICTIONARY and word.search(path.read_text(encoding="utf-8"))}
+    assert naming == homes
+
+
+def test_every_file_is_registered() -> None:
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "edit", "registry"}
+    assert files == set(KINDS)
+    assert len(KINDS) == len(EDITS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_form_knows_how_to_ask_for_every_field(kind: str) -> None:
+    hints = get_type_hints(KINDS[kind], include_extras=True)
+    for field in fields(cast("Any", KINDS[kind])):
+        if field.name != "kind":
+            asks = [note for note in hints[field.name].__metadata__ if isinstance(note, Ask)]
+            assert len(asks) == 1, field.name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_edit_says_what_it_does_and_goes_through_json(seed: int) -> None:
+    snapshot = generate(ClusterSpec(brokers=3, bundles=12, topics=30, namespaces=2), 1)
+    edit = random_edit(snapshot, random.Random(seed))  # noqa: S311
+    assert edit.phrase()
+    assert edit.title
+    assert edit.lacks(EditContext(snapshot)) == "" or edit.lacks(EditContext(snapshot)).endswith(".")
+    (step,) = scenario_from_json(scenario_to_json(Scenario(steps=(Step(edit),)))).steps
+    assert step.edit == edit
+    assert all(command.note or command.words for command in edit.commands("c", ("pulsar-admin",)))
