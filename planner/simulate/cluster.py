@@ -17,7 +17,6 @@ from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
-    IsolationPolicy,
     LoadManager,
     Policies,
     Snapshot,
@@ -588,25 +587,14 @@ class Cluster:
 
     # Policies
 
-    def put_isolation_policy(self, policy: IsolationPolicy) -> None:
-        """Set, replace or (without namespaces) remove an isolation policy."""
-        kept = list(self.policies.isolation)
-        places = [place for place, other in enumerate(kept) if other.name == policy.name]
-        if places:
-            kept[places[0] : places[0] + 1] = [policy] if policy.namespaces else []
-        elif policy.namespaces:
-            kept.append(policy)
-        self.policies = replace(self.policies, isolation=tuple(kept))
+    def change_policies(self, policies: Policies) -> None:
+        """Let other policies hold; everybody knows at once."""
+        self.policies = policies
         self.leader_view.touch()
 
-    def put_into_group(self, namespace: str, group: str) -> None:
-        """Put a namespace into an anti-affinity group, or take it out."""
-        self.namespace_at(namespace)
-        groups = {name: other for name, other in self.policies.anti_affinity_group.items() if name != namespace}
-        if group.strip():
-            groups[namespace] = group
-        self.policies = replace(self.policies, anti_affinity_group=groups)
-        self.leader_view.touch()
+    def pin(self, bundle: str, broker: str) -> None:
+        """Keep a bundle on a broker, and its children after a split."""
+        self.pins[bundle] = broker
 
     def misplaced(self) -> Int64Array:
         """Return bundles on a broker that the isolation policy of their namespace forbids. Shape (such bundles,)."""

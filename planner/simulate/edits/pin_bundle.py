@@ -27,7 +27,7 @@ class PinBundle(Edit):
     def apply(self, run: Running, now: int) -> None:
         cluster = run.cluster
         at, target = cluster.bundle(self.bundle), cluster.broker(self.broker)
-        cluster.pins[self.bundle] = self.broker
+        cluster.pin(self.bundle, self.broker)
         if cluster.owner[at] != target and cluster.present[target]:
             run.give(at, self.broker, now, "moved", (self.broker,), "pinned by the scenario")
 

@@ -1,7 +1,7 @@
 """A namespace joins or leaves an anti-affinity group."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
@@ -23,7 +23,12 @@ class SetAntiAffinity(Edit):
         return f"put {self.namespace} into the anti-affinity group {self.group}"
 
     def apply(self, run: Running, now: int) -> None:
-        run.cluster.put_into_group(self.namespace, self.group)
+        run.cluster.namespace_at(self.namespace)
+        policies = run.cluster.policies
+        groups = {name: group for name, group in policies.anti_affinity_group.items() if name != self.namespace}
+        if self.group.strip():
+            groups[self.namespace] = self.group
+        run.cluster.change_policies(replace(policies, anti_affinity_group=groups))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         words: list[Word] = ["namespaces", "delete-anti-affinity-group", positional(self.namespace)]

@@ -90,7 +90,7 @@ class SetDispatchRate(Edit):
         run.dispatch_limited = True
 
     def apply(self, run: Running, now: int) -> None:
-        run.cluster.policies = with_limit(run.cluster.policies, self.limit)
+        run.cluster.change_policies(with_limit(run.cluster.policies, self.limit))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         before, after = self.limit.words()

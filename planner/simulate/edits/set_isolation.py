@@ -1,7 +1,7 @@
 """A namespace isolation policy is set or removed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
@@ -49,9 +49,12 @@ class SetIsolation(Edit):
         return f"isolate {some(self.namespaces)} on {some(self.primary, 'no broker')} ({self.name})"
 
     def apply(self, run: Running, now: int) -> None:
-        run.cluster.put_isolation_policy(
-            IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)
-        )
+        made = IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)
+        policies = run.cluster.policies
+        kept = list(policies.isolation)
+        places = [place for place, other in enumerate(kept) if other.name == self.name] or [len(kept)]
+        kept[places[0] : places[0] + 1] = [made] if self.namespaces else []
+        run.cluster.change_policies(replace(policies, isolation=tuple(kept)))
         run.look_up(run.cluster.unload(run.cluster.misplaced()), now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
