@@ -36,6 +36,7 @@ from planner.pulsar.admin_commands import (
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.trace import Event, Trace
 
 SECTIONS: Final[Mapping[Section, str]] = {
@@ -62,7 +63,8 @@ _MANAGERS = {
     LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
     LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
 }
-_RANGE, _SPECIFIED = "range_equally_divide", "specified_positions_divide"
+_RANGE = SPLIT_ALGORITHMS[0].name
+_SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
 _WIDTH = 118
 
 

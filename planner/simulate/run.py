@@ -29,6 +29,7 @@ from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
+from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.clock import Action, Clock
 from planner.simulate.cluster import Cluster
@@ -41,7 +42,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 _MS_PER_MIN = 60_000
 _KBIT_PER_GBIT = 1e6
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
-_FLOW = "flow_or_qps_equally_divide"
 
 
 def simulate(
@@ -124,6 +124,8 @@ class Simulation:
             start.brokers.name,
         )
         self._shedder, _ = effective_shedder(self._manager, self.config)
+        algorithm = default_split_algorithm(self.config.text("defaultNamespaceBundleSplitAlgorithm"))
+        self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = []
         self._unknown_namespaces: set[str] = set()
@@ -228,8 +230,8 @@ class Simulation:
     def _view(self, now: int) -> Snapshot:
         """Return what the leader knows; with topics as they are where a split looks at their rates."""
         view = self.cluster.leader_view.view(now)
-        if self.config.text("defaultNamespaceBundleSplitAlgorithm") == _FLOW:
-            view = replace(view, topics=self.cluster.topics_at(now))
+        if self._splits_by_traffic and (topics := self.cluster.topics_at(now)) is not view.topics:
+            view = replace(view, topics=topics)
         return view
 
     def _split_modular(self, now: int) -> None:

@@ -6,9 +6,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext, Running
 
-_SPECIFIED = "specified_positions_divide"
+
+def _needs_positions(algorithm: str) -> bool:
+    return any(one.name == algorithm and one.needs_positions for one in SPLIT_ALGORITHMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,7 @@ class SplitBundle(Edit):
     Attributes:
         bundle: Full bundle name.
         algorithm: Split algorithm; empty for the default one.
-        positions: Boundaries for `specified_positions_divide`.
+        positions: Boundaries, for an algorithm that needs them.
         unload: Unload the children afterwards.
         at_min: When.
     """
@@ -34,7 +37,7 @@ class SplitBundle(Edit):
             label="Positions",
             pick="positions",
             placeholder="0x20000000, 0x30000000",
-            when=lambda said: said["algorithm"] == _SPECIFIED,
+            when=lambda said: _needs_positions(said["algorithm"]),
         ),
     ] = ()
     unload: Annotated[bool, Ask(label="Unload the children")] = False
@@ -57,4 +60,4 @@ class SplitBundle(Edit):
             run.note(now, "split_refused", at, cluster.server_of(at), why=error)
 
     def lacks(self, context: EditContext) -> str:
-        return "Say where to cut." if self.algorithm == _SPECIFIED and not self.positions else ""
+        return "Say where to cut." if _needs_positions(self.algorithm) and not self.positions else ""
