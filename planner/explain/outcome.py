@@ -26,31 +26,6 @@ from planner.simulate.trace import Event, Trace
 
 _T = TypeVar("_T")
 
-EVENT_COLUMNS = ("cycle", "minute", "what", "bundle", "from", "to", "MB/s", "topics", "why")
-"""Columns of events as a table."""
-
-
-def event_row(cycle: int, start_ms: int, event: Event) -> dict[str, object]:
-    """Return one event as a row.
-
-    Args:
-        cycle: The cycle in which it happened, 1 for the first.
-        start_ms: When the simulation began, ms since 1970.
-        event: The event.
-    """
-    values = (
-        cycle,
-        (event.at_ms - start_ms) / 60_000,
-        event.kind.replace("_", " "),
-        event.bundle,
-        event.source,
-        event.destination or ", ".join(child.rpartition("/")[2] for child in event.children),
-        event.throughput_bytes_per_s / 1e6,
-        event.topics,
-        event.why,
-    )
-    return dict(zip(EVENT_COLUMNS, values, strict=True))
-
 
 class Outcome:
     """A simulation with what follows from it: the one wrapper of a trace. It is shared by sessions, and never changes.
@@ -91,9 +66,20 @@ class Outcome:
     @cached_property
     def events(self) -> pd.DataFrame:
         """Everything that happened, one row for each event."""
-        minutes = self.trace.start.info.captured_at_ms
-        rows = [event_row(cycle.index + 1, minutes, event) for cycle in self.trace.cycles for event in cycle.events]
-        return pd.DataFrame(rows, columns=list(EVENT_COLUMNS))
+        start_ms = self.trace.start.info.captured_at_ms
+        events = [(cycle.index, event) for cycle in self.trace.cycles for event in cycle.events]
+        columns = {
+            "cycle": [index + 1 for index, _ in events],
+            "minute": [(event.at_ms - start_ms) / 60_000 for _, event in events],
+            "what": [event.kind.replace("_", " ") for _, event in events],
+            "bundle": [event.bundle for _, event in events],
+            "from": [event.source for _, event in events],
+            "to": [event.destination or ", ".join(c.rpartition("/")[2] for c in event.children) for _, event in events],
+            "MB/s": [event.throughput_bytes_per_s / 1e6 for _, event in events],
+            "topics": [event.topics for _, event in events],
+            "why": [event.why for _, event in events],
+        }
+        return pd.DataFrame(columns)
 
     @cached_property
     def series(self) -> BrokerSeries:

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import streamlit as st
-from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from streamlit.delta_generator import DeltaGenerator
 
@@ -31,7 +30,7 @@ class _Entry:
         key: Keeps its widget apart.
         ask: How to ask.
         type: Its type, without what is annotated.
-        bounds: Least and most.
+        bounds: Those of the field, by pydantic's names: `ge`, `le`, `max_length`.
         start: Value to begin with.
         place: Where to draw it.
     """
@@ -40,16 +39,18 @@ class _Entry:
     key: str
     ask: Ask
     type: Any
-    bounds: tuple[float, float]
+    bounds: Mapping[str, Any]
     start: Any
     place: DeltaGenerator
 
-    def label(self, otherwise: str) -> str:
-        return self.ask.label or otherwise
-
-    def text(self, label: str, most: int, placeholder: str | None = None, value: str = "") -> str:
+    def text(self, label: str, placeholder: str | None = None, value: str = "", most: int = 60) -> str:
         return self.place.text_input(
-            label, value, key=self.key, max_chars=most, help=self.ask.help, placeholder=placeholder
+            label,
+            value,
+            key=self.key,
+            max_chars=self.bounds.get("max_length", most),
+            help=self.ask.help,
+            placeholder=placeholder,
         )
 
 
@@ -68,7 +69,7 @@ def edit_form(context: EditContext, key: str) -> Edit:
     hints = get_type_hints(edit, include_extras=True)
     asked = [(field, *_asked(hints[field.name])) for field in fields(cast("Any", edit)) if field.name != "kind"]
     halves: Iterator[DeltaGenerator] | None = None
-    for field, ask, about in sorted(asked, key=lambda one: (one[0].name == "at_min", one[1].half)):
+    for field, ask, kind_of, bounds in sorted(asked, key=lambda one: (one[0].name == "at_min", one[1].half)):
         if not ask.when(said):
             continue
         if ask.half:
@@ -77,20 +78,17 @@ def edit_form(context: EditContext, key: str) -> Edit:
         pick = ask.pick(said) if callable(ask.pick) else ask.pick
         start = ask.start(context, said) if callable(ask.start) else _default(field) if ask.start is None else ask.start
         said[field.name] = _PICKERS[pick](
-            _Entry(context, f"{key}-{kind}-{field.name}-{pick}-{start}", ask, *about, start, place)
+            _Entry(context, f"{key}-{kind}-{field.name}-{pick}-{start}", ask, kind_of, bounds, start, place)
         )
     return edit(**said)
 
 
-def _asked(hint: Any) -> tuple[Ask, tuple[Any, tuple[float, float]]]:
+def _asked(hint: Any) -> tuple[Ask, Any, Mapping[str, Any]]:
     """Return how a field is asked for, its type and its bounds."""
     base, *notes = get_args(hint)
-    low, high = 0.0, float(_SAFE)
-    for bound in (part for note in notes if isinstance(note, FieldInfo) for part in note.metadata):
-        low = cast("float", bound.ge) if isinstance(bound, Ge) else low
-        high = cast("float", bound.le) if isinstance(bound, Le) else high
-    ask = next(note for note in notes if isinstance(note, Ask))
-    return ask, (base, (low if ask.least is None else ask.least, min(high, _SAFE)))
+    parts = [part for note in notes if isinstance(note, FieldInfo) for part in note.metadata]
+    bounds = {name: getattr(part, name) for part in parts for name in ("ge", "le", "max_length") if hasattr(part, name)}
+    return next(note for note in notes if isinstance(note, Ask)), base, bounds
 
 
 def _default(field: "Field[Any]") -> Any:
@@ -99,11 +97,11 @@ def _default(field: "Field[Any]") -> Any:
 
 def _value(entry: _Entry) -> Any:
     """Draw a field by its type."""
-    ask, place, low, high = entry.ask, entry.place, *entry.bounds
+    ask, place = entry.ask, entry.place
     if entry.type is bool:
         return place.toggle(ask.label, entry.start, key=entry.key, help=ask.help)
     if entry.type is str:
-        return entry.text(ask.label, 300, ask.placeholder, entry.start)
+        return entry.text(ask.label, ask.placeholder, entry.start)
     if get_origin(entry.type) is Literal:
         options = ask.options
         said = {value: f"{value}: {options[value]}" if value in options else value for value in get_args(entry.type)}
@@ -111,8 +109,8 @@ def _value(entry: _Entry) -> Any:
     kind = entry.type
     number = place.number_input(
         ask.label,
-        kind(low),
-        kind(high),
+        kind(entry.bounds.get("ge", 0) if ask.least is None else ask.least),
+        kind(min(entry.bounds["le"], _SAFE)),
         kind(entry.start),
         kind(ask.step),
         format="%d" if kind is int else "%g",
@@ -130,12 +128,12 @@ def _tabs(entry: _Entry) -> str:
 
 
 def _broker(entry: _Entry) -> str:
-    return str(entry.place.selectbox(entry.label("Broker"), entry.context.brokers, key=entry.key) or "")
+    return str(entry.place.selectbox(entry.ask.label or "Broker", entry.context.brokers, key=entry.key) or "")
 
 
 def _brokers(entry: _Entry) -> tuple[str, ...]:
     chosen = entry.place.multiselect(
-        entry.label("Brokers"), entry.context.brokers, key=entry.key, placeholder="all of them"
+        entry.ask.label or "Brokers", entry.context.brokers, key=entry.key, placeholder="all of them"
     )
     return tuple(chosen)
 
@@ -169,7 +167,7 @@ def _bundle(entry: _Entry) -> str:
 
 
 def _topic(entry: _Entry) -> str:
-    return entry.text("Topic", 300, "persistent://tenant/namespace/topic")
+    return entry.text("Topic", "persistent://tenant/namespace/topic", most=300)
 
 
 def _namespace_or_topic(entry: _Entry) -> str:
