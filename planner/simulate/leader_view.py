@@ -32,7 +32,8 @@ from planner.simulate.load_model import COUNTS, TRAFFIC, TRAFFIC_COLUMNS
 _COUNT_COLUMNS = ("topics", "producers", "consumers")
 _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
 _LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
-_TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES))
+_TERMS = ("short_term_", "long_term_")
+_WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
 _MS_PER_MIN = 60_000
 _THROUGHPUT_STEP = 1e5
@@ -91,22 +92,6 @@ class Truth(Protocol):
         """Say whether the traffic of some bundle may differ between two moments."""
 
 
-@dataclass(eq=False)
-class _Average:
-    """One kind of average of every bundle."""
-
-    prefix: str
-    window: int
-    samples: Int64Array
-    means: FloatArray
-    """Shape (4, bundles), rows as `TRAFFIC_COLUMNS`."""
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of `BundleTable`."""
-        named = {self.prefix + name: frozen(self.means[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
-        return {**named, f"{self.prefix}samples": frozen(self.samples)}
-
-
 class LeaderView:
     """What the leader knows; `view` answers. The cluster tells it what brokers notice, and when they report.
 
@@ -133,20 +118,14 @@ class LeaderView:
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated.copy()
         self.data_topics: Int64Array = bundles.data_topics
-        self.averages = [
-            _Average(
-                prefix,
-                window,
-                getattr(bundles, f"{prefix}samples").copy(),
-                np.array([getattr(bundles, prefix + name) for name in TRAFFIC_COLUMNS]),
-            )
-            for prefix, window in _TERMS
-        ]
-        self.stored = [(average.samples.copy(), average.means.copy()) for average in self.averages]
-        """What the metadata store has of each average: samples, 0 where nothing was written, and means."""
+        self.samples: Int64Array = np.array([getattr(bundles, f"{prefix}samples") for prefix in _TERMS])
+        """Samples in each average. Shape (terms, bundles)."""
+        self.means: FloatArray = np.array([[getattr(bundles, t + name) for name in TRAFFIC_COLUMNS] for t in _TERMS])
+        """Shape (terms, 4, bundles), rows as `TRAFFIC_COLUMNS`."""
+        self.stored_samples: Int64Array = np.where(self.known, self.samples, 0)
+        """What the metadata store has of `samples`, 0 where nothing was written; so the two below."""
+        self.stored_means: FloatArray = self.means.copy()
         self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
-        for samples, _ in self.stored:
-            samples[~self.known] = 0
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
         self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -257,10 +236,10 @@ class LeaderView:
         self.known = frozen(self.known[parent] & ~new)
         self.estimated = self.estimated[parent] & ~new
         self.data_topics = self.data_topics[parent]
-        for average in self.averages:
-            average.samples = np.where(new, 0, average.samples[parent])
-            average.means = np.where(new, 0.0, average.means[:, parent])
-        self.stored = [(np.where(new, 0, samples[parent]), means[:, parent]) for samples, means in self.stored]
+        self.samples = np.where(new, 0, self.samples[:, parent])
+        self.means = np.where(new, 0.0, self.means[..., parent])
+        self.stored_samples = np.where(new, 0, self.stored_samples[:, parent])
+        self.stored_means = self.stored_means[..., parent]
         self.stored_topics = self.stored_topics[parent]
         columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
         self.bundles = replace(self.bundles, **columns)
@@ -417,15 +396,17 @@ class LeaderView:
         listed = self.reported_by >= 0
         value = np.where(listed, self.reported[:4], 0.0)
         self.estimated &= listed & self.known
-        for average in self.averages:
-            before = np.where(self.known, average.samples, 0)
-            growing = np.minimum(samples, average.window - before)
+        counts, means = np.empty_like(self.samples), np.empty_like(self.means)
+        for term, window in enumerate(_WINDOWS):
+            before = np.where(self.known, self.samples[term], 0)
+            growing = np.minimum(samples, window - before)
             after = before + growing
-            old = np.where(self.known, average.means, 0.0)
-            kept = ((average.window - 1) / average.window) ** (samples - growing)
+            old = np.where(self.known, self.means[term], 0.0)
+            kept = ((window - 1) / window) ** (samples - growing)
             mean = (before * old + growing * value) / np.maximum(after, 1)
-            average.means = np.where(listed, value + (mean - value) * kept, 0.0)
-            average.samples = np.where(listed, after, 0)
+            means[term] = np.where(listed, value + (mean - value) * kept, 0.0)
+            counts[term] = np.where(listed, after, 0)
+        self.samples, self.means = counts, means
         self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
@@ -446,30 +427,27 @@ class LeaderView:
             names = self.truth.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
             rows = np.flatnonzero(chosen & ~out[self.truth.namespace])
-            keys = [key for average in self.averages for key in _load_keys(average.means[:, rows])]
+            keys = [key for means in self.means for key in _load_keys(means[:, rows])]
             heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
             chosen = np.zeros_like(chosen)
             chosen[heaviest] = True
-        for (samples, means), average in zip(self.stored, self.averages, strict=True):
-            samples[chosen] = average.samples[chosen]
-            means[:, chosen] = average.means[:, chosen]
+        self.stored_samples[:, chosen] = self.samples[:, chosen]
+        self.stored_means[..., chosen] = self.means[..., chosen]
         self.stored_topics = np.where(chosen, self.data_topics, self.stored_topics)
         self.touch()
 
     def recall(self, bundle: int) -> None:
         """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does."""
-        if self.extensible or self.known[bundle] or not self.stored[0][0][bundle]:
+        if self.extensible or self.known[bundle] or not self.stored_samples[0, bundle]:
             return
         known = self.known.copy()
         known[bundle] = True
         self.known = frozen(known)
         self.data_topics = self.data_topics.copy()
         self.data_topics[bundle] = self.stored_topics[bundle]
-        for (samples, means), average in zip(self.stored, self.averages, strict=True):
-            average.samples = average.samples.copy()
-            average.means = average.means.copy()
-            average.samples[bundle] = samples[bundle]
-            average.means[:, bundle] = means[:, bundle]
+        self.samples, self.means = self.samples.copy(), self.means.copy()
+        self.samples[:, bundle] = self.stored_samples[:, bundle]
+        self.means[..., bundle] = self.stored_means[..., bundle]
         self.touch()
 
     # What it looks like
@@ -496,8 +474,9 @@ class LeaderView:
                 columns["has_data"] = self.known
                 columns["averages_estimated"] = frozen(self.estimated.copy())
                 columns["data_topics"] = frozen(self.data_topics)
-                for average in self.averages:
-                    columns |= average.columns()
+                for term, samples, means in zip(_TERMS, self.samples, self.means, strict=True):
+                    columns |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
+                    columns[f"{term}samples"] = frozen(samples)
             stats = (self.reported_by >= 0) & (self.reported_by == owner)
             owners = cluster.owners() if self.extensible else frozen(owner.astype(np.int32))
             self._table = replace(self.bundles, owner=owners, has_stats=frozen(stats), **columns)
