@@ -118,13 +118,15 @@ class LeaderView:
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated.copy()
         self.data_topics: Int64Array = bundles.data_topics
-        self.samples: Int64Array = np.array([getattr(bundles, f"{prefix}samples") for prefix in _TERMS])
-        """Samples in each average. Shape (terms, bundles)."""
-        self.means: FloatArray = np.array([[getattr(bundles, t + name) for name in TRAFFIC_COLUMNS] for t in _TERMS])
-        """Shape (terms, 4, bundles), rows as `TRAFFIC_COLUMNS`."""
-        self.stored_samples: Int64Array = np.where(self.known, self.samples, 0)
+        self.samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in _TERMS]
+        """Samples in each average, by term. Shape of each: (bundles,)."""
+        self.means: list[FloatArray] = [
+            np.array([getattr(bundles, term + name) for name in TRAFFIC_COLUMNS]) for term in _TERMS
+        ]
+        """The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles)."""
+        self.stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
         """What the metadata store has of `samples`, 0 where nothing was written; so the two below."""
-        self.stored_means: FloatArray = self.means.copy()
+        self.stored_means = [means.copy() for means in self.means]
         self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
@@ -236,10 +238,10 @@ class LeaderView:
         self.known = frozen(self.known[parent] & ~new)
         self.estimated = self.estimated[parent] & ~new
         self.data_topics = self.data_topics[parent]
-        self.samples = np.where(new, 0, self.samples[:, parent])
-        self.means = np.where(new, 0.0, self.means[..., parent])
-        self.stored_samples = np.where(new, 0, self.stored_samples[:, parent])
-        self.stored_means = self.stored_means[..., parent]
+        self.samples = [np.where(new, 0, samples[parent]) for samples in self.samples]
+        self.means = [np.where(new, 0.0, means[:, parent]) for means in self.means]
+        self.stored_samples = [np.where(new, 0, samples[parent]) for samples in self.stored_samples]
+        self.stored_means = [means[:, parent] for means in self.stored_means]
         self.stored_topics = self.stored_topics[parent]
         columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
         self.bundles = replace(self.bundles, **columns)
@@ -396,7 +398,6 @@ class LeaderView:
         listed = self.reported_by >= 0
         value = np.where(listed, self.reported[:4], 0.0)
         self.estimated &= listed & self.known
-        counts, means = np.empty_like(self.samples), np.empty_like(self.means)
         for term, window in enumerate(_WINDOWS):
             before = np.where(self.known, self.samples[term], 0)
             growing = np.minimum(samples, window - before)
@@ -404,9 +405,8 @@ class LeaderView:
             old = np.where(self.known, self.means[term], 0.0)
             kept = ((window - 1) / window) ** (samples - growing)
             mean = (before * old + growing * value) / np.maximum(after, 1)
-            means[term] = np.where(listed, value + (mean - value) * kept, 0.0)
-            counts[term] = np.where(listed, after, 0)
-        self.samples, self.means = counts, means
+            self.means[term] = np.where(listed, value + (mean - value) * kept, 0.0)
+            self.samples[term] = np.where(listed, after, 0)
         self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
@@ -431,23 +431,25 @@ class LeaderView:
             heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
             chosen = np.zeros_like(chosen)
             chosen[heaviest] = True
-        self.stored_samples[:, chosen] = self.samples[:, chosen]
-        self.stored_means[..., chosen] = self.means[..., chosen]
+        for term in range(len(_TERMS)):
+            self.stored_samples[term][chosen] = self.samples[term][chosen]
+            self.stored_means[term][:, chosen] = self.means[term][:, chosen]
         self.stored_topics = np.where(chosen, self.data_topics, self.stored_topics)
         self.touch()
 
     def recall(self, bundle: int) -> None:
         """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does."""
-        if self.extensible or self.known[bundle] or not self.stored_samples[0, bundle]:
+        if self.extensible or self.known[bundle] or not self.stored_samples[0][bundle]:
             return
         known = self.known.copy()
         known[bundle] = True
         self.known = frozen(known)
         self.data_topics = self.data_topics.copy()
         self.data_topics[bundle] = self.stored_topics[bundle]
-        self.samples, self.means = self.samples.copy(), self.means.copy()
-        self.samples[:, bundle] = self.stored_samples[:, bundle]
-        self.means[..., bundle] = self.stored_means[..., bundle]
+        for term in range(len(_TERMS)):
+            self.samples[term], self.means[term] = self.samples[term].copy(), self.means[term].copy()
+            self.samples[term][bundle] = self.stored_samples[term][bundle]
+            self.means[term][:, bundle] = self.stored_means[term][:, bundle]
         self.touch()
 
     # What it looks like
