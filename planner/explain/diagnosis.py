@@ -1,4 +1,4 @@
-"""Names the known failure patterns of Pulsar's load balancing that a simulation shows, with evidence and remedy."""
+"""Known failure patterns of Pulsar's load balancing in a simulation, with evidence and remedy."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -25,7 +25,7 @@ from planner.explain.shedding_patterns import (
 from planner.simulate.trace import Trace
 
 Pattern: TypeAlias = Callable[[Outcome], tuple[Finding, ...]]
-"""Looks for one failure pattern."""
+"""Detects one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
     unload_storm,
@@ -42,7 +42,7 @@ PATTERNS: tuple[Pattern, ...] = (
     fighting_strategies,
     strategy_replaced,
 )
-"""Every pattern there is."""
+"""Every pattern."""
 
 _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 

@@ -1,7 +1,7 @@
-"""What a cluster can lose: every broker, and every two of them, taken away at once; and how far its traffic can grow.
+"""Loss of every broker and of every pair of brokers, and the growth of traffic until a resource saturates.
 
-An estimate, vectorised over all losses; `FailureReview.method` says what it leaves out. A simulation in which a broker
-dies is the exact answer for one loss.
+An estimate, vectorised over all losses; `FailureReview.method` states the placement rule and its omissions. A
+simulation in which a broker dies is the exact answer for one loss.
 """
 
 from dataclasses import dataclass, replace
@@ -23,26 +23,26 @@ from planner.simulate.load_model import load_of
 from planner.simulate.trace import Trace
 
 MOST_BROKERS_PAIRED: Final = 100
-"""Of more brokers, pairs are made of the most used ones only."""
+"""With more brokers, pairs are formed of the most used ones only."""
 
 _RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
 _CELLS = 1_000_000
-"""Losses x brokers that are worked on at once."""
+"""Losses x brokers in one batch."""
 
 _PER_BUNDLE = 1e13
-"""What a bundle of the same namespace counts where their number comes first: more than anything else."""
+"""Weight of a bundle of the same namespace where their number is compared first: above every other part of a key."""
 
 _AVOIDED = 1e12
-"""What is added for a broker that a strategy avoids: more than any message rate."""
+"""Penalty of a broker that a strategy avoids: above every message rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How far all traffic can grow until the first broker saturates.
+    """Growth of all traffic until the first broker saturates.
 
     Attributes:
-        factor: Times the present traffic; infinite when nothing is used.
-        broker: The broker that saturates first; empty when none does.
+        factor: Multiple of the present traffic; infinite when nothing is used.
+        broker: Broker that saturates first; empty for none.
         resource: Its resource: `cpu`, `bandwidthIn` or `bandwidthOut`.
     """
 
@@ -58,16 +58,16 @@ class FailureReview:
     Attributes:
         brokers: Broker ids.
         lost: Positions in `brokers` of those that are lost. Shape (losses, 1 or 2).
-        peak_usage: Weighted usage of the most used broker that is left (1.0 = 100 %; more is asked for than there is).
+        peak_usage: Weighted usage of the most used remaining broker (1.0 = 100 %; above it demand exceeds capacity).
         peak_broker: Its position.
-        over_threshold: Brokers left above `loadBalancerBrokerOverloadedThresholdPercentage`.
-        headroom_factor: Times all traffic could then grow until the first broker saturates; below 1 it already has.
-        unserved: Bundles that no broker left may take.
+        over_threshold: Remaining brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
+        headroom_factor: Multiple of the traffic at which the first broker then saturates; below 1 it already has.
+        unserved: Bundles that no remaining broker may serve.
         clients: Producers and consumers that have to reconnect.
         before_peak_usage: `peak_usage` without any loss.
         before_over_threshold: `over_threshold` without any loss.
         before: Growth without any loss.
-        method: How the lost bundles are supposed to be placed, and what that leaves out.
+        method: Placement rule assumed for the lost bundles, and its omissions.
     """
 
     brokers: tuple[str, ...]
@@ -84,11 +84,11 @@ class FailureReview:
     method: str
 
     def worst_first(self) -> Int64Array:
-        """Return the losses by what they lead to: bundles without a broker, then the highest usage."""
+        """Return the losses by severity: unserved bundles first, then peak usage. Shape (losses,)."""
         return np.lexsort((-self.peak_usage, -self.unserved))
 
     def names(self, loss: int) -> tuple[str, ...]:
-        """Return the ids of the brokers of a loss."""
+        """Return the broker ids of a loss."""
         return tuple(self.brokers[i] for i in self.lost[loss].tolist())
 
 
@@ -99,15 +99,15 @@ class _Cluster:
     snapshot: Snapshot
     config: Settings
     own: FloatArray
-    """Usage of the machines whatever they serve. Shape (resources, brokers)."""
+    """Usage of the machines without their bundles. Shape (resources, brokers)."""
     bundle: FloatArray
-    """What each bundle brings. Shape (resources, bundles)."""
+    """Demand of each bundle. Shape (resources, bundles)."""
     limit: FloatArray
     """Shape (resources, brokers); infinite where unknown."""
     weight: FloatArray
     """Weight of each resource. Shape (resources, 1)."""
     fixed: FloatArray
-    """Usage by memory, which stays. Shape (brokers,)."""
+    """Weighted usage of memory, which does not depend on bundles. Shape (brokers,)."""
     alive: BoolArray
     clients: Int64Array
 
@@ -137,7 +137,7 @@ class _Cluster:
         )
 
     def served(self) -> FloatArray:
-        """Return what the bundles of each broker bring. Shape (resources, brokers)."""
+        """Return the demand of each broker's bundles. Shape (resources, brokers)."""
         owner = self.snapshot.bundles.owner
         mine, count = owner >= 0, len(self.snapshot.brokers)
         return np.array([np.bincount(owner[mine], row[mine], minlength=count) for row in self.bundle])
@@ -151,7 +151,7 @@ class _Cluster:
         return usage
 
     def growth(self, served: FloatArray) -> FloatArray:
-        """Return the growth at which each resource saturates, weights aside. Shape as `served`."""
+        """Return the growth at which each resource saturates, without weights. Shape as `served`."""
         shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
         own, limit = self.own.reshape(shape), self.limit.reshape(shape)
         never = np.full(served.shape, np.inf)
@@ -170,9 +170,9 @@ def _growth(cluster: _Cluster) -> Growth:
 
 
 def at_the_end(trace: Trace) -> Snapshot:
-    """Return the cluster at the end of a simulation, its machines with all that is asked of them.
+    """Return the cluster at the end of a simulation, with the demand on its machines as their usage.
 
-    `Trace.end` has what they use, which is never more than they have; that would hide how far traffic is beyond it.
+    Usage in `Trace.end` is capped at capacity, which would hide how far demand exceeds it.
     """
     if trace.end_demand is None:
         return trace.end
@@ -193,16 +193,16 @@ def review_losses(
     lost: Literal[1, 2] = 1,
     assumptions: Assumptions | None = None,
 ) -> FailureReview:
-    """Take away every broker, or every two brokers, and place what they served on the others.
+    """Remove every broker, or every pair of brokers, and place their bundles on the others.
 
     Args:
         snapshot: The cluster.
         config: Settings in force; those of the snapshot when None.
-        lost: How many are lost at once.
+        lost: Brokers lost at once.
         assumptions: How CPU follows traffic.
 
     Returns:
-        One row for each loss; none where nobody would be left.
+        One row for each loss; none where no broker would remain.
 
     Raises:
         SettingError: The placement strategy is unknown.
@@ -239,20 +239,20 @@ def review_losses(
 
 @dataclass(frozen=True, eq=False)
 class _Rule:
-    """How lost bundles are placed.
+    """Placement rule for lost bundles.
 
     Attributes:
         group: Group of brokers that each namespace may use. Shape (namespaces,).
         primary: Brokers of each group. Shape (groups, brokers).
-        secondary: Brokers that join while too few primary ones are left. Shape (groups, brokers).
-        least_primary: How many primary ones are enough. Shape (groups,).
+        secondary: Brokers that join while too few primary ones remain. Shape (groups, brokers).
+        least_primary: Primary brokers required. Shape (groups,).
         evenly: Whether the broker with the fewest bundles of the namespace comes first.
         by_rate: Whether the least message rate decides then; else the fewest bundles got.
-        rate: Message rate of each broker as placement sees it, far more where it is too busy. Shape (brokers,).
-        bundle_rate: The same of each bundle.
-        usage: What LeastResourceUsageWithWeight compares with the average; None where it does not decide.
-        difference: How far below the average it wants a broker.
-        method: In words.
+        rate: Message rate of each broker as placement sees it, with a penalty for overloaded ones. Shape (brokers,).
+        bundle_rate: Message rate of each bundle as placement sees it. Shape (bundles,).
+        usage: Usage that LeastResourceUsageWithWeight compares with the average; None for other strategies.
+        difference: Required distance of a broker below the average.
+        method: Description for people.
     """
 
     group: Int64Array
@@ -306,7 +306,7 @@ def _method(name: str, *, evenly: bool) -> str:
 
 
 def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64Array]:
-    """Return which brokers each namespace may use."""
+    """Return `group`, `primary`, `secondary` and `least_primary` of a `_Rule`."""
     brokers = snapshot.brokers
     names = [brokers.name[i] for i in np.flatnonzero(brokers.registered).tolist()]
     serving = dict(zip(brokers.name, (brokers.persistent_topics_enabled & brokers.has_load_data).tolist(), strict=True))
@@ -328,7 +328,7 @@ def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64
 
 
 def _queues(cluster: _Cluster, losses: Int64Array) -> Int64Array:
-    """Return the bundles that each loss sets free, by namespace, -1 behind the last. Shape (losses, most)."""
+    """Return the bundles freed by each loss, ordered by namespace, padded with -1. Shape (losses, most)."""
     snapshot = cluster.snapshot
     of_broker = [snapshot.bundles_of(b) for b in range(len(snapshot.brokers))]
     freed = [np.concatenate([of_broker[b] for b in row]) for row in losses.tolist()]
@@ -339,7 +339,7 @@ def _queues(cluster: _Cluster, losses: Int64Array) -> Int64Array:
 
 
 def _after(cluster: _Cluster, rule: _Rule, losses: Int64Array) -> tuple[npt.NDArray[np.generic], ...]:
-    """Place what some losses set free; return the columns of the review."""
+    """Place the bundles freed by some losses; return the columns of the review, each of shape (losses,)."""
     snapshot = cluster.snapshot
     rows, count = np.arange(len(losses)), len(snapshot.brokers)
     alive = np.repeat(cluster.alive[np.newaxis], len(losses), axis=0)
@@ -365,13 +365,13 @@ def _after(cluster: _Cluster, rule: _Rule, losses: Int64Array) -> tuple[npt.NDAr
 
 
 class _Chooser:
-    """Chooses a broker for one bundle of each loss at a time: the one with the least key.
+    """Chooses a broker for one bundle of each loss at a time: the one with the smallest key.
 
     Attributes:
-        key: What is compared: bundles of the namespace (where those decide), then whether the strategy avoids the
-            broker, then what it has got; infinite for brokers that may not take a bundle. Shape (losses, brokers).
+        key: Bundles of the namespace (where those decide), then the penalty, then the load received; infinite for
+            brokers that may not serve a bundle. Shape (losses, brokers).
         base: The part of `key` that does not depend on the namespace.
-        now: Namespace that each loss is at. Shape (losses,).
+        now: Namespace being placed in each loss. Shape (losses,).
     """
 
     def __init__(self, cluster: _Cluster, rule: _Rule, alive: BoolArray) -> None:
@@ -384,13 +384,13 @@ class _Chooser:
             np.add.at(self.counts, (self.namespace[owned], bundles.owner[owned]), _PER_BUNDLE)
         everyone = np.array([bool((mask | ~cluster.alive).all()) for mask in rule.primary], dtype=np.bool_)
         self.open_to_all = everyone if rule.usage is None else np.zeros_like(everyone)
-        """Groups that leave every broker to a namespace, all alike. Shape (groups,)."""
+        """Groups that allow every broker without preference. Shape (groups,)."""
         self.base = np.where(alive, rule.rate if rule.by_rate else 0.0, np.inf)
         self.key = self.base.copy()
         self.now = np.full(len(alive), -1, dtype=np.int64)
 
     def enter(self, rows: Int64Array, namespaces: Int64Array) -> None:
-        """Let some losses go on to their next namespace."""
+        """Advance some losses to their next namespace."""
         self.now[rows] = namespaces
         key = self.counts[namespaces] + self.base[rows]
         group = self.rule.group[namespaces]
@@ -400,7 +400,7 @@ class _Chooser:
         self.key[rows] = key
 
     def _barred(self, rows: Int64Array, group: Int64Array) -> FloatArray:
-        """Return what isolation and LeastResourceUsageWithWeight add to the key. Shape (rows, brokers)."""
+        """Return the part of the key from isolation and LeastResourceUsageWithWeight. Shape (rows, brokers)."""
         rule = self.rule
         primary, secondary = rule.primary[group] & self.alive[rows], rule.secondary[group] & self.alive[rows]
         few = primary.sum(axis=1) < rule.least_primary[group]
@@ -413,7 +413,7 @@ class _Chooser:
         return added
 
     def choose(self, rows: Int64Array, bundles: Int64Array) -> Int64Array:
-        """Return a broker for one bundle of each of some losses, -1 where none may take it."""
+        """Return a broker for one bundle of each of some losses, -1 for none. Shape as `rows`."""
         spaces = self.namespace[bundles]
         new = spaces != self.now[rows]
         if new.any():

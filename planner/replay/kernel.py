@@ -51,22 +51,12 @@ INTERVALS: Final = pa.schema(
 )
 """One row for each shedding cycle of a task."""
 
+_MOVE: Final = ("at_ms", "kind", "bundle", "source", "destination", "msg_rate_per_s", "throughput_bytes_per_s",
+                "topics", "producers", "consumers", "why")  # fmt: skip
+_ARROW: Final = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+
 MOVES: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("day", pa.string()),
-        ("at_ms", pa.int64()),
-        ("kind", pa.string()),
-        ("bundle", pa.string()),
-        ("source", pa.string()),
-        ("destination", pa.string()),
-        ("msg_rate_per_s", pa.float64()),
-        ("throughput_bytes_per_s", pa.float64()),
-        ("topics", pa.int64()),
-        ("producers", pa.int64()),
-        ("consumers", pa.int64()),
-        ("why", pa.string()),
-    ]
+    [("task", pa.string()), ("day", pa.string()), *((name, _ARROW[type(getattr(Event(), name))]) for name in _MOVE)]
 )
 """One row for each event of a task."""
 
@@ -248,7 +238,7 @@ def _intervals(task: ReplayTask, day: str, trace: Stretch) -> pa.Table:
 
 def _moves(task: ReplayTask, day: str, events: tuple[Event, ...]) -> pa.Table:
     columns: dict[str, Any] = {"task": [task.task] * len(events), "day": [day] * len(events)}
-    for name in MOVES.names[2:]:
+    for name in _MOVE:
         columns[name] = [getattr(event, name) for event in events]
     return pa.table({f.name: pa.array(columns[f.name], f.type) for f in MOVES}, schema=MOVES)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.trace import Event, EventKind, Stretch
+from planner.simulate.trace import Event, Stretch
 
 THRASHING_WINDOW_MIN = 60.0
 """Minutes within which traffic that leaves a broker again counts as moved in vain."""
@@ -18,32 +18,32 @@ class Return:
     """A bundle that came back to a broker it had left: one line of the ping-pong ledger.
 
     Attributes:
-        bundle: Full bundle name.
-        broker: The broker.
-        left_at_ms: When it left.
-        returned_at_ms: When it was back.
-        left_by: Why it left.
-        returned_by: Why it left the last broker before it came back.
-        throughput_bytes_per_s: Its throughput in + out when it came back.
+        left: The relocation by which it left.
+        back: The one by which it came back.
     """
 
-    bundle: str
-    broker: str
-    left_at_ms: int
-    returned_at_ms: int
-    left_by: EventKind
-    returned_by: EventKind
-    throughput_bytes_per_s: float
+    left: Event
+    back: Event
+
+    @property
+    def bundle(self) -> str:
+        """Full bundle name."""
+        return self.back.bundle
+
+    @property
+    def broker(self) -> str:
+        """The broker."""
+        return self.back.destination
 
     @property
     def away_min(self) -> float:
         """Minutes it was away."""
-        return (self.returned_at_ms - self.left_at_ms) / _MS_PER_MIN
+        return (self.back.served_from_ms - self.left.at_ms) / _MS_PER_MIN
 
     @property
     def by_shedding(self) -> bool:
         """Whether the load balancer itself sent it away and back."""
-        return self.left_by == "shed" and self.returned_by == "shed"
+        return self.left.kind == "shed" and self.back.kind == "shed"
 
 
 class _Walk:
@@ -145,17 +145,7 @@ def returns(moves: Iterable[Event]) -> tuple[Return, ...]:
             left[move.bundle, move.source] = move
         before = left.pop((move.bundle, move.destination), None) if move.destination else None
         if before is not None:
-            ledger.append(
-                Return(
-                    bundle=move.bundle,
-                    broker=move.destination,
-                    left_at_ms=before.at_ms,
-                    returned_at_ms=move.served_from_ms,
-                    left_by=before.kind,
-                    returned_by=move.kind,
-                    throughput_bytes_per_s=move.throughput_bytes_per_s,
-                )
-            )
+            ledger.append(Return(before, move))
     return tuple(ledger)
 
 
