@@ -1,4 +1,4 @@
-"""Tasks of a contributor: `nox -s check rules`; `nox -l` lists them. They run in the environment nox is started from."""
+"""Tasks of a contributor, in the environment nox is started from: `nox -s check rules`; `nox -l` lists them."""
 
 import nox
 
