@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from planner.cluster.errors import ScenarioError
+from planner.cluster.releases import RELEASES, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.simulate.assumptions import Assumptions
@@ -42,7 +43,7 @@ class Scenario:
         steps: The edits in their order. Those at the same moment are made in this order.
         settings: Settings that differ from the snapshot's, by their `broker.conf` names; in force from the start.
         load_manager: The load manager to run; empty for the snapshot's own.
-        pulsar_version: Version whose rules decide.
+        pulsar_version: Release whose rules decide.
         seed: Decides where Pulsar draws at random, and when each broker reports.
         cycles: Shedding cycles to watch; the first is decided at the moment of the snapshot.
         assumptions: What no snapshot tells.
@@ -52,7 +53,7 @@ class Scenario:
     steps: Annotated[tuple[Step, ...], Field(max_length=500)] = ()
     settings: Mapping[str, str | int | float | bool] = field(default_factory=lambda: _NO_SETTINGS)
     load_manager: Literal["", "modular", "extensible"] = ""
-    pulsar_version: Literal["4.2.4"] = "4.2.4"
+    pulsar_version: ReleaseName = RELEASES[-1]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     cycles: Annotated[int, Field(ge=1, le=100_000)] = 30
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -68,7 +69,7 @@ class Scenario:
         Raises:
             SettingError: A name is unknown or a value out of bounds.
         """
-        return snapshot.settings.changed(**self.settings)
+        return Settings({**snapshot.settings.overrides, **self.settings}, release(self.pulsar_version))
 
     def load_manager_over(self, snapshot: Snapshot) -> LoadManager:
         """Return the load manager that runs."""
@@ -120,5 +121,5 @@ def scenario_from_json(document: Any) -> Scenario:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])[:200]
         raise ScenarioError(f"The scenario cannot be read: {first['msg']}.", where=where) from error
-    Settings(scenario.settings)
+    Settings(scenario.settings, release(scenario.pulsar_version))
     return scenario

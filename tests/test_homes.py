@@ -1,0 +1,54 @@
+"""What is known of one thing has one home: strategies, split algorithms and releases are named there and in registries.
+
+Edits have `tests/app/simulate/test_edits.py`, pages `tests/app/pages`.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.releases import RELEASES
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from tests.test_messages import texts
+
+ROOT = Path(__file__).parent.parent
+FILES = [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py")), *sorted((ROOT / "planner").rglob("*.py"))]
+NAMES = sorted({one.name for one in (*SHEDDERS, *PLACEMENTS, *SPLIT_ALGORITHMS)} | set(RELEASES))
+NAMED = re.compile(r"(?<![\w.])(?:[\w.]*\.)?(" + "|".join(map(re.escape, NAMES)) + r")(?![\w])")
+HOMES = ("planner/pulsar/shedding/", "planner/pulsar/placement/", "planner/pulsar/splitting/")
+ALLOWED = {
+    "planner/cluster/releases.py",  # the registry of releases
+    "planner/share/link.py",  # the dictionary of links of the first format, whose bytes stay
+}
+
+
+def named(path: Path) -> Iterator[str]:
+    """Yield what a module names in its texts, docstrings apart."""
+    for text in texts(path):
+        yield from NAMED.findall(text)
+
+
+def test_the_search_finds_names() -> None:
+    assert "AvgShedder" in set(named(ROOT / "planner/pulsar/shedding/avg.py"))
+    assert "4.2.4" in set(named(ROOT / "planner/cluster/releases.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_are_known_at_home_only(path: Path) -> None:
+    place = str(path.relative_to(ROOT))
+    if place in ALLOWED or place.startswith(HOMES):
+        return
+    assert sorted(set(named(path))) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nobody_reaches_into_a_snapshot(path: Path) -> None:
+    if path.name == "snapshot.py" and path.parent.name == "cluster":
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "__dict__"]
