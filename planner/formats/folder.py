@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.formats.encoding import (
     first_error,
@@ -113,7 +114,7 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
         FormatError: The folder holds something else, or cannot be written.
     """
     files = parts_of_snapshot(snapshot)
-    try:
+    with writing(path, FormatError):
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not (path / MANIFEST).is_file():
             raise FormatError(
@@ -124,13 +125,8 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
             if name not in files:
                 (path / name).unlink(missing_ok=True)
         for name, data in files.items():
-            unfinished = path / f"{name}.part"
-            unfinished.write_bytes(data)
-            unfinished.replace(path / name)
-    except OSError as error:
-        raise FormatError(
-            f"Cannot write: {error.strerror}.", where=str(path), remedy="Choose another folder."
-        ) from error
+            write_whole(path / name, data)
+        sync_folder(path)
 
 
 def _manifest(files: Mapping[str, bytes]) -> _Manifest:

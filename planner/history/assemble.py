@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.snapshot import Snapshot
-from planner.formats.reading import read_snapshot
 from planner.history.layout import Layout
 from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
 from planner.history.records import BROKER_VALUES, Hint, Kind, Record
+from planner.history.sources import snapshot_of_source
 from planner.history.state import ClusterState, Validity
 
 _MOST_GAPS = 1_000
@@ -213,7 +213,7 @@ class DayAssembler:
         if record.time_ms == self.last_moment_ms:
             self.counts["duplicate" if record.metric == self.snapshot_digest else "outdated"] += record.rows
             return
-        snapshot = read_snapshot(Path(record.text))
+        snapshot = snapshot_of_source(Path(record.text), record.time_ms)
         self.counts["used"] += record.rows
         self.snapshot_digest = record.metric
         self.state.apply_snapshot(snapshot)

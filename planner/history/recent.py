@@ -1,34 +1,43 @@
-"""The newest snapshots of a history that is being written, found by their names."""
+"""The newest moments of a history that is being written."""
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cluster.errors import CaptureError
-from planner.formats.folder import MANIFEST
-
-_STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
-
-
-def moment_of(folder: Path) -> int:
-    """Return the moment that the name of a snapshot's folder tells, ms since 1970; 0 when it is no such name."""
-    if not _STAMP.fullmatch(folder.name):
-        return 0
-    try:
-        moment = datetime.strptime(folder.name, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
-    except ValueError:
-        return 0
-    return round(moment.timestamp() * 1000)
+from planner.cluster.snapshot import Snapshot
+from planner.history.days import snapshot_at, times_of_day
 
 
-def _newest_first(cluster: Path) -> Iterator[Path]:
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A snapshot of a history, by its place.
+
+    Attributes:
+        day: The folder of its day.
+        time_ms: Its moment, ms since 1970.
+    """
+
+    day: Path
+    time_ms: int
+
+    def read(self) -> Snapshot:
+        """Return the snapshot.
+
+        Raises:
+            FormatError: It cannot be read, or is gone.
+            SnapshotError: It is no cluster.
+        """
+        return snapshot_at(self.day, self.time_ms)
+
+
+def _newest_first(cluster: Path) -> Iterator[Moment]:
     for day in sorted(cluster.glob("day=*"), reverse=True):
-        yield from (p for p in sorted(day.iterdir(), reverse=True) if moment_of(p) and (p / MANIFEST).is_file())
+        yield from (Moment(day, time_ms) for time_ms in reversed(times_of_day(day)))
 
 
-def recent_snapshots(cluster: Path, cycles: int, interval_ms: int, cycle_ms: int = 0) -> list[Path]:
-    """Return one snapshot for each of the last load-balancer cycles, oldest first: the last one before each.
+def recent_moments(cluster: Path, cycles: int, interval_ms: int, cycle_ms: int = 0) -> list[Moment]:
+    """Return one moment for each of the last load-balancer cycles, oldest first: the last one before each.
 
     The newest one comes last: what the next cycle would see now.
 
@@ -40,18 +49,19 @@ def recent_snapshots(cluster: Path, cycles: int, interval_ms: int, cycle_ms: int
 
     Raises:
         CaptureError: The folder cannot be read.
+        FormatError: A day is damaged.
     """
-    found: list[Path] = []
+    found: list[Moment] = []
     last = -1
     try:
-        for folder in _newest_first(cluster):
-            number = (moment_of(folder) - cycle_ms) // interval_ms
+        for moment in _newest_first(cluster):
+            number = (moment.time_ms - cycle_ms) // interval_ms
             if found and number == last:
                 continue
             if len(found) == cycles:
                 break
             last = number
-            found.append(folder)
+            found.append(moment)
     except OSError as error:
         raise CaptureError(
             f"The history cannot be read: {error.strerror}.", where=str(cluster), remedy="Check its name and rights."
