@@ -18,6 +18,7 @@ from planner.cluster.snapshot import (
     IsolationPolicy,
     LoadManager,
     Policies,
+    Snapshot,
     SnapshotInfo,
 )
 
@@ -275,3 +276,30 @@ def policies_to_json(policies: Policies) -> dict[str, Any]:
         "dispatch_rates": [_without_defaults(policy) for policy in policies.dispatch_rates],
     }
     return {name: value for name, value in made.items() if value}
+
+
+def head_to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a snapshot says beside its tables as JSON: `info`, `settings` and `policies`."""
+    return {
+        "info": info_to_json(snapshot.info),
+        "settings": settings_to_json(snapshot.settings),
+        "policies": policies_to_json(snapshot.policies),
+    }
+
+
+def read_head(value: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Read what `head_to_json` made, as fields of a snapshot.
+
+    Raises:
+        FormatError: A field is missing, unknown or of another type.
+    """
+    return {
+        "info": read_info(value.get("info"), file),
+        "settings": read_settings(value.get("settings"), file),
+        "policies": read_policies(value.get("policies"), file),
+    }
+
+
+def compact_json(value: Any) -> str:
+    """Return a value as JSON without spaces; NaN and Infinity are refused."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -26,10 +26,11 @@ from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.files import is_full, only_writer, put_in_place, write_whole
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
+from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moment, snapshots_of_rows
+from planner.formats.validate import TABLES
 from planner.history.manifest import (
     DAY_MS,
     MANIFEST,
-    MOMENTS,
     DayFolder,
     DayManifest,
     Part,
@@ -40,7 +41,6 @@ from planner.history.manifest import (
     read_manifest,
     times_of_run,
 )
-from planner.history.tables import PARTS, SCHEMAS, rows_of_moment, rows_of_tables, snapshots_of_group
 
 STAGING = ".staging"
 """Folder of a history in which days are written before they are complete."""
@@ -137,7 +137,7 @@ class RunWriter:
         self.moments: list[dict[str, Any]] = []
         self._group = 0
         self._first_of_group = 0
-        self._waiting: dict[str, list[pa.Table]] = {part: [] for part in PARTS}
+        self._waiting: dict[str, list[pa.Table]] = {part: [] for part in TABLES}
         self._files = {part: self._open(part) for part in ("brokers", "bundles")}
 
     def _open(self, part: str) -> _PartFile:
@@ -145,8 +145,8 @@ class RunWriter:
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next moment."""
-        self.moments.append(rows_of_moment(snapshot, self._group))
-        for part, table in rows_of_tables(snapshot).items():
+        self.moments.append(row_of_moment(snapshot, self._group))
+        for part, table in rows_of_moment(snapshot).items():
             self._waiting[part].append(table)
         held = self.moments[self._first_of_group :]
         if len(held) >= _GROUP_MOMENTS or any(sum(m[p] for m in held) >= most for p, most in _GROUP_ROWS.items()):
@@ -159,7 +159,7 @@ class RunWriter:
                 self._files["topics"].write(SCHEMAS["topics"].empty_table())
         for part, file in self._files.items():
             file.write(pa.concat_tables(self._waiting[part]).unify_dictionaries())
-        self._waiting = {part: [] for part in PARTS}
+        self._waiting = {part: [] for part in TABLES}
         self._group += 1
         self._first_of_group = len(self.moments)
 
@@ -456,7 +456,7 @@ def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) ->
     try:
         moments = pq.read_table(day.path / names[MOMENTS])
         inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
-        parts = [part for part in PARTS if part in names and (topics or part != "topics")]
+        parts = [part for part in TABLES if part in names and (topics or part != "topics")]
         files = {part: _open(day.path / names[part], part) for part in parts}
     except (pa.ArrowException, OSError, KeyError) as error:
         raise damaged(day.path, error) from error
@@ -484,7 +484,7 @@ def _wanted(members: list[dict[str, Any]], tables: Mapping[str, pa.Table], low: 
         part: table.slice(sum(m[part] for m in members[:first]), sum(m[part] for m in members[first:last]))
         for part, table in tables.items()
     }
-    yield from snapshots_of_group(members[first:last], cut)
+    yield from snapshots_of_rows(members[first:last], cut)
 
 
 def check_day(folder: Path) -> DayManifest:

@@ -25,12 +25,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from planner.cluster.errors import FormatError
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import first_error, parse_json
+from planner.formats.rows import MOMENTS
 
 MANIFEST = "manifest.json"
 """Name of the file that describes the others of its day."""
-
-MOMENTS = "moments"
-"""The table that has one row for each snapshot."""
 
 DAY_MS = 86_400_000
 """Milliseconds of a day."""

@@ -42,7 +42,6 @@ _NEVER = -1
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 _AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
-_FOLLOWS = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class ClusterState:
         self.unplaced_topics: set[str] = set()
         self.changed = False
         self._placed: tuple[Ranges, int, Int64Array] | None = None
-        self._last: tuple[Ranges, Snapshot] | None = None
+        self._last: Snapshot | None = None
 
     # --- what comes in
 
@@ -465,14 +464,9 @@ class ClusterState:
             topics=self._topic_table(topics, of_topics),
             policies=base.policies if base is not None else Policies(),
         )
-        if self._last is not None and self._last[0] is ranges:
-            for name in _FOLLOWS:
-                if name in self._last[1].__dict__:
-                    snapshot.__dict__[name] = self._last[1].__dict__[name]
-        snapshot = self._with_sums(snapshot, present[order])
-        self._last = (ranges, snapshot)
+        self._last = self._with_sums(snapshot.sharing(self._last), present[order])
         self.changed = False
-        return snapshot
+        return self._last
 
     def _settings(self, manager: LoadManager) -> Settings:
         if manager is LoadManager.MODULAR:
@@ -637,18 +631,10 @@ class ClusterState:
                 name: frozen(np.where(silent, getattr(sums, name), getattr(brokers, name)))
                 for name in (*_RATES, "topics", "producers", "consumers")
             }
-            snapshot = _with_brokers(snapshot, replace(brokers, **columns))
+            snapshot = snapshot.with_columns(brokers=replace(brokers, **columns))
         if snapshot.info.load_manager is LoadManager.MODULAR:
-            snapshot = _with_brokers(snapshot, with_broker_averages(snapshot))
+            snapshot = snapshot.with_columns(brokers=with_broker_averages(snapshot))
         return snapshot
-
-
-def _with_brokers(snapshot: Snapshot, brokers: BrokerTable) -> Snapshot:
-    made = replace(snapshot, brokers=brokers)
-    for name in _FOLLOWS:
-        if name in snapshot.__dict__:
-            made.__dict__[name] = snapshot.__dict__[name]
-    return made
 
 
 def _plain(value: Any) -> Any:

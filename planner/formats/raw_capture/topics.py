@@ -12,7 +12,7 @@ from planner.cluster.snapshot import BundleTable, TopicTable, make_topics
 from planner.formats.raw_capture.answers import Answers, number, whole
 from planner.formats.raw_capture.identity import Cast
 from planner.formats.raw_capture.reports import TRAFFIC
-from planner.formats.tables import bundle_of_topics
+from planner.formats.rows import bundle_of_topics
 
 _LISTING = r"/admin/v2/(?:non-)?persistent/([^/]+/[^/]+)"
 

@@ -13,6 +13,7 @@ from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.snapshot import LoadManager, Snapshot, column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
+from planner.formats.rows import SCHEMAS
 from planner.history import days
 from planner.history.days import STAGING, DayWriter, cannot_write, check_day, read_day, recover
 from planner.history.manifest import (
@@ -25,7 +26,6 @@ from planner.history.manifest import (
     day_start_ms,
     read_manifest,
 )
-from planner.history.tables import SCHEMAS
 from planner.simulate.generate import ClusterSpec, generate
 
 ROOT = Path(__file__).parent.parent.parent.parent
