@@ -17,8 +17,8 @@ from planner.capture.options import CaptureOptions
 from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.stores.zookeeper import ZooKeeperStore
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.pulsar_json import host_and_port
 from planner.formats.encoding import parse_json
-from planner.formats.raw_capture.answers import host_and_port
 
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""

@@ -16,50 +16,19 @@ import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import PlannerError
+from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
 from planner.history.manifest import DAY_MS
 
-BROKER_VALUES = (
-    "cpu_usage_percent",
-    "cpu_limit_percent",
-    "memory_usage_mib",
-    "memory_limit_mib",
-    "direct_memory_usage_mib",
-    "direct_memory_limit_mib",
-    "bandwidth_in_usage_kbit_per_s",
-    "bandwidth_in_limit_kbit_per_s",
-    "bandwidth_out_usage_kbit_per_s",
-    "bandwidth_out_limit_kbit_per_s",
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-    "topics",
-    "producers",
-    "consumers",
-    "reported_bundles",
-    "updated_at_ms",
-    "started_at_ms",
-    "weighted_max_ema",
-    "msg_throughput_ema_bytes_per_s",
-)
+BROKER_VALUES = BROKER_COLUMNS
 """Columns of `BrokerTable` that a report gives, in the order of its values."""
 
-BUNDLE_VALUES = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-    "topics",
-    "producers",
-    "consumers",
-    "cache_size_bytes",
-)
+BUNDLE_VALUES = tuple(BUNDLE_STATS.values())
 """Columns of `BundleTable` that a report gives of each bundle."""
 
 COUNTERS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 """Counters of a topic, in the order of the rates that follow from them; NaN where a broker does not give one."""
 
-TOPIC_VALUES = (*BUNDLE_VALUES[:4], "producers", "consumers", *COUNTERS)
+TOPIC_VALUES = (*RATES.values(), "producers", "consumers", *COUNTERS)
 """What a broker says of each topic: columns of `TopicTable`, then counters."""
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.cluster.errors import FormatError
+from planner.cluster.pulsar_json import host_and_port, web_services
 from planner.cluster.snapshot import LoadManager
-from planner.formats.raw_capture.answers import Answers, host_and_port
+from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 
 REPORTS = "/loadbalance/brokers"
@@ -44,8 +45,7 @@ def _candidates(answers: Answers, tag: str) -> Iterator[str]:
             yield broker
     yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     if answers.has(f"load-report.{tag}"):
-        report = answers.json(f"load-report.{tag}", dict) or {}
-        yield from (b for key in ("webServiceUrl", "webServiceUrlTls") if (b := host_and_port(report.get(key))))
+        yield from web_services(answers.json(f"load-report.{tag}", dict) or {})
 
 
 def find_brokers(answers: Answers, store: MetadataStore) -> Cast:
