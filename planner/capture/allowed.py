@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.capture.options import check_url
+from planner.capture.stores.registry import SCHEMES, is_store_address
 from planner.cluster.errors import CaptureError
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
@@ -21,7 +22,6 @@ SECRETS = "PLANNER_CAPTURE_SECRETS"
 """Variable with the folder whose files a page may name."""
 
 _TOKEN = re.compile(r"PLANNER_[A-Z0-9_]*TOKEN")
-_STORE = re.compile(r"zk:[-\w.:,\[\]]+(?:/[-\w./]*)?")
 _YES = {"1", "true", "yes", "on", "any"}
 _NO = {"", "0", "false", "no", "off"}
 _MOST_FILES = 200
@@ -114,9 +114,9 @@ def allowed_captures(environment: Mapping[str, str] | None = None) -> Allowed:
     if text.lower() in _YES:
         return Allowed(anything=True)
     urls, stores = [], []
-    for word in re.split(r"[\s,]+(?=https?:|zk:)", text):
+    for word in re.split(rf"[\s,]+(?=https?:|{SCHEMES})", text):
         address = word.strip(", \t\n")
-        if _STORE.fullmatch(address):
+        if is_store_address(address):
             stores.append(address)
         else:
             check_url(address, ALLOW)

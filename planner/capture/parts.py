@@ -37,7 +37,7 @@ class Part:
     Attributes:
         file: File name in the folder.
         path: What was asked for.
-        asked: Address that was asked; `zookeeper` for the metadata store.
+        asked: Address that was asked; `zookeeper` for any metadata store.
         answered: Address that answered.
         status: HTTP status; None where there was no answer.
         time_ms: When it was asked, ms since 1970.

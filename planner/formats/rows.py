@@ -245,7 +245,7 @@ def _snapshot(
         used = pc.unique(pa.array(of_bundles.arrays["namespace"][rows["bundles"]])).to_pylist()
         namespaces = tuple(dict.fromkeys(of_bundles.names("namespace")[i] for i in used))
     place = {name: i for i, name in enumerate(namespaces)}
-    named = {"namespace": of_bundles.positions("namespace", rows["bundles"], place)}
+    named: dict[str, Any] = {"namespace": of_bundles.positions("namespace", rows["bundles"], place)}
     if "owner" in of_bundles.arrays:
         named["owner"] = of_bundles.positions("owner", rows["bundles"], brokers.position)
     bundles = make_bundles(**named, **of_bundles.numbers(rows["bundles"]))

@@ -42,6 +42,7 @@ _OWNED = {"Owned", "Splitting"}
 _LEAVING = {"Releasing", "Assigning"}
 _LAST_MS = 1 << 53
 _NAN = float("nan")
+_AS_IT_CAME = "Record the answer as it came."
 _SHAPES = (
     "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, or one Prometheus"
     " answer to a line."
@@ -138,7 +139,7 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     made: list[float] = []  # something is wrong, or null: find out what
     for name, stats in items.items():
         if not isinstance(stats, dict):
-            raise FormatError("It is no object.", where=f"{where}.{name}", remedy="Record the answer as it came.")
+            raise FormatError("It is no object.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
         made += map(float, bundle_numbers(stats, f"{where}.{name}.").values())
     return made
 
@@ -173,9 +174,7 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         bundle, before = _checked(f"{namespace}/{span}"), len(names)
         for name, stats in topics:
             if namespace_of_topic(name) != namespace:
-                raise FormatError(
-                    f"'{name[:120]}' is listed under {namespace}.", remedy="Record the answer as it came."
-                )
+                raise FormatError(f"'{name[:120]}' is listed under {namespace}.", remedy=_AS_IT_CAME)
             names.append(name)
             values += _topic_values(stats, name)
         if len(names) > before:  # a bundle without topics may have left the broker
@@ -206,19 +205,9 @@ def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         values = _rows(items, "topBundlesLoadData")
         return Record(Kind.TOP, cluster, at, _broker(key, {}), names=list(items), values=values, line=line)
     if what == "ownership":
-        state = content.get("state")
-        owner = (
-            content.get("dstBroker") if state in _OWNED else content.get("sourceBroker") if state in _LEAVING else ""
-        )
-        return Record(
-            Kind.STATE,
-            cluster,
-            at,
-            owner if isinstance(owner, str) else "",
-            names=[_checked(key)],
-            text=text_of(content, "state") or "Deleted",
-            line=line,
-        )
+        state = text_of(content, "state")
+        owner = text_of(content, "dstBroker" if state in _OWNED else "sourceBroker" if state in _LEAVING else "")
+        return Record(Kind.STATE, cluster, at, owner, names=[_checked(key)], text=state or "Deleted", line=line)
     if what in ("loads", "top_bundles") and not content:  # a tombstone: the broker withdrew what it said
         return Record(Kind.TOP, cluster, at, _broker(key, {}), text="withdrawn", line=line)
     raise FormatError(

@@ -93,10 +93,10 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
         base, name = "", ""
         if any(entries[path].kind not in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for path in given):
             base, name = _base(moments, key[0], day_start_ms(key[1]))
-        day = there.get(key)
-        if anew or day is None or (day.manifest.sources, day.manifest.base) != (plain, name):
-            if day is not None:
-                _check_is_read(day, entries)
+        before = there.get(key)
+        if anew or before is None or (before.manifest.sources, before.manifest.base) != (plain, name):
+            if before is not None:
+                _check_is_read(before, entries)
             make.append(DayPlan(*key, plain, base, name))
     again = sorted({path for plan in make for path in (*plan.sources, plan.base) if path} - just_read)
     for path in again:

@@ -87,12 +87,10 @@ def topic_lines(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[str]:
     counters = _Counters(since_ms)
     for snapshot in snapshots:
         topics, bundles = snapshot.topics, snapshot.bundles
-        counted = (
-            {key: counters.at(snapshot)[column] for key, column in _COUNTER_COLUMNS.items()} if len(topics) else {}
-        )
+        counted = counters.at(snapshot) if len(topics) else {}
         names = topics.name.to_pylist()
         rates = {key: getattr(topics, column).tolist() for key, column in RATES.items()}
-        shown = {key: column.astype(np.int64).tolist() for key, column in counted.items()}
+        shown = {key: counted[c].astype(np.int64).tolist() for key, c in _COUNTER_COLUMNS.items() if c in counted}
         for broker in np.flatnonzero(snapshot.brokers.registered).tolist():
             answer: dict[str, Any] = {}
             for bundle in snapshot.bundles_of(broker).tolist():

@@ -14,6 +14,7 @@ from planner.capture.allowed import ALLOW, SECRETS, Allowed, allowed_captures
 from planner.capture.collect import Progress
 from planner.capture.options import CaptureOptions, Credentials, Limits
 from planner.capture.run import capture_cluster
+from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.web import state
@@ -201,7 +202,7 @@ def _fields(allowed: Allowed) -> _Given | None:
         left, right = st.columns(2)
         if allowed.anything:
             url = left.text_input("Admin URL of any broker", placeholder="http://broker-1:8080", max_chars=300)
-            store = right.text_input("Metadata store (optional)", placeholder="zk:zk-1:2181", max_chars=300)
+            store = right.text_input("Metadata store (optional)", placeholder=EXAMPLE, max_chars=300)
         else:
             url = left.selectbox("Admin URL", allowed.admin_urls) or ""
             store = right.selectbox("Metadata store", ("", *allowed.stores), format_func=_or_none) or ""
@@ -243,7 +244,7 @@ def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
             "Client certificate (PEM)",
             "Its key (PEM)",
             "OAuth2 key file",
-            "ZooKeeper login",
+            "Login of the metadata store",
         )
         files = [
             columns[i % 3].selectbox(label, ("", *allowed.files), format_func=_or_none, key=f"capture-file-{i}") or ""
