@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,10 +14,14 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
     """Give a file to write that takes the place of `path` at the end, at once and after it is on disk.
 
     The unfinished file stands beside it, under a name that begins with a dot and is this process' own.
+
+    Args:
+        path: The file.
+        mode: Its rights; those of any new file by default.
 
     Raises:
         OSError: It cannot be written; the old file is still there.
@@ -28,19 +32,21 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if mode:
+            fresh.chmod(mode)
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file at once, so that nobody reads half of it.
+def write_whole(path: Path, content: str | bytes, mode: int = 0) -> None:
+    """Replace a file at once, so that nobody reads half of it (see `whole_file`).
 
     Raises:
         OSError: It cannot be written; the old file is still there.
     """
-    with whole_file(path) as file:
+    with whole_file(path, mode) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
@@ -90,41 +96,45 @@ def only_writer(path: Path, *, wait: bool = True) -> Iterator[bool]:
         os.close(number)
 
 
-def is_full(error: object) -> bool:
-    """Whether the disk refused because there is no room."""
-    return getattr(error, "errno", None) in _FULL
-
-
 @contextmanager
-def writing(where: Path | str, kind: type[PlannerError], remedy: str = "Choose another folder.") -> Iterator[None]:
+def writing(
+    where: Path | str,
+    kind: type[PlannerError],
+    remedy: str = "Choose another folder.",
+    *,
+    what: str = "Cannot write",
+    full: tuple[str, str] | None = None,
+    also: tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
     """Turn what the disk refuses into one sentence.
 
     Args:
         where: The file or folder, for the message.
         kind: Class of the error.
         remedy: What to do about it.
+        what: How the sentence begins.
+        full: What to say and what to do when there is no room; the same as otherwise by default.
+        also: Other exceptions to turn, such as those of a library that writes.
 
     Raises:
         PlannerError: Of that kind.
     """
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise kind(f"Cannot write: {reason}.", where=str(where), remedy=remedy) from error
+    except (OSError, *also) as error:
+        if full is not None and getattr(error, "errno", None) in _FULL:
+            raise kind(full[0], where=str(where), remedy=full[1]) from error
+        said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        raise kind(f"{what}: {said[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
 
 
-def cannot_write(error: Exception, folder: Path) -> ReplayError:
-    """Return what to say when a file of a job cannot be written."""
-    if is_full(error):
-        return ReplayError(
-            "The disk is full.",
-            where=folder.name,
-            remedy="Free some room, for example by deleting old jobs, and retry.",
-        )
-    reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    return ReplayError(
-        f"Results cannot be written: {reason}.",
-        where=folder.name,
-        remedy="See that the folder may be written, and retry.",
+def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while a job writes into a `ReplayError` (see `writing`)."""
+    return writing(
+        folder.name,
+        ReplayError,
+        "See that the folder may be written, and retry.",
+        what="Results cannot be written",
+        full=("The disk is full.", "Free some room, for example by deleting old jobs, and retry."),
+        also=also,
     )

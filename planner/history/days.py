@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from heapq import merge
 from pathlib import Path
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.files import is_full, only_writer, put_in_place, write_whole
+from planner.cluster.files import only_writer, put_in_place, write_whole, writing
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moment, snapshots_of_rows
@@ -51,15 +52,16 @@ _REPLACED = "replaced"
 _CHUNK = 1 << 20
 
 
-def cannot_write(error: OSError, where: Path) -> ReplayError:
-    """Return what to tell people about a disk that does not take what is written."""
-    if is_full(error):
-        return ReplayError(
+def writing_history(root: Path) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while a history is written into a `ReplayError` (see `writing`)."""
+    return writing(
+        root,
+        ReplayError,
+        full=(
             "The disk is full; the days that were complete before are untouched.",
-            where=str(where),
-            remedy="Make room, or choose another folder, and run the same command again.",
-        )
-    return ReplayError(f"Cannot write: {error.strerror or error}.", where=str(where), remedy="Choose another folder.")
+            "Make room, or choose another folder, and run the same command again.",
+        ),
+    )
 
 
 class _Hashed:
@@ -195,11 +197,9 @@ class DayWriter:
         self.root, self.cluster, self.day = root, cluster, day
         self.start_ms = day_start_ms(day)
         self.folder = root / STAGING / f"{day_folder(root, cluster, day).parent.name}-{day}-{uuid.uuid4().hex[:12]}"
-        try:
+        with writing_history(root):
             self.folder.mkdir(parents=True)
             self.run = RunWriter(self.folder)
-        except OSError as error:
-            raise cannot_write(error, root) from error
 
     def __enter__(self) -> Self:
         return self
@@ -227,10 +227,8 @@ class DayWriter:
             raise FormatError(
                 f"The snapshot at {at} is not later than the one before.", where=where, remedy="Give them in order."
             )
-        try:
+        with writing_history(self.root):
             self.run.add(snapshot)
-        except OSError as error:
-            raise cannot_write(error, self.root) from error
 
     def commit(self, manifest: DayManifest) -> DayManifest:
         """Complete the day, in place of one that was made in the same way.
@@ -248,7 +246,7 @@ class DayWriter:
         if not self.run.moments:
             raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add one.")
         final = day_folder(self.root, self.cluster, self.day)
-        try:
+        with writing_history(self.root):
             parts = self.run.close()
             whole = manifest.model_copy(
                 update={
@@ -263,8 +261,6 @@ class DayWriter:
             with only_writer(final.parent):
                 check_replaceable(final, whole.made_by)
                 _replace(self.folder, final, self.root)
-        except OSError as error:
-            raise cannot_write(error, self.root) from error
         return whole
 
 
@@ -318,7 +314,7 @@ def recover(root: Path) -> None:
         ReplayError: The folder cannot be written.
     """
     staging = root / STAGING
-    try:
+    with writing_history(root):
         for folder in sorted(staging.glob("cluster=*")) if staging.is_dir() else ():
             note = folder / _REPLACED
             if (folder / MANIFEST).is_file() and note.is_file():
@@ -330,8 +326,6 @@ def recover(root: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         for note in root.glob(f"cluster=*/day=*/{_REPLACED}"):
             note.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(error, root) from error
 
 
 def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topics: bool = True) -> Iterator[Snapshot]:

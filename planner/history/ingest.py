@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.history.assemble import DayAssembler, Options, Row, rows_of_batch
-from planner.history.days import STAGING, DayWriter, cannot_write, recover
+from planner.history.days import STAGING, DayWriter, recover, writing_history
 from planner.history.ledger import (
     DayRows,
     Ledger,
     Moment,
     SourceEntry,
-    only_writer,
+    only_ingest,
     read_ledger,
     write_ledger,
 )
@@ -124,7 +124,7 @@ def ingest(
     """
     chosen = options or Options()
     found = find_sources(inputs, root)
-    with only_writer(root):
+    with only_ingest(root):
         recover(root)
         ledger = _without_segments(read_ledger(root), found)
         settings = {
@@ -168,11 +168,10 @@ class _Session:
 def _said_plainly(root: Path) -> Iterator[None]:
     """Turn what Spark throws into one sentence."""
     try:
-        yield
+        with writing_history(root):
+            yield
     except PlannerError:
         raise
-    except OSError as error:
-        raise cannot_write(error, root) from error
     except Exception as error:
         text = str(error)
         for mark, what, remedy in _SAID:

@@ -16,7 +16,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, COUNTERS, RATES, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
-from planner.history.days import cannot_write
+from planner.history.days import writing_history
 from planner.history.manifest import day_of
 from planner.history.prometheus import BUNDLE_METRICS, COUNTER_METRICS
 
@@ -180,7 +180,7 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
 
     path = out / f"{form}-{first.info.cluster}-{day_of(first.info.captured_at_ms)}"
     path = path.with_name(path.name + (".json" if form == "prometheus" else ".jsonl"))
-    try:
+    with writing_history(out):
         out.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as file:
             if form == "prometheus":
@@ -195,6 +195,4 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
                     else (x for s in chain(head, rest) for x in report_lines(s))
                 )
                 file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise cannot_write(error, out) from error
     return path

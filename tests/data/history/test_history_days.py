@@ -15,7 +15,7 @@ from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
 from planner.history import days
-from planner.history.days import STAGING, DayWriter, cannot_write, check_day, read_day, recover
+from planner.history.days import STAGING, DayWriter, check_day, read_day, recover, writing_history
 from planner.history.manifest import (
     DAY_MS,
     MANIFEST,
@@ -190,7 +190,5 @@ def test_full_disk_has_a_remedy(tmp_path: Path) -> None:
         error = OSError(errno.ENOSPC, "No space left on device")
     except OSError as caught:
         error = caught
-    said = cannot_write(error, tmp_path)
-    assert isinstance(said, ReplayError)
-    assert "disk is full" in str(said)
-    assert "Make room" in str(said)
+    with pytest.raises(ReplayError, match=r"disk is full.*Make room"), writing_history(tmp_path):
+        raise error

@@ -21,7 +21,7 @@ from planner.history.assemble import Options
 from planner.history.days import check_day, read_day
 from planner.history.generate import HistorySpec, snapshots_of_day
 from planner.history.ingest import SET_ASIDE, IngestResult, ingest
-from planner.history.ledger import only_writer, read_ledger
+from planner.history.ledger import only_ingest, read_ledger
 from planner.history.manifest import DayManifest, complete_days, day_folder
 from planner.history.raw import FORMS, write_raw
 from planner.simulate.generate import ClusterSpec
@@ -311,7 +311,7 @@ def test_troubles_of_spark_have_a_remedy(tmp_path: Path) -> None:
 
 def test_two_ingests_do_not_write_to_one_history(spark: "SparkSession", tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("{}")
-    with only_writer(tmp_path / "history"), pytest.raises(ReplayError, match="Another process"):
+    with only_ingest(tmp_path / "history"), pytest.raises(ReplayError, match="Another process"):
         ingest([tmp_path / "x.jsonl"], tmp_path / "history", OPTIONS, spark)
     with pytest.raises(FormatError, match="cannot be read"):
         ingest([tmp_path / "absent"], tmp_path / "history", OPTIONS, spark)
@@ -322,4 +322,4 @@ def test_other_interval_makes_every_day_anew(spark: "SparkSession", tmp_path: Pa
     ingest([path], tmp_path / "history", OPTIONS, spark)
     other = ingest([path], tmp_path / "history", replace(OPTIONS, interval_ms=HALF_HOUR // 2), spark)
     assert [m.moments for m in other.days] == [95]
-    assert [p.name for p in (tmp_path / "history" / ".staging").iterdir()] == ["lock"]
+    assert [p.name for p in (tmp_path / "history" / ".staging").iterdir()] == []
