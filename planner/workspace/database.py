@@ -283,26 +283,6 @@ class Workspace:
             cursor.execute("DELETE FROM snapshots WHERE digest = ?", [digest])
             cursor.execute("COMMIT")
 
-    def find_topics(self, digest: str, text: str, limit: int = 50) -> pa.Table:
-        """Return topics whose name contains a text, busiest first.
-
-        Args:
-            digest: The snapshot.
-            text: What to look for, any case.
-            limit: At most so many rows, and never more than 2,000.
-
-        Returns:
-            Columns name, hash, bundle (position), msg_rate_per_s, throughput_bytes_per_s.
-        """
-        query = (
-            "SELECT name, hash, bundle, msg_rate_in_per_s + msg_rate_out_per_s AS msg_rate_per_s,"
-            " msg_throughput_in_bytes_per_s + msg_throughput_out_bytes_per_s AS throughput_bytes_per_s"
-            " FROM topics WHERE snapshot = ? AND contains(lower(name), lower(?))"
-            " ORDER BY throughput_bytes_per_s DESC, name LIMIT ?"
-        )
-        with self._cursor() as cursor:
-            return cursor.sql(query, params=[digest, text, min(limit, _LIMIT)]).to_arrow_table()
-
     def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
         """Return the topics of a bundle in the order of their hashes.
 

@@ -308,9 +308,9 @@ def test_killed_at_any_step_every_acknowledged_snapshot_survives(
     watch(tmp_path / "full", small, [0, 1_000, 2_000])
     steps = syscalls_of_an_append(monkeypatch, lambda: watch(tmp_path / "full", small, [3_000]), 10**9)
     assert steps > 20
+    watch(tmp_path / "before", small, [0, 1_000, 2_000])
     for step in range(steps):
-        root = tmp_path / f"{step}"
-        watch(root, small, [0, 1_000, 2_000])
+        root = shutil.copytree(tmp_path / "before", tmp_path / f"{step}")
         syscalls_of_an_append(monkeypatch, lambda root=root: watch(root, small, [3_000]), step)  # type: ignore[misc]
         acknowledged = [START, START + 1_000, START + 2_000]
         found = times(root)
