@@ -67,7 +67,7 @@ class AdminRequest:
 
 
 def _request(row: Mapping[str, str]) -> AdminRequest:
-    texts = {name: row[name] for name in ("name", "path", "permission", "gives", "without", "when")}
+    texts: dict[str, Any] = {name: row[name] for name in ("name", "path", "permission", "gives", "without", "when")}
     switches: dict[str, Any] = dict.fromkeys(row["flags"].split(), True)
     return AdminRequest(
         **texts, **switches, scope=Scope[row["scope"].upper()], max_bytes=int(row["max_mib"] or _LEAST_MIB) * _MIB

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, Answer, AnswerError
-from planner.capture.keep import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.stores.protocol import MetadataStore

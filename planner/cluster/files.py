@@ -121,7 +121,7 @@ def writing(
     """
     try:
         yield
-    except (OSError, *also) as error:
+    except tuple([OSError, *also]) as error:
         if full is not None and getattr(error, "errno", None) in _FULL:
             raise kind(full[0], where=str(where), remedy=full[1]) from error
         said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]

@@ -118,7 +118,7 @@ def _float(text: str) -> float:
 
 
 def parse_json(data: bytes | str, file: str) -> Any:
-    """Read JSON from bytes nobody vouches for.
+    """Read JSON from untrusted bytes.
 
     Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
     double precision, repeated keys, halves of surrogate pairs, endless nesting.

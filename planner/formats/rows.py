@@ -266,7 +266,7 @@ def _snapshot(
 def snapshot_of_tables(
     head: Mapping[str, Any], tables: Mapping[str, pa.Table], files: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """Build a snapshot of tables of which nobody knows whether they are right; it is not validated.
+    """Build a snapshot of untrusted tables; it is not validated.
 
     Args:
         head: Its info, settings and policies (see `read_head`).
@@ -332,7 +332,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
 
 
-# Tables that nobody vouches for.
+# Untrusted tables.
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -96,7 +96,7 @@ def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
 class DayAssembler:
     """Takes the records of a day, and gives its snapshots.
 
-    Reports and samples give a snapshot at every full interval at which any broker was heard of lately; snapshots and
+    Reports and samples give a snapshot at every full interval at which any broker has a valid report; snapshots and
     captures come out as they went in, at their own moment.
 
     Args:
@@ -237,7 +237,7 @@ class DayAssembler:
             yield self.state.snapshot(at)
 
     def _listen(self, at: int) -> bool:
-        """Say whether any broker was heard of lately, and take note of those that were not."""
+        """Return whether any broker has a valid report, and note the gaps of those that have none."""
         present = self.state.present(at)
         for row in np.flatnonzero(present).tolist():
             name = self.state.brokers.names[row]

@@ -1,14 +1,16 @@
 """Writes and reads days of history: snapshots in, snapshots out, exactly the same ones.
 
-A whole day is written aside, in `.staging` of the history, and comes into being by one rename. Memory is bounded by one
-row group, not by the day. Only this module and `watched` write into `cluster=<name>/day=<yyyy-mm-dd>/`, both while they
-hold the lock of the cluster's folder, and neither replaces what the other wrote.
+A whole day is written aside, in `.staging` of the history; it comes into being, in place of a former one, when its
+manifest is replaced. Memory is bounded by one row group, not by the day. Only this module and `watched` write into
+`cluster=<name>/day=<yyyy-mm-dd>/`, both while they hold the lock of the cluster's folder, and neither replaces what the
+other wrote.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.files import only_writer, put_in_place, write_whole, writing
+from planner.cluster.files import only_writer, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moment, snapshots_of_rows
@@ -48,7 +50,8 @@ STAGING = ".staging"
 
 _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
-_REPLACED = "replaced"
+_OTHER_RUN = "-b"
+_PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:{_OTHER_RUN})?\.parquet")
 _CHUNK = 1 << 20
 
 
@@ -256,11 +259,10 @@ class DayWriter:
                     "last_ms": self.run.moments[-1]["time_ms"],
                 }
             )
-            write_whole(self.folder / MANIFEST, manifest_text(whole))
             final.parent.mkdir(parents=True, exist_ok=True)
             with only_writer(final.parent):
                 check_replaceable(final, whole.made_by)
-                _replace(self.folder, final, self.root)
+                whole = _put_in_place(self.folder, whole, final)
         return whole
 
 
@@ -290,42 +292,57 @@ def check_replaceable(folder: Path, made_by: str) -> None:
         )
 
 
-def _replace(complete: Path, final: Path, root: Path) -> None:
-    """Rename a complete day to its place; one that is there is moved aside first and deleted afterwards.
+def _put_in_place(complete: Path, manifest: DayManifest, final: Path) -> DayManifest:
+    """Make a run of complete files the only one of a day: files first, then the manifest, then the former ones go.
+
+    The files of the former run stay until the manifest names the new ones, which therefore have other names.
+
+    Returns:
+        The manifest as written.
 
     Raises:
-        OSError: It cannot be renamed.
+        OSError: The disk refuses.
     """
-    aside = root / STAGING / f"{complete.name}.{_REPLACED}"
-    if final.exists():
-        (complete / _REPLACED).write_text(f"{final.parent.name}/{final.name}", encoding="utf-8")
-        final.rename(aside)
-    put_in_place(complete, final)
-    (final / _REPLACED).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
+    final.mkdir(exist_ok=True)
+    before = open_day(final)
+    run = _OTHER_RUN if before is not None and "" in before.manifest.runs else ""
+    names = {name: name.replace(".parquet", f"{run}.parquet") for name in manifest.parts}
+    for name, other in names.items():
+        (complete / name).replace(final / other)
+    sync_folder(final)
+    whole = manifest.model_copy(update={"parts": {names[name]: part for name, part in manifest.parts.items()}})
+    write_whole(final / MANIFEST, manifest_text(whole))
+    sync_folder(final)
+    for path in final.iterdir():
+        if _PART_NAME.fullmatch(path.name) and path.name not in whole.parts:
+            path.unlink()
+    return whole
 
 
-def recover(root: Path) -> None:
-    """Clear what a run that was killed left behind; call it only while no other run writes to the history.
+def delete_day(folder: Path) -> None:
+    """Delete the files of a day that a manifest names; whatever else lies there stays.
 
-    A complete day that was about to replace another gets its place; everything else in `.staging` is deleted.
+    Raises:
+        ReplayError: The disk refuses.
+    """
+    with writing_history(folder), only_writer(folder.parent):
+        names = read_manifest(folder).parts
+        (folder / MANIFEST).unlink()
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def clear_staging(root: Path) -> None:
+    """Delete what a run that was killed left behind; call it only while no other run writes to the history.
 
     Raises:
         ReplayError: The folder cannot be written.
     """
-    staging = root / STAGING
     with writing_history(root):
-        for folder in sorted(staging.glob("cluster=*")) if staging.is_dir() else ():
-            note = folder / _REPLACED
-            if (folder / MANIFEST).is_file() and note.is_file():
-                final = root / note.read_text(encoding="utf-8")
-                if not final.exists():
-                    folder.rename(final)
-                    (final / _REPLACED).unlink(missing_ok=True)
-                    continue
+        for folder in (root / STAGING).glob("cluster=*"):
             shutil.rmtree(folder, ignore_errors=True)
-        for note in root.glob(f"cluster=*/day=*/{_REPLACED}"):
-            note.unlink(missing_ok=True)
 
 
 def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topics: bool = True) -> Iterator[Snapshot]:

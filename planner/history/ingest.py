@@ -8,7 +8,6 @@ killed is repeated, and skips the days that are complete.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.history.assemble import DayAssembler, Options, Row, rows_of_batch
-from planner.history.days import STAGING, DayWriter, recover, writing_history
+from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
     Ledger,
@@ -125,7 +124,7 @@ def ingest(
     chosen = options or Options()
     found = find_sources(inputs, root)
     with only_ingest(root):
-        recover(root)
+        clear_staging(root)
         ledger = _without_segments(read_ledger(root), found)
         settings = {
             "interval_ms": chosen.interval_ms,
@@ -219,7 +218,7 @@ class _Ingest:
             if stream is not None:
                 stream.unpersist()
         for cluster, day in plan.remove:
-            shutil.rmtree(day_folder(self.root, cluster, day), ignore_errors=True)
+            delete_day(day_folder(self.root, cluster, day))
         write_ledger(self.root, Ledger(settings=settings, sources=everything))
         return IngestResult(
             files_read=len(read),

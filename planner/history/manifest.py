@@ -151,7 +151,7 @@ class DayManifest(_Shape):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """What tells the files of each run apart: empty for `moments.parquet`, `-<stamp>` for a run of a watch."""
+        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else usually nothing."""
         names = (name.removesuffix(".parquet") for name in self.parts)
         return tuple(sorted(name.removeprefix(MOMENTS) for name in names if name.startswith(MOMENTS)))
 
@@ -178,7 +178,7 @@ class DayFolder:
     @property
     def is_watched(self) -> bool:
         """Whether a watch has added to it."""
-        return bool(self.segments) or any(self.manifest.runs)
+        return bool(self.segments) or any(moment_of(run[1:]) for run in self.manifest.runs)
 
     def rows(self, table: str) -> int:
         """Return how many rows a table (`brokers`, `bundles`, `topics`) has, over all moments.

@@ -181,7 +181,7 @@ class Hint:
     """What the records of a day have in common, known before the first of them is looked at.
 
     Attributes:
-        first_ms: When each bundle is first spoken of, by name.
+        first_ms: When each bundle is first reported, by name.
         lag_ms: Shortest time between the clock of each broker and that of the recorder, by broker.
         late: Rows that stand after later ones of the same broker.
     """
@@ -202,7 +202,7 @@ class Hint:
 
 
 def bundles_of(record: Record) -> Sequence[str]:
-    """Return the bundles that a record speaks of."""
+    """Return the bundles that a record reports."""
     if record.kind is Kind.TOPICS:
         found: list[str] = json.loads(record.text)
         return found

@@ -123,7 +123,7 @@ class ClusterState:
 
     Args:
         cluster: Its name.
-        layout: The bundles that the day speaks of.
+        layout: The bundles that are reported on the day.
         validity: How long what was said is valid.
         skew_ms: By how much the clock of a broker is ahead; what it says of times is corrected by it.
     """
@@ -240,7 +240,7 @@ class ClusterState:
     def _state(self, record: Record) -> None:
         self.extensible = True
         if record.text == "Deleted":
-            return  # of a bundle that was split, whose children are spoken of
+            return  # of a bundle that was split, whose children are reported
         number = int(self._numbers(record.names, record.time_ms)[0])
         if number < 0:
             return
@@ -266,7 +266,7 @@ class ClusterState:
         return row
 
     def _assume(self, namespace: str) -> None:
-        """Give a namespace of which nobody knows the bundles as many as a new one has."""
+        """Give a namespace whose bundles are unknown as many as a new one has."""
         if not self.layout.knows(namespace):
             settings = self.base.settings if self.base is not None else Settings({})
             edges = equal_boundaries(settings.integer("defaultNumberOfNamespaceBundles"))
@@ -370,7 +370,7 @@ class ClusterState:
         return self.samples.newest_ms
 
     def present(self, time_ms: int) -> BoolArray:
-        """Return which brokers were heard of lately."""
+        """Return which brokers have a valid report. Shape (brokers,)."""
         there: BoolArray = self.brokers["until_ms"][: len(self.brokers)] >= time_ms
         return there
 
@@ -531,7 +531,7 @@ class ClusterState:
         inside = self._places()
         holes = np.unique(inside[loaded & (inside >= 0)])
         holes = holes[self.layout.ranges().bundle[holes] < 0]
-        if len(holes):  # nobody spoke of a bundle there, but it has topics
+        if len(holes):  # no broker reported a bundle there, but it has topics
             ranges = self.layout.ranges()
             for hole in holes.tolist():
                 namespace = ranges.namespaces[ranges.namespace[hole]]

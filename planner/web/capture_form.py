@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import streamlit as st
 
-from planner.capture.allowed import ALLOW, SECRETS, Allowed, allowed_captures
 from planner.capture.collect import Progress
 from planner.capture.options import CaptureOptions, Credentials, Limits
+from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
 from planner.capture.run import capture_cluster
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
@@ -147,7 +147,7 @@ def capture_form() -> None:
     """Draw the form, a capture under way, and what came of the last one."""
     st.subheader("Capture a running cluster")
     try:
-        allowed = allowed_captures()
+        allowed = capture_permissions()
     except CaptureError as error:
         show_error(error)
         return
@@ -196,7 +196,7 @@ class _Given:
     files: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
 
 
-def _fields(allowed: Allowed) -> _Given | None:
+def _fields(allowed: CapturePermissions) -> _Given | None:
     """Draw the form; return what was filled in when it is sent."""
     with st.form("capture", border=True):
         left, right = st.columns(2)
@@ -232,7 +232,7 @@ def _or_none(name: str) -> str:
     return name or "none"
 
 
-def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
+def _secrets(allowed: CapturePermissions) -> tuple[str, tuple[str, ...]]:
     """Draw which variable and files of the server to use."""
     with st.expander("Authentication"):
         st.caption(_SECRETS_NOTE)
@@ -253,7 +253,7 @@ def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
     return token, tuple(files)
 
 
-def _options(allowed: Allowed, given: _Given) -> tuple[CaptureOptions, bool]:
+def _options(allowed: CapturePermissions, given: _Given) -> tuple[CaptureOptions, bool]:
     """Return what to capture, and whether a secret is sent.
 
     Raises:

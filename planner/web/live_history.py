@@ -8,7 +8,7 @@ import streamlit as st
 from planner.cluster.errors import CaptureError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.history.recent import Moment, recent_moments
+from planner.history.latest import Moment, recent_moments
 from planner.shadow.record import read_next
 from planner.web import state
 from planner.web.shadow import watched_clusters

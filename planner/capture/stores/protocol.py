@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from planner.capture.answer_filter import NamespaceFilter
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
-from planner.capture.keep import NamespaceFilter
 from planner.capture.options import CaptureOptions
 
 

@@ -14,9 +14,9 @@ from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
+from planner.capture.answer_filter import NamespaceFilter, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
 from planner.capture.credentials import read_store_login
-from planner.capture.keep import NamespaceFilter, only_settings
 from planner.capture.options import CaptureOptions
 from planner.capture.stores.protocol import Dump, MetadataStore, StoreKind
 from planner.cluster.errors import CaptureError, FormatError

@@ -18,7 +18,7 @@ from planner.cluster.pulsar_json import (
 )
 from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
 from planner.formats.raw_capture.metrics import read_metrics
 from planner.formats.raw_capture.reports import Report
@@ -32,7 +32,7 @@ Stats = Mapping[str, float]
 def current_stats(
     answers: Answers,
     topics: SystemTopics,
-    cast: Cast,
+    brokers: CapturedBrokers,
     reports: Mapping[str, Report],
     topic_stats: Mapping[str, ServedTopic],
     owners: Mapping[str, str],
@@ -51,7 +51,7 @@ def current_stats(
             found.setdefault(name, bundle_numbers(stats, f"system-topics, {broker}: {name}: "))
     served = (name for name in owners if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0]))
     if any(name not in found for name in served):
-        for tag in cast.tags.values():
+        for tag in brokers.aliases.values():
             for name, stats in _of_metrics(answers, tag).items():
                 found.setdefault(name, bundle_numbers(stats, f"metrics.{tag}: {name}: "))
     for name, stats in _sums(topic_stats.values()).items():

@@ -10,7 +10,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.pulsar_json import last_stats, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 from planner.formats.raw_capture.reports import Report
 from planner.formats.raw_capture.system_topics import SystemTopics
@@ -24,7 +24,11 @@ _LEAVING = {"Releasing"}
 
 
 def claimed_bundles(
-    answers: Answers, store: MetadataStore, topics: SystemTopics, cast: Cast, reports: Mapping[str, Report]
+    answers: Answers,
+    store: MetadataStore,
+    topics: SystemTopics,
+    brokers: CapturedBrokers,
+    reports: Mapping[str, Report],
 ) -> dict[str, list[str]]:
     """Return the bundles that each broker owns, by its own word where it answered.
 
@@ -33,8 +37,8 @@ def claimed_bundles(
     """
     stored = _stored_owners(store) | _channel_owners(topics)
     claims: dict[str, list[str]] = {}
-    for broker in cast.names:
-        tag = cast.tags.get(broker)
+    for broker in brokers.names:
+        tag = brokers.aliases.get(broker)
         instead = "Its bundles are those of the metadata store and of its last report."
         owned = answers.json(f"owned.{tag}", dict, instead) if tag is not None else None
         if owned is not None:
@@ -42,11 +46,9 @@ def claimed_bundles(
             continue
         claims[broker] = [name for name, owner in stored.items() if owner == broker]
         claims[broker] += [n for n in last_stats(reports[broker]) if n not in stored]
-    strangers = sorted({o for o in stored.values() if o not in cast.names})
-    if strangers:
-        answers.warn(
-            f"{', '.join(strangers)} owns bundles but is not among the brokers; those are shown as not loaded."
-        )
+    unlisted = sorted({o for o in stored.values() if o not in brokers.names})
+    if unlisted:
+        answers.warn(f"{', '.join(unlisted)} owns bundles but is not among the brokers; those are shown as not loaded.")
     return claims
 
 

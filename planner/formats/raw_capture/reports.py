@@ -14,7 +14,7 @@ from planner.cluster.pulsar_json import (
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import REPORTS, Cast
+from planner.formats.raw_capture.identity import REPORTS, CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
 from planner.formats.raw_capture.metrics import Metric, read_metrics
 from planner.formats.raw_capture.system_topics import SystemTopics
@@ -29,7 +29,12 @@ _UNKNOWN = "Its load is unknown and shown as 0; do not trust a decision that giv
 
 
 def read_reports(
-    answers: Answers, store: MetadataStore, topics: SystemTopics, cast: Cast, config: Settings, manager: LoadManager
+    answers: Answers,
+    store: MetadataStore,
+    topics: SystemTopics,
+    brokers: CapturedBrokers,
+    config: Settings,
+    manager: LoadManager,
 ) -> dict[str, Report]:
     """Return the report of each broker.
 
@@ -37,10 +42,10 @@ def read_reports(
     `/broker-stats/load-report`, which is about the broker asked, whatever the path. Extensible: the load data in the
     system topic; else the metrics, which know usages as percentages only.
     """
-    answered = _answered(answers, cast) if manager is LoadManager.MODULAR else {}
+    answered = _answered(answers, brokers) if manager is LoadManager.MODULAR else {}
     reports: dict[str, Report] = {}
-    for broker in cast.names:
-        tag = cast.tags.get(broker)
+    for broker in brokers.names:
+        tag = brokers.aliases.get(broker)
         stored = store.node(f"{REPORTS}/{broker}")
         if manager is LoadManager.EXTENSIBLE:
             reports[broker] = {**stored, **_extensible(answers, topics, broker, tag, config)}
@@ -57,15 +62,15 @@ def read_reports(
     return reports
 
 
-def _answered(answers: Answers, cast: Cast) -> dict[str, Report]:
+def _answered(answers: Answers, brokers: CapturedBrokers) -> dict[str, Report]:
     """Return the load reports that brokers answered, by the broker that each is about."""
     found: dict[str, Report] = {}
-    for broker, tag in cast.tags.items():
+    for broker, tag in brokers.aliases.items():
         stem = f"load-report.{tag}"
         report = answers.json(stem, dict, "The metadata store counts, if it was captured.")
         if not report or not isinstance(report.get("cpu"), dict):
             continue
-        about = next((url for url in web_services(report) if url in cast.names), broker)
+        about = next((url for url in web_services(report) if url in brokers.names), broker)
         if about in found:
             answers.warn(f"{stem}: it is about {about}, as {found[about]['source']} is. It was left out.")
         else:
@@ -124,24 +129,24 @@ def _limits(metrics: Iterable[Metric], config: Settings) -> dict[str, float]:
 
 
 def broker_columns(
-    answers: Answers, store: MetadataStore, cast: Cast, reports: Mapping[str, Report]
+    answers: Answers, store: MetadataStore, brokers: CapturedBrokers, reports: Mapping[str, Report]
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of the broker table that the reports and the metadata store know.
 
     Raises:
         FormatError: A report holds what is no number.
     """
-    rows = [reports[broker] for broker in cast.names]
+    rows = [reports[broker] for broker in brokers.names]
     made = [{**broker_numbers(row, f"{row.get('source', '?')}: "), **broker_facts(row)} for row in rows]
     columns: dict[str, Sequence[Any]] = {name: [row[name] for row in made] for name in made[0]}
-    for broker, speed in zip(cast.names, columns["bandwidth_in_limit_kbit_per_s"], strict=True):
+    for broker, speed in zip(brokers.names, columns["bandwidth_in_limit_kbit_per_s"], strict=True):
         if speed < 0:
             answers.warn(
                 f"Broker {broker} does not know the speed of its NIC (limit {speed:g}), so that bandwidth counts as 0 %"
                 " there; Pulsar has loadBalancerOverrideBrokerNicSpeedGbps for that."
             )
     columns["has_load_data"] = ["cpu" in row for row in rows]
-    paths = [f"/loadbalance/broker-time-average/{broker}" for broker in cast.names]
+    paths = [f"/loadbalance/broker-time-average/{broker}" for broker in brokers.names]
     for key, column in BROKER_AVERAGES.items():
         columns[column] = [or_unknown(store.node(path).get(key), f"{DUMP}, {path}: {key}") for path in paths]
     return columns

@@ -10,7 +10,7 @@ from planner.cluster.hashing import partition_index, topic_hashes
 from planner.cluster.pulsar_json import RATES, TopicStats, bundles_of_topics
 from planner.cluster.snapshot import BundleTable, TopicTable, make_topics
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.rows import bundle_of_topics
 
 _LISTING = r"/admin/v2/(?:non-)?persistent/([^/]+/[^/]+)"
@@ -31,14 +31,14 @@ class ServedTopic:
     stats: TopicStats
 
 
-def read_topic_stats(answers: Answers, cast: Cast) -> dict[str, ServedTopic]:
+def read_topic_stats(answers: Answers, brokers: CapturedBrokers) -> dict[str, ServedTopic]:
     """Return what brokers report about their topics, by full topic name; the first broker that reports one counts.
 
     Raises:
         FormatError: A value is no number.
     """
     found: dict[str, ServedTopic] = {}
-    for broker, tag in cast.tags.items():
+    for broker, tag in brokers.aliases.items():
         stem = f"topics.{tag}"
         reported = answers.json(stem, dict, f"Rates of the topics of {broker} are unknown.")
         answers.forget(stem)

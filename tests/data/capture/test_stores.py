@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.capture.allowed import allowed_captures
+from planner.capture.answer_filter import NamespaceFilter
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
-from planner.capture.keep import NamespaceFilter
 from planner.capture.options import CaptureOptions
+from planner.capture.permissions import capture_permissions
 from planner.capture.run import capture_cluster
 from planner.capture.stores import registry
 from planner.capture.stores.protocol import Dump, StoreKind
@@ -65,7 +65,7 @@ def test_addresses_of_a_store_are_checked_by_its_kind() -> None:
 
 
 def test_pages_may_ask_the_stores_that_are_listed() -> None:
-    allowed = allowed_captures({"PLANNER_ALLOW_CAPTURE": "http://b:8080,zk:zk-1:2181,zk-2:2181 zk:other:2181/root"})
+    allowed = capture_permissions({"PLANNER_ALLOW_CAPTURE": "http://b:8080,zk:zk-1:2181,zk-2:2181 zk:other:2181/root"})
     assert allowed.stores == ("zk:zk-1:2181,zk-2:2181", "zk:other:2181/root")
 
 

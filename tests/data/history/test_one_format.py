@@ -16,11 +16,11 @@ from planner.cluster.errors import CaptureError, FormatError, PlannerError, Repl
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.history import watched
-from planner.history.days import DayWriter, check_day, read_day, recover, snapshot_at
+from planner.history.days import DayWriter, check_day, clear_staging, read_day, snapshot_at
 from planner.history.generate import HistorySpec, write_day
 from planner.history.ingest import ingest
+from planner.history.latest import recent_moments
 from planner.history.manifest import DAY_MS, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
-from planner.history.recent import recent_moments
 from planner.history.watched import HistoryFolder
 from planner.replay.kernel import frames_of
 from planner.replay.spec import Job, tasks_of
@@ -370,7 +370,7 @@ def test_room_is_not_made_of_days_that_others_made(tmp_path: Path, small: Snapsh
 def test_a_day_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file"):
         list(read_day(tmp_path / "cluster=x" / "day=2027-01-15"))
-    recover(tmp_path)
+    clear_staging(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, small: Snapshot) -> None:

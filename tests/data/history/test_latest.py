@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.errors import CaptureError
+from planner.history.latest import Moment, recent_moments
 from planner.history.manifest import moment_of
-from planner.history.recent import Moment, recent_moments
 from planner.history.watched import HistoryFolder
 from tests.app.simulate.traces import START_MS, cluster
 
