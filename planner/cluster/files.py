@@ -119,9 +119,10 @@ def writing(
     Raises:
         PlannerError: Of that kind.
     """
+    caught: tuple[type[Exception], ...] = (OSError, *also)
     try:
         yield
-    except tuple([OSError, *also]) as error:
+    except caught as error:
         if full is not None and getattr(error, "errno", None) in _FULL:
             raise kind(full[0], where=str(where), remedy=full[1]) from error
         said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]

@@ -183,11 +183,7 @@ def read_info(value: Any, file: str) -> SnapshotInfo:
         FormatError: A field is missing, unknown or of another type.
     """
     info = _read(_Info, value, f"{file}: info")
-    return SnapshotInfo(
-        **info.model_dump(exclude={"load_manager", "warnings"}),
-        load_manager=LoadManager(info.load_manager),
-        warnings=tuple(info.warnings),
-    )
+    return SnapshotInfo(**_tuples(info.model_dump()) | {"load_manager": LoadManager(info.load_manager)})
 
 
 def read_policies(value: Any, file: str) -> Policies:
@@ -198,30 +194,18 @@ def read_policies(value: Any, file: str) -> Policies:
     """
     policies = _read(_Policies, {} if value is None else value, f"{file}: policies")
     return Policies(
-        isolation=tuple(
-            IsolationPolicy(
-                name=policy.name,
-                namespaces=tuple(policy.namespaces),
-                primary=tuple(policy.primary),
-                secondary=tuple(policy.secondary),
-                min_limit=policy.min_limit,
-                usage_threshold_percent=policy.usage_threshold_percent,
-            )
-            for policy in policies.isolation
-        ),
+        isolation=tuple(IsolationPolicy(**_tuples(policy.model_dump())) for policy in policies.isolation),
         anti_affinity_group=MappingProxyType(policies.anti_affinity_group),
-        failure_domains=MappingProxyType({name: tuple(b) for name, b in policies.failure_domains.items()}),
+        failure_domains=MappingProxyType(_tuples(policies.failure_domains)),
         dispatch_rates=tuple(
-            DispatchRatePolicy(
-                kind=policy.kind,
-                target=policy.target,
-                rate=DispatchRate(**policy.rate.model_dump()),
-                subscription=policy.subscription,
-                is_global=policy.is_global,
-            )
+            DispatchRatePolicy(**policy.model_dump(exclude={"rate"}), rate=DispatchRate(**policy.rate.model_dump()))
             for policy in policies.dispatch_rates
         ),
     )
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def read_settings(value: Any, file: str) -> Settings:

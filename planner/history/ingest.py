@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.history.assemble import DayAssembler, Options, Row, rows_of_batch
+from planner.history.assemble import DayAssembler, Options
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
@@ -34,7 +34,7 @@ from planner.history.ledger import (
 )
 from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of, day_start_ms
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
-from planner.history.records import DDL, Hint, Kind, Lane, Tally, batches
+from planner.history.records import DDL, Hint, Kind, Lane, Row, Tally, batches, rows_of_batch
 from planner.history.sources import (
     Block,
     Source,

@@ -74,7 +74,7 @@ def made(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Mad
     lines.append(lines[-2][:50])  # cut off
     (raw / "reports-reports-2027-01-11.jsonl").write_bytes(b"".join(lines))
     (raw / "notes.txt").write_text("no recording", encoding="utf-8")
-    kept, sources.BLOCK_BYTES = sources.BLOCK_BYTES, 100_000
+    kept, sources.BLOCK_BYTES = sources.BLOCK_BYTES, 200_000
     try:
         return Made(raw, folder / "history", ingest([raw], folder / "history", OPTIONS, spark))
     finally:
