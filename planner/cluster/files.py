@@ -11,6 +11,7 @@ from typing import BinaryIO
 from planner.cluster.errors import PlannerError, ReplayError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def put_in_place(complete: Path, final: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """See that the names in a folder survive a power failure.
+    """See that the names in a folder survive a power failure, where the file system can do that.
 
     Raises:
         OSError: The disk refuses.
@@ -69,31 +70,31 @@ def sync_folder(path: Path) -> None:
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
     finally:
         os.close(number)
 
 
 @contextmanager
-def only_writer(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file or folder meanwhile; a process that dies lets go of it.
+def only_writer(lock: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock meanwhile; a process that dies lets go of it.
 
     Args:
-        path: The file or folder; it must exist.
+        lock: The lock: a file that is made when it does not exist, and stays.
         wait: Wait for another holder; otherwise give False when there is one.
 
     Raises:
         OSError: It cannot be opened.
     """
-    number = os.open(path, os.O_RDONLY)
-    try:
+    with lock.open("ab") as file:  # to lock it alone, NFS wants it open for writing
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             yield False
             return
         yield True
-    finally:
-        os.close(number)
 
 
 @contextmanager

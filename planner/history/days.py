@@ -2,7 +2,7 @@
 
 A whole day is written aside, in `.staging` of the history; it comes into being, in place of a former one, when its
 manifest is replaced. Memory is bounded by one row group, not by the day. Only this module and `watched` write into
-`cluster=<name>/day=<yyyy-mm-dd>/`, both while they hold the lock of the cluster's folder, and neither replaces what the
+`cluster=<name>/day=<yyyy-mm-dd>/`, both while they hold the lock of the cluster, and neither replaces what the
 other wrote.
 """
 
@@ -33,6 +33,7 @@ from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moment
 from planner.formats.validate import TABLES
 from planner.history.manifest import (
     DAY_MS,
+    LOCK,
     MANIFEST,
     DayFolder,
     DayManifest,
@@ -260,7 +261,7 @@ class DayWriter:
                 }
             )
             final.parent.mkdir(parents=True, exist_ok=True)
-            with only_writer(final.parent):
+            with only_writer(final.parent / LOCK):
                 check_replaceable(final, whole.made_by)
                 whole = _put_in_place(self.folder, whole, final)
         return whole
@@ -325,7 +326,7 @@ def delete_day(folder: Path) -> None:
     Raises:
         ReplayError: The disk refuses.
     """
-    with writing_history(folder), only_writer(folder.parent):
+    with writing_history(folder), only_writer(folder.parent / LOCK):
         names = read_manifest(folder).parts
         (folder / MANIFEST).unlink()
         for name in names:

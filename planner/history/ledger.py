@@ -128,7 +128,7 @@ def only_ingest(root: Path) -> Iterator[None]:
     """
     with writing_history(root):
         (root / STAGING).mkdir(parents=True, exist_ok=True)
-    with only_writer(root / STAGING, wait=False) as alone:
+    with only_writer(root / STAGING / "lock", wait=False) as alone:
         if not alone:
             raise ReplayError(
                 "Another process is ingesting into this history.", where=str(root), remedy="Wait until it is done."

@@ -30,6 +30,9 @@ from planner.formats.rows import MOMENTS
 MANIFEST = "manifest.json"
 """Name of the file that describes the others of its day."""
 
+LOCK = ".lock"
+"""Name of the file, in the folder of a cluster, that its writers lock."""
+
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 

@@ -21,6 +21,7 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.history.days import RunWriter, manifest_text
 from planner.history.manifest import (
+    LOCK,
     MANIFEST,
     DayFolder,
     DayManifest,
@@ -76,7 +77,7 @@ class HistoryFolder:
         unfinished = folder / f".{target.name}{_UNFINISHED}"
         with writing(folder, CaptureError, "Make room, or choose another folder."):
             folder.mkdir(parents=True, exist_ok=True)
-            with only_writer(cluster):
+            with only_writer(cluster / LOCK):
                 _clear_leftovers(cluster)
                 write_folder(snapshot, unfinished)
                 if target.exists():  # the same moment twice is the same snapshot twice

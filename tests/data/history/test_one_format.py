@@ -20,7 +20,7 @@ from planner.history.days import DayWriter, check_day, clear_staging, read_day, 
 from planner.history.generate import HistorySpec, write_day
 from planner.history.ingest import ingest
 from planner.history.latest import recent_moments
-from planner.history.manifest import DAY_MS, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
+from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
 from planner.history.watched import HistoryFolder
 from planner.replay.kernel import frames_of
 from planner.replay.spec import Job, tasks_of
@@ -199,10 +199,10 @@ def test_two_writers_never_share_a_path(tmp_path: Path, small: Snapshot, monkeyp
         root.mkdir()
         written.append(files_written(root, lambda act=act, root=root: act(root), monkeypatch))  # type: ignore[misc]
     days, watches, shadows = written
-    shared = "cluster=small/day=0000-00-00/manifest.json"
-    assert days & watches == {shared}
+    shared = {"cluster=small/day=0000-00-00/manifest.json", f"cluster=small/{LOCK}"}
+    assert days & watches == shared
     assert not (days | watches) & shadows
-    assert len(days) == 5
+    assert len(days) == 6
     assert "cluster=small/day=0000-00-00/moments-00000000T000000.000Z.parquet" in watches
     assert "cluster=small/day=0000-00-00/00000000T000000.000Z/manifest.json" in watches
 
@@ -318,7 +318,10 @@ def test_killed_at_any_step_every_acknowledged_snapshot_survives(
         assert found[3:] in ([], [START + 3_000]), step
         watch(root, small, [4_000])
         assert times(root) == [*found, START + 4_000], step
-        assert not [p for p in root.rglob("*") if p.name.startswith(".")], (step, "leftovers are cleared")
+        assert not [p for p in root.rglob("*") if p.name.startswith(".") and p.name != LOCK], (
+            step,
+            "leftovers are cleared",
+        )
         (day,) = complete_days(root)
         assert {p.name for p in day.path.glob("*.parquet")} == set(day.manifest.parts), step
 
