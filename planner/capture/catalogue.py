@@ -2,18 +2,22 @@
 
 Nothing but the requests listed here is ever sent to a cluster, each with GET. Paths and permissions are those of Pulsar
 4.2.4 (`BrokersBase`, `BrokerStatsBase`, `ClustersBase`, `TenantsBase`, `NamespacesBase`, `PersistentTopicsBase`). The
-table of `docs/capture.md` is made from this list.
+table of `docs/capture.md` is made from this list, which stands in `requests.csv`.
 """
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 from planner.cluster.releases import REFERENCE
 
 _MIB = 1 << 20
+_LEAST_MIB = 4
 
 
 class Scope(StrEnum):
@@ -50,7 +54,7 @@ class AdminRequest:
     permission: str
     gives: str
     without: str
-    max_bytes: int = 4 * _MIB
+    max_bytes: int = _LEAST_MIB * _MIB
     required: bool = False
     text: bool = False
     may_be_unset: bool = False
@@ -62,192 +66,19 @@ class AdminRequest:
         return self.path.format_map({key: quote(name, safe=":") for key, name in names.items()})
 
 
-_SUPER = "superuser, or the broker operation "
-_TENANT_ADMIN = "superuser or admin of the tenant"
-_NAMESPACE = "superuser, admin of the tenant, or the namespace "
+def _request(row: Mapping[str, str]) -> AdminRequest:
+    texts: dict[str, Any] = {name: row[name] for name in ("name", "path", "permission", "gives", "without", "when")}
+    switches: dict[str, Any] = dict.fromkeys(row["flags"].split(), True)
+    return AdminRequest(
+        **texts, **switches, scope=Scope[row["scope"].upper()], max_bytes=int(row["max_mib"] or _LEAST_MIB) * _MIB
+    )
 
-CATALOGUE: tuple[AdminRequest, ...] = (
-    AdminRequest(
-        "brokers-all",
-        "/admin/v2/brokers",
-        Scope.CLUSTER,
-        f"{_SUPER}LIST_BROKERS",
-        "the active brokers",
-        "the capture ends",
-        required=True,
-    ),
-    AdminRequest(
-        "clusters",
-        "/admin/v2/clusters",
-        Scope.CLUSTER,
-        "none",
-        "the name of the cluster, when no broker tells its configuration",
-        "the name is what `--cluster` says",
-    ),
-    AdminRequest(
-        "leader",
-        "/admin/v2/brokers/leaderBroker",
-        Scope.CLUSTER,
-        f"{_SUPER}GET_LEADER_BROKER",
-        "the leader",
-        "the leader is that of the metadata store, else unknown",
-    ),
-    AdminRequest(
-        "version",
-        "/admin/v2/brokers/version",
-        Scope.CLUSTER,
-        "none",
-        "the version of Pulsar",
-        "the version is that of the load reports",
-    ),
-    AdminRequest(
-        "dynamic-config-values",
-        "/admin/v2/brokers/configuration/values",
-        Scope.CLUSTER,
-        f"{_SUPER}LIST_DYNAMIC_CONFIGURATIONS",
-        "settings changed while the cluster runs",
-        "settings are those of the brokers' files",
-        only_settings=True,
-    ),
-    AdminRequest(
-        "isolation-policies",
-        "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies",
-        Scope.CLUSTER,
-        "superuser, or the cluster policy NAMESPACE_ISOLATION",
-        "namespace isolation policies",
-        "those of the metadata store, else none",
-        may_be_unset=True,
-    ),
-    AdminRequest(
-        "failure-domains",
-        "/admin/v2/clusters/{cluster}/failureDomains",
-        Scope.CLUSTER,
-        "superuser, or the cluster operation GET_FAILURE_DOMAIN",
-        "failure domains",
-        "those of the metadata store, else none",
-    ),
-    AdminRequest(
-        "tenants",
-        "/admin/v2/tenants",
-        Scope.CLUSTER,
-        "superuser, or the tenant operation LIST_TENANTS",
-        "the tenants",
-        "only namespaces named by `--namespaces` without a wildcard, or owned by a broker",
-        when="unless `--namespaces` names every tenant",
-    ),
-    AdminRequest(
-        "namespaces",
-        "/admin/v2/namespaces/{tenant}",
-        Scope.TENANT,
-        _TENANT_ADMIN,
-        "the namespaces",
-        "only namespaces that a broker owns bundles of",
-        when="unless `--namespaces` names every namespace",
-    ),
-    AdminRequest(
-        "runtime-config",
-        "/admin/v2/brokers/configuration/runtime",
-        Scope.BROKER,
-        f"{_SUPER}LIST_RUNTIME_CONFIGURATIONS",
-        "settings in force, which load manager runs, the name of the cluster",
-        "the defaults of 4.2.4 with the dynamic settings",
-        only_settings=True,
-    ),
-    AdminRequest(
-        "policies",
-        "/admin/v2/namespaces/{tenant}/{namespace}",
-        Scope.NAMESPACE,
-        _NAMESPACE + "policy ALL",
-        "dispatch rates; bundles where they are not answered",
-        "those of the metadata store, else none",
-    ),
-    AdminRequest(
-        "anti-affinity",
-        "/admin/v2/namespaces/{tenant}/{namespace}/antiAffinity",
-        Scope.NAMESPACE,
-        _NAMESPACE + "policy ANTI_AFFINITY",
-        "the anti-affinity group",
-        "that of the metadata store, else none",
-        text=True,
-    ),
-    AdminRequest(
-        "persistent-topics",
-        "/admin/v2/persistent/{tenant}/{namespace}",
-        Scope.NAMESPACE,
-        _NAMESPACE + "operation GET_TOPICS",
-        "topics that no broker has loaded, partitions one by one",
-        "only topics that brokers have loaded",
-        max_bytes=128 * _MIB,
-        when="with topics",
-    ),
-    AdminRequest(
-        "partitioned-topics",
-        "/admin/v2/persistent/{tenant}/{namespace}/partitioned",
-        Scope.NAMESPACE,
-        _NAMESPACE + "operation GET_TOPICS",
-        "which topics are partitioned",
-        "no word about partitioned topics without partitions",
-        max_bytes=128 * _MIB,
-        when="with topics",
-    ),
-    AdminRequest(
-        "bundles",
-        "/admin/v2/namespaces/{tenant}/{namespace}/bundles",
-        Scope.NAMESPACE,
-        _NAMESPACE + "operation GET_BUNDLE",
-        "the bundles",
-        "those of the metadata store, of the policies, or the owned ones",
-    ),
-    AdminRequest(
-        "owned",
-        "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces",
-        Scope.BROKER,
-        f"{_SUPER}LIST_OWNED_NAMESPACES",
-        "the bundles of each broker",
-        "those of the metadata store or of its load report",
-        max_bytes=64 * _MIB,
-    ),
-    AdminRequest(
-        "load-report",
-        "/admin/v2/broker-stats/load-report",
-        Scope.BROKER,
-        "superuser",
-        "load of the broker and current values of its bundles",
-        "those of the metadata store, else unknown",
-        max_bytes=64 * _MIB,
-        when="modular load manager; the extensible one has none",
-    ),
-    AdminRequest(
-        "topics",
-        "/admin/v2/broker-stats/topics",
-        Scope.BROKER,
-        "superuser",
-        "rates, producers and consumers of topics",
-        "topics without rates",
-        max_bytes=1024 * _MIB,
-        when="with topics",
-    ),
-    AdminRequest(
-        "metrics",
-        "/admin/v2/broker-stats/metrics",
-        Scope.BROKER,
-        "superuser",
-        "load of the broker as percentages",
-        "load unknown",
-        max_bytes=64 * _MIB,
-        when="extensible load manager, unless `--metrics` says otherwise",
-    ),
-    AdminRequest(
-        "prometheus",
-        "/metrics/",
-        Scope.BROKER,
-        "none; any role with `authenticateMetricsEndpoint`",
-        "load of the broker as percentages",
-        "load unknown",
-        max_bytes=64 * _MIB,
-        text=True,
-        when="`--metrics prometheus` or an address",
-    ),
+
+CATALOGUE: tuple[AdminRequest, ...] = tuple(
+    map(
+        _request,
+        csv.DictReader(files("planner.capture").joinpath("requests.csv").read_text(encoding="utf-8").splitlines()),
+    )
 )
 """All requests, in the order in which they are first sent: what changes fast comes last, and close together."""
 

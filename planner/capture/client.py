@@ -93,7 +93,7 @@ class AdminClient:
         self.pace = Pace(options.limits)
         self.received_bytes = 0
         self._limits = options.limits
-        self._friends = {endpoint_of(options.admin_url)}
+        self._trusted_endpoints = {endpoint_of(options.admin_url)}
         self._token = read_token(options.credentials)
         self._key: ClientKey | None = None
         if options.credentials.oauth2_file is not None:
@@ -119,7 +119,7 @@ class AdminClient:
 
     def trust(self, base: str) -> None:
         """Let requests be sent, and redirected, to the address of a broker."""
-        self._friends.add(endpoint_of(base))
+        self._trusted_endpoints.add(endpoint_of(base))
 
     async def get(self, base: str, path: str, target: Path, *, max_bytes: int, accept: str) -> Answer:
         """Ask for one thing, and put what is answered into a file.
@@ -203,7 +203,7 @@ class AdminClient:
         except ValueError as error:
             raise AnswerError("It redirects to what is no address.", where=url) from error
         shown = "{}://{}:{}".format(*there)[:_SHOWN]
-        if not location or there not in self._friends:
+        if not location or there not in self._trusted_endpoints:
             raise AnswerError(
                 f"It redirects to {shown}, which is no broker of the cluster." if location else "It redirects nowhere.",
                 where=url,

@@ -10,15 +10,17 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, Answer, AnswerError
-from planner.capture.keep import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import UNSET, Part, Parts, stem_of
-from planner.capture.stores.zookeeper import ZooKeeperStore
+from planner.capture.stores.protocol import MetadataStore
+from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.pulsar_json import host_and_port
 from planner.formats.encoding import parse_json
-from planner.formats.raw_capture.answers import host_and_port
+from planner.formats.raw_capture.metadata_store import DUMP
 
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""
@@ -27,7 +29,6 @@ _BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
 _NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+")
 _TENANT = re.compile(r"[-=:.\w]+")
 _CUT = frozenset({"owned", "load-report", "topics", "metrics", "prometheus"})
-_DUMP = "zookeeper"
 _JSON = "application/json, text/plain;q=0.5"
 _TEXT = "text/plain, */*;q=0.1"
 _OK = 200
@@ -128,7 +129,7 @@ class Collector:
             )
         return names
 
-    async def _bases(self, brokers: Sequence[str], store: ZooKeeperStore | None) -> dict[str, str]:
+    async def _bases(self, brokers: Sequence[str], store: MetadataStore | None) -> dict[str, str]:
         """Return the address of each broker: as configured, as the metadata store says for TLS, else of its id."""
         scheme = urlsplit(self._first).scheme
         bases = {broker: f"{scheme}://{broker}" for broker in brokers}
@@ -203,7 +204,7 @@ class Collector:
         namespaces: Sequence[str],
         bases: Mapping[str, str],
         tags: Mapping[str, str],
-        store: ZooKeeperStore | None,
+        store: MetadataStore | None,
     ) -> None:
         extensible = self._is_extensible(tags)
         names = {"cluster": cluster}
@@ -279,19 +280,19 @@ class Collector:
                 for name in sorted(after - set(brokers)):
                     self._note(f"Broker {name[:80]} joined during the capture and was not asked")
 
-    def _dump(self, store: ZooKeeperStore, cluster: str) -> None:
+    def _dump(self, store: MetadataStore, cluster: str) -> None:
         """Read the metadata store, in a thread of its own."""
-        if self._parts.find(_DUMP) is not None:
+        if self._parts.find(DUMP) is not None:
             return
         time_ms = time.time_ns() // 1_000_000
         dump = store.dump(cluster, self._wanted)
         for note in dump.notes:
             self._note(note.rstrip("."))
         data = dump.to_json()
-        self._parts.unfinished(_DUMP).write_bytes(data)
+        self._parts.unfinished(DUMP).write_bytes(data)
         path = " ".join(folder.path.format(cluster=cluster) for folder in STORE_FOLDERS)
-        part = Part(f"{_DUMP}.json", path, "zookeeper", status=_OK, time_ms=time_ms, bytes=len(data), method="ZK")
-        self._parts.add(_DUMP, part)
+        part = Part(f"{DUMP}.json", path, DUMP, status=_OK, time_ms=time_ms, bytes=len(data), method="ZK")
+        self._parts.add(DUMP, part)
 
     # Asking.
 
@@ -455,11 +456,9 @@ def _tls_addresses(nodes: Iterable[Mapping[str, Any]], bases: Mapping[str, str])
 @contextlib.asynccontextmanager
 async def _store(options: CaptureOptions) -> Any:
     """Connect to the metadata store, when there is one to ask."""
-    if not options.metadata_store:
-        yield None
-        return
-    store = await asyncio.to_thread(ZooKeeperStore, options)
+    store = await asyncio.to_thread(connect, options)
     try:
         yield store
     finally:
-        await asyncio.to_thread(store.close)
+        if store is not None:
+            await asyncio.to_thread(store.close)

@@ -88,12 +88,12 @@ def read_client_key(path: Path) -> ClientKey:
 
 
 def read_store_login(path: Path) -> str:
-    """Return `user:password` for ZooKeeper.
+    """Return `user:password` for the metadata store.
 
     Raises:
         CaptureError: The file cannot be read, or holds something else.
     """
-    login = _read(path, "ZooKeeper login").strip()
+    login = _read(path, "login of the metadata store").strip()
     if ":" not in login or not login.isprintable():
         raise CaptureError("This holds no login.", where=str(path), remedy="Write user:password in one line.")
     return login

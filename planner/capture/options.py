@@ -26,7 +26,7 @@ class Credentials:
         oauth2_file: Key file of OAuth2 client credentials: JSON with `client_id`, `client_secret`, `issuer_url`.
         oauth2_audience: Audience to ask for; empty for none.
         oauth2_scope: Scope to ask for; empty for none.
-        store_auth_file: File with `user:password` for ZooKeeper's digest scheme.
+        store_auth_file: File with `user:password` for the metadata store.
     """
 
     token_file: Path | None = None
@@ -84,7 +84,8 @@ class CaptureOptions:
     Attributes:
         admin_url: Address of the admin API of any broker, such as `http://broker-1:8080`.
         out: Folder for the capture: `raw/` and `snapshot/` inside it.
-        metadata_store: `zk:host:port,host:port/chroot`; empty when it may not be asked.
+        metadata_store: Its address (see `stores`), such as `zk:host:port,host:port/chroot`; empty when it may not be
+            asked.
         metrics: `auto`, `off`, `admin`, `prometheus`, or an address with `{host}` such as `http://{host}:9090/metrics`.
         namespaces: Names `tenant/namespace`, with `*` for any text; empty for all.
         with_topics: Whether topics are captured.
@@ -106,7 +107,7 @@ class CaptureOptions:
     limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
-        """Refuse options that cannot be carried out.
+        """Refuse options that cannot be carried out; the metadata store is checked where it is known (`check_options`).
 
         Raises:
             CaptureError: Naming the option.
@@ -130,12 +131,6 @@ class CaptureOptions:
         if self.broker_url and not _TEMPLATE.fullmatch(self.broker_url.rstrip("/")):
             raise CaptureError(
                 "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
-            )
-        if self.metadata_store and not self.metadata_store.startswith("zk:"):
-            raise CaptureError(
-                "Only ZooKeeper can be asked.",
-                where="--metadata-store",
-                remedy="Write zk:host:2181, or leave it out; averages are then estimated.",
             )
         self._check_limits()
 

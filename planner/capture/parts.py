@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from planner.capture.catalogue import CATALOGUE
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.files import write_whole, writing
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
 
@@ -37,7 +38,7 @@ class Part:
     Attributes:
         file: File name in the folder.
         path: What was asked for.
-        asked: Address that was asked; `zookeeper` for the metadata store.
+        asked: Address that was asked; `zookeeper` for any metadata store.
         answered: Address that answered.
         status: HTTP status; None where there was no answer.
         time_ms: When it was asked, ms since 1970.
@@ -103,7 +104,7 @@ class Parts:
         self._parts: dict[str, Part] = {}
         self.kept = 0
         journal = folder / JOURNAL
-        try:
+        with writing(folder, CaptureError):
             folder.mkdir(parents=True, exist_ok=True)
             if journal.exists():
                 self._go_on(journal, dict(purpose), fresh)
@@ -113,16 +114,11 @@ class Parts:
                     where=str(folder),
                     remedy="Choose an empty folder.",
                 )
-            begun = folder / f"{JOURNAL}.part"
-            with begun.open("w", encoding="utf-8") as file:
-                file.writelines(map(_line, [{"purpose": dict(purpose)}, *map(asdict, self)]))
-            begun.replace(journal)
+            write_whole(journal, "".join(map(_line, [{"purpose": dict(purpose)}, *map(asdict, self)])))
             for path in folder.iterdir():
                 if path.name not in self._parts and path != journal and _MINE.fullmatch(path.name):
                     path.unlink()
             self._journal: IO[str] = journal.open("a", encoding="utf-8")
-        except OSError as error:
-            raise _cannot_write(folder, error) from error
 
     def _go_on(self, journal: Path, purpose: Mapping[str, Any], fresh: Collection[str]) -> None:
         """Take over the parts of a capture that was cut short; the last line may be cut short as well."""
@@ -166,7 +162,7 @@ class Parts:
         Raises:
             CaptureError: The folder cannot be written.
         """
-        try:
+        with writing(self.folder, CaptureError):
             unfinished = self.unfinished(stem)
             for name in (f"{stem}.json", f"{stem}.txt"):
                 (self.folder / name).unlink(missing_ok=True)
@@ -176,8 +172,6 @@ class Parts:
             else:
                 unfinished.replace(self.folder / part.file)
             self._write(asdict(part))
-        except OSError as error:
-            raise _cannot_write(self.folder, error) from error
         self._parts[part.file] = part
         return part
 
@@ -207,12 +201,8 @@ class Parts:
             CaptureError: The folder cannot be written.
         """
         text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in sorted(self, key=_place))
-        try:
-            unfinished = self.folder / f"{INDEX}.part"
-            unfinished.write_text(f"[\n{text}\n]\n", encoding="utf-8")
-            unfinished.replace(self.folder / INDEX)
-        except OSError as error:
-            raise _cannot_write(self.folder, error) from error
+        with writing(self.folder, CaptureError):
+            write_whole(self.folder / INDEX, f"[\n{text}\n]\n")
 
     def close(self) -> None:
         """Close the journal."""
@@ -251,7 +241,3 @@ def _part(line: Mapping[str, Any]) -> Part | None:
     except TypeError:
         return None
     return part if isinstance(part.file, str) and _NAME.fullmatch(part.file) else None
-
-
-def _cannot_write(folder: Path, error: OSError) -> CaptureError:
-    return CaptureError(f"Cannot write: {error.strerror}.", where=str(folder), remedy="Choose another folder.")

@@ -12,6 +12,7 @@ from planner.capture.client import AdminClient
 from planner.capture.collect import MOMENT, Collector, Progress, ProgressSink
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import Part, Parts
+from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.snapshot import Snapshot
@@ -55,6 +56,17 @@ class CaptureResult:
         return tuple(part for part in self.parts if not part.good)
 
 
+def check_options(options: CaptureOptions) -> None:
+    """Refuse options that cannot be carried out, before anybody is asked.
+
+    Raises:
+        CaptureError: Naming the option.
+    """
+    options.check()
+    if options.metadata_store:
+        kind_of(options.metadata_store)
+
+
 def _silent(_progress: Progress) -> None:
     pass
 
@@ -77,7 +89,7 @@ def capture_cluster(
         FormatError: An answer that no snapshot can do without cannot be read.
         SnapshotError: What the cluster says is no cluster.
     """
-    options.check()
+    check_options(options)
     began = time.monotonic()
     parts = Parts(options.out / RAW, _purpose(options), fresh)
     try:

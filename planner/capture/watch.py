@@ -12,16 +12,17 @@ from planner.capture.catalogue import CATALOGUE
 from planner.capture.collect import MOMENT, Progress
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions
-from planner.capture.run import CaptureResult, capture_cluster
+from planner.capture.run import CaptureResult, capture_cluster, check_options
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.formats.raw_capture.metadata_store import DUMP
 from planner.history.watched import HistoryFolder
 
 CAPTURING = ".capturing-"
 """How the folder, inside the history, begins in which a capture under way lies; what follows tells clusters apart."""
 
 FAST: frozenset[str] = frozenset(
-    {"brokers-all", "brokers-after", "leader", "dynamic-config-values", "bundles", "zookeeper", *MOMENT}
+    {"brokers-all", "brokers-after", "leader", "dynamic-config-values", "bundles", DUMP, *MOMENT}
 )
 """What is asked for at every interval; the rest, which people change, only now and then."""
 
@@ -57,7 +58,7 @@ class WatchOptions:
         Raises:
             CaptureError: Naming the option.
         """
-        self.capture.check()
+        check_options(self.capture)
         for name, low, high in (
             ("interval_s", 0, _SLOWEST_S),
             ("refresh_s", 0, _SLOWEST_S),

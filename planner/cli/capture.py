@@ -10,6 +10,7 @@ from typing import Any
 from planner.capture.collect import Progress
 from planner.capture.options import CaptureOptions, Credentials, Limits
 from planner.capture.run import SNAPSHOT, CaptureResult, capture_cluster
+from planner.capture.stores.registry import EXAMPLE
 
 _LIMITS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "--in-flight": ("in_flight", "requests under way at once", int),
@@ -39,7 +40,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what tells a cluster, secrets and bounds; `options_of` reads them."""
     parser.add_argument("--admin-url", required=True, help="admin address of any broker, such as http://broker-1:8080")
-    parser.add_argument("--metadata-store", default="", help="zk:host:port[,…][/chroot]; averages are only there")
+    parser.add_argument("--metadata-store", default="", help=f"{EXAMPLE}; averages are only there")
     parser.add_argument(
         "--metrics",
         default="auto",
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     secrets.add_argument("--oauth2-file", type=Path, help="key file of OAuth2 client credentials")
     secrets.add_argument("--oauth2-audience", default="", help="audience to ask for")
     secrets.add_argument("--oauth2-scope", default="", help="scope to ask for")
-    secrets.add_argument("--metadata-store-login", type=Path, help="file with user:password for ZooKeeper")
+    secrets.add_argument("--metadata-store-login", type=Path, help="file with user:password for the metadata store")
     bounds = parser.add_argument_group("bounds")
     for flag, (name, text, kind) in _LIMITS.items():
         bounds.add_argument(flag, type=kind, default=getattr(Limits(), name), help=f"{text} (%(default)s)")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import whole_file, writing
 from planner.cluster.snapshot import LoadManager
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
@@ -69,18 +70,15 @@ def run(args: argparse.Namespace) -> int:
     spec = ClusterSpec(**{field.name: getattr(args, field.name) for field in fields(ClusterSpec)})
     snapshot = generate(spec, args.seed)
     out: Path = args.out
-    try:
-        if out.suffix == ".zip":
+    with writing(out, FormatError, "Choose another place with --out."):
+        if out.suffix in (".zip", ".json"):
             out.parent.mkdir(parents=True, exist_ok=True)
-            with out.open("wb") as target:
-                write_zip(snapshot, target)
-        elif out.suffix == ".json":
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(write_document(snapshot), encoding="utf-8")
+            with whole_file(out) as target:
+                if out.suffix == ".zip":
+                    write_zip(snapshot, target)
+                else:
+                    target.write(write_document(snapshot).encode())
         else:
             write_folder(snapshot, out)
-    except OSError as error:
-        remedy = "Choose another place with --out."
-        raise FormatError(f"Cannot write: {error.strerror}.", where=str(out), remedy=remedy) from error
     sys.stdout.write(f"{out}: {snapshot.info.description}\n")
     return 0

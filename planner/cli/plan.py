@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
+from planner.cluster.files import write_whole, writing
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
@@ -143,12 +144,8 @@ def _content(linked: LinkedScenario) -> Scenario:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise FormatError(
-            f"Cannot write: {error.strerror}.", where=str(path), remedy="Choose another place."
-        ) from error
+    with writing(path, FormatError, "Choose another place."):
+        write_whole(path, text)
 
 
 def _lines(trace: Trace, name: str, digest: str, findings: tuple[Finding, ...]) -> list[str]:

@@ -3,15 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import unquote
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.snapshot import Snapshot
-from planner.formats.reading import read_snapshot
-from planner.history.watched import HistoryFolder
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
 from planner.shadow.record import ShadowRecord
 from planner.shadow.watched import ShadowWatch
 
@@ -31,7 +29,7 @@ def clusters_of(root: Path) -> dict[str, Path]:
     return {unquote(folder.name.partition("=")[2]): folder for folder in folders}
 
 
-def replay(history: HistoryFolder, cluster: str, shadow: ShadowWatch) -> int:
+def replay(root: Path, cluster: str, shadow: ShadowWatch) -> int:
     """Let shadow mode go through the snapshots of a history.
 
     Returns:
@@ -43,22 +41,17 @@ def replay(history: HistoryFolder, cluster: str, shadow: ShadowWatch) -> int:
         SnapshotError: One is no cluster.
     """
     count = 0
-    for snapshot in _snapshots(history, cluster):
-        shadow.add(snapshot)
-        count += 1
+    for day in complete_days(root, cluster):
+        for snapshot in read_day(day.path):
+            shadow.add(snapshot)
+            count += 1
     if count < 2:  # noqa: PLR2004 - one predicts, the next one shows
         raise CaptureError(
             f"There are {count} snapshots of {cluster}, too few.",
-            where=str(history.folder_of(cluster)),
+            where=str(root),
             remedy="Watch the cluster for a while: python -m planner watch.",
         )
     return count
-
-
-def _snapshots(history: HistoryFolder, cluster: str) -> Iterator[Snapshot]:
-    for folder in history.snapshots(cluster):
-        if folder.is_dir():  # a watch may have made room meanwhile
-            yield read_snapshot(folder)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -96,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             remedy="Delete or move it first, when no watch writes it.",
         )
     shadow = ShadowWatch(args.history if args.record else None, lambda line: None if args.json else print_line(line))
-    replay(HistoryFolder(args.history, 1), cluster, shadow)
+    replay(args.history, cluster, shadow)
     if args.json:
         for cycle in shadow.cycles:
             print_line(json.dumps(asdict(cycle), separators=(",", ":")))

@@ -20,8 +20,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "watch",
         help="capture a running cluster at every report interval",
-        description="Capture a running cluster at every report interval into a history folder,"
-        " cluster=<name>/day=<yyyy-mm-dd>/<moment>/. End it with Ctrl+C.",
+        description="Capture a running cluster at every report interval into a history, which replays and"
+        " `shadow` read as it grows. End it with Ctrl+C.",
     )
     parser.add_argument("--history", type=Path, required=True, help="folder of the history")
     parser.add_argument(

@@ -1,44 +1,142 @@
-"""Files that are there as a whole or not at all, and what to say when the disk refuses."""
+"""Files and folders that are there as a whole or not at all, and what to say when the disk refuses."""
 
 import errno
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from planner.cluster.errors import ReplayError
+from planner.cluster.errors import PlannerError, ReplayError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once, so that nobody reads half of it.
+@contextmanager
+def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
+    """Give a file to write that takes the place of `path` at the end, at once and after it is on disk.
+
+    The unfinished file stands beside it, under a name that begins with a dot and is this process' own.
+
+    Args:
+        path: The file.
+        mode: Its rights; those of any new file by default.
 
     Raises:
         OSError: It cannot be written; the old file is still there.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with fresh.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
+        if mode:
+            fresh.chmod(mode)
         fresh.replace(path)
-    except OSError:
+    except BaseException:
         fresh.unlink(missing_ok=True)
         raise
 
 
-def cannot_write(error: Exception, folder: Path) -> ReplayError:
-    """Return what to say when a file of a job cannot be written."""
-    number = getattr(error, "errno", None)
-    if number in _FULL:
-        return ReplayError(
-            "The disk is full.",
-            where=folder.name,
-            remedy="Free some room, for example by deleting old jobs, and retry.",
-        )
-    reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-    return ReplayError(
-        f"Results cannot be written: {reason}.",
-        where=folder.name,
-        remedy="See that the folder may be written, and retry.",
+def write_whole(path: Path, content: str | bytes, mode: int = 0) -> None:
+    """Replace a file at once, so that nobody reads half of it (see `whole_file`).
+
+    Raises:
+        OSError: It cannot be written; the old file is still there.
+    """
+    with whole_file(path, mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def put_in_place(complete: Path, final: Path) -> None:
+    """Rename a complete file or folder to where nothing is, and see that the name survives a power failure.
+
+    Raises:
+        OSError: It cannot be renamed.
+    """
+    complete.rename(final)
+    sync_folder(final.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """See that the names in a folder survive a power failure, where the file system can do that.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def only_writer(lock: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock meanwhile; a process that dies lets go of it.
+
+    Args:
+        lock: The lock: a file that is made when it does not exist, and stays.
+        wait: Wait for another holder; otherwise give False when there is one.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    with lock.open("ab") as file:  # to lock it alone, NFS wants it open for writing
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+@contextmanager
+def writing(
+    where: Path | str,
+    kind: type[PlannerError],
+    remedy: str = "Choose another folder.",
+    *,
+    what: str = "Cannot write",
+    full: tuple[str, str] | None = None,
+    also: tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
+    """Turn what the disk refuses into one sentence.
+
+    Args:
+        where: The file or folder, for the message.
+        kind: Class of the error.
+        remedy: What to do about it.
+        what: How the sentence begins.
+        full: What to say and what to do when there is no room; the same as otherwise by default.
+        also: Other exceptions to turn, such as those of a library that writes.
+
+    Raises:
+        PlannerError: Of that kind.
+    """
+    caught: tuple[type[Exception], ...] = (OSError, *also)
+    try:
+        yield
+    except caught as error:
+        if full is not None and getattr(error, "errno", None) in _FULL:
+            raise kind(full[0], where=str(where), remedy=full[1]) from error
+        said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        raise kind(f"{what}: {said[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
+
+
+def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while a job writes into a `ReplayError` (see `writing`)."""
+    return writing(
+        folder.name,
+        ReplayError,
+        "See that the folder may be written, and retry.",
+        what="Results cannot be written",
+        full=("The disk is full.", "Free some room, for example by deleting old jobs, and retry."),
+        also=also,
     )

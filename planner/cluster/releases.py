@@ -9,17 +9,18 @@ A rule that differs between releases asks `Release.has` about a `Switch` that st
 """
 
 import csv
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from planner.cluster.setting import Setting, SettingKind
 
-_TABLE: Final = Path(__file__).with_name("settings.csv")
+_TABLE: Final = files("planner.cluster").joinpath("settings.csv")  # on a Spark worker, inside a zip
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
@@ -79,12 +80,11 @@ def settings_of(version: str) -> Mapping[str, Setting]:
     """
     found: dict[str, Setting] = {}
     newest: dict[str, Setting] = {}
-    with _TABLE.open(encoding="utf-8", newline="") as table:
-        for row in csv.DictReader(table):
-            setting = newest.get(row["name"]) or newest.setdefault(row["name"], _read(row))
-            if _covers(row["since"], row["until"], version):
-                default = setting.parse(row["default"])
-                found[setting.name] = replace(setting, default=default, dynamic=row["dynamic"] == "yes")
+    for row in csv.DictReader(io.StringIO(_TABLE.read_text(encoding="utf-8"))):
+        setting = newest.get(row["name"]) or newest.setdefault(row["name"], _read(row))
+        if _covers(row["since"], row["until"], version):
+            default = setting.parse(row["default"])
+            found[setting.name] = replace(setting, default=default, dynamic=row["dynamic"] == "yes")
     return MappingProxyType(found)
 
 

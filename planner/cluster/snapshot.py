@@ -341,15 +341,16 @@ class SnapshotInfo:
     warnings: tuple[str, ...] = ()
 
 
-_FOLLOWS_FROM_NAMES = (
-    "bundle_names",
-    "bundle_position",
-    "bundle_name_hashes",
-    "bundle_map_order",
-    "bundle_map_rank",
-    "shedding_rank",
-)
-"""What a snapshot has worked out and keeps when owners change."""
+_RANGES = ("namespace", "low", "high")
+_FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
+    "bundle_names": _RANGES,
+    "bundle_position": _RANGES,
+    "bundle_name_hashes": _RANGES,
+    "bundle_map_order": _RANGES,
+    "shedding_rank": (*_RANGES, "has_data"),
+    "_owned": ("owner",),
+}
+"""What a snapshot works out when it is asked for, and the columns of its bundles that it follows from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,13 +398,6 @@ class Snapshot:
         return frozen(hash_map_order(self.bundle_name_hashes))
 
     @cached_property
-    def bundle_map_rank(self) -> Int64Array:
-        """Place of each bundle in `bundle_map_order`."""
-        rank = np.empty(len(self.bundles), dtype=np.int64)
-        rank[self.bundle_map_order] = np.arange(len(rank))
-        return frozen(rank)
-
-    @cached_property
     def shedding_rank(self) -> Int64Array:
         """Place of each bundle in the map that modular shedders walk (`LoadData.getBundleDataForLoadShedding`).
 
@@ -437,17 +431,41 @@ class Snapshot:
 
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
-        moved = replace(self, bundles=replace(self.bundles, owner=frozen(owner)))
-        return self._keeping(moved, _FOLLOWS_FROM_NAMES)
+        return self.with_columns(bundles=replace(self.bundles, owner=frozen(owner)))
 
-    def with_load(self, brokers: BrokerTable, bundles: BundleTable) -> "Snapshot":
-        """Return the same cluster with other load: names, ranges, owners and `has_data` must be as they are."""
-        loaded = replace(self, brokers=brokers, bundles=bundles)
-        return self._keeping(loaded, (*_FOLLOWS_FROM_NAMES, "_owned"))
+    def with_columns(self, **changes: Any) -> "Snapshot":
+        """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds.
 
-    def _keeping(self, other: "Snapshot", worked_out: tuple[str, ...]) -> "Snapshot":
-        other.__dict__.update({name: self.__dict__[name] for name in worked_out if name in self.__dict__})
-        return other
+        Args:
+            changes: Fields of the snapshot, such as `brokers` and `bundles`.
+        """
+        return replace(self, **changes).sharing(self)
+
+    def sharing(self, known: "Snapshot | None") -> "Snapshot":
+        """Take over the names and orders that another snapshot has worked out, as far as they hold here, too.
+
+        They hold when they follow from equal columns, which is found out by comparing those.
+
+        Args:
+            known: The other one; None has nothing to give.
+
+        Returns:
+            This snapshot.
+        """
+        if known is not None:
+            same: dict[str, bool] = {"owner": len(known.brokers) == len(self.brokers)}
+            same["namespace"] = known.namespaces is self.namespaces or known.namespaces == self.namespaces
+
+            def holds(column: str) -> bool:
+                mine, other = getattr(self.bundles, column), getattr(known.bundles, column)
+                if same.get(column, True) and mine is not other:
+                    same[column] = np.array_equal(mine, other)
+                return same.get(column, True)
+
+            for name, columns in _FOLLOWS_FROM.items():
+                if name in known.__dict__ and name not in self.__dict__ and all(map(holds, columns)):
+                    self.__dict__[name] = known.__dict__[name]
+        return self
 
 
 _T = TypeVar("_T", BrokerTable, BundleTable, TopicTable)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from planner.cluster.errors import VectorError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BrokerTable, LoadManager, Snapshot, TopicTable, make_topics
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.broker_load import BrokerLoadData
 from planner.pulsar.load.top_bundles import top_bundles
@@ -171,18 +172,15 @@ def _topic_table(step: Json, snapshot: Snapshot) -> TopicTable:
     ]
     names = [name for _, name in rows]
 
-    def column(key: str) -> list[float]:
-        return [stats.get(name, {}).get(key, 0.0) for name in names]
-
+    columns: dict[str, Any] = {
+        column: [stats.get(name, {}).get(key, 0.0) for name in names] for key, column in RATES.items()
+    }
     return make_topics(
         topic_hashes([name.encode() for name in names]),
         name=pa.array(names, type=pa.large_string()),
         bundle=[bundle for bundle, _ in rows],
         has_stats=[name in stats for name in names],
-        msg_rate_in_per_s=column("msgRateIn"),
-        msg_rate_out_per_s=column("msgRateOut"),
-        msg_throughput_in_bytes_per_s=column("msgThroughputIn"),
-        msg_throughput_out_bytes_per_s=column("msgThroughputOut"),
+        **columns,
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from planner.cluster.errors import VectorError
+from planner.cluster.pulsar_json import Json
 from planner.conform import extensible, model_kinds, modular_shedders, placements, splits, throttling
-from planner.conform.load_data import Json
 from planner.conform.reader import Vector
 
 

@@ -7,29 +7,23 @@ import numpy as np
 
 from planner.cluster.errors import FormatError, PulsarError
 from planner.cluster.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
+from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.load import averages
 from planner.pulsar.load.averages import TimeAverage, Traffic
 from planner.pulsar.load.broker_report import bundle_changes, report_totals
 from planner.pulsar.load.usage import RESOURCES, ResourceWeights, max_usage, usage_percent_by_resource, weighted_usage
 
-_TRAFFIC = {
-    "msgRateIn": "msg_rate_in_per_s",
-    "msgRateOut": "msg_rate_out_per_s",
-    "msgThroughputIn": "msg_throughput_in_bytes_per_s",
-    "msgThroughputOut": "msg_throughput_out_bytes_per_s",
-}
-
 
 def _traffic(stats: Json) -> Traffic:
-    return Traffic(**{column: float(stats.get(key, 0.0)) for key, column in _TRAFFIC.items()})
+    return Traffic(**{column: float(stats.get(key, 0.0)) for key, column in RATES.items()})
 
 
 def _first(traffic: Traffic, key: str) -> float:
-    return float(np.asarray(getattr(traffic, _TRAFFIC[key])).reshape(-1)[0])
+    return float(np.asarray(getattr(traffic, RATES[key])).reshape(-1)[0])
 
 
 def _time_average(vector: Json) -> Json:
@@ -47,7 +41,7 @@ def _time_average(vector: Json) -> Json:
 
 def _both(taken: int, topics: int, short: TimeAverage, long: TimeAverage) -> Json:
     def one(average: TimeAverage) -> Json:
-        values = {key: _first(average.traffic, key) for key in _TRAFFIC}
+        values = {key: _first(average.traffic, key) for key in RATES}
         return {"maxSamples": average.max_samples, "numSamples": int(average.samples[0]), **values}
 
     return {
@@ -72,7 +66,7 @@ def _broker_time_average(vector: Json) -> Json:
     return {
         f"{term}TermM{key[1:]}": float(sums[f"{term}_term_{column}"][0])
         for term in ("short", "long")
-        for key, column in _TRAFFIC.items()
+        for key, column in RATES.items()
     }
 
 
@@ -96,7 +90,7 @@ def _resource_usage(vector: Json) -> Json:
     return {
         **answer,
         "totals": {
-            **{key: float(getattr(totals, column)[0]) for key, column in _TRAFFIC.items()},
+            **{key: float(getattr(totals, column)[0]) for key, column in RATES.items()},
             "numTopics": int(totals.topics[0]),
             "numBundles": int(totals.bundles[0]),
             "numConsumers": int(totals.consumers[0]),

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.avg import PLACEMENT, Bindings
 from planner.pulsar.shedding import avg, overload, threshold, uniform

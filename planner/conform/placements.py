@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.errors import SettingError, VectorError
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.conform.extensible import placement_answer
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.least_resource_usage import UsageAverages
 from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.cluster.errors import VectorError
-from planner.conform.load_data import Json
+from planner.cluster.pulsar_json import Json
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

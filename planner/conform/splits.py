@@ -7,9 +7,10 @@ import numpy as np
 
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import full_topic_name, topic_hash
+from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.settings import Settings
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.splitting import automatic_modular
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.protocol import SplitRequest

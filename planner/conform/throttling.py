@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from planner.cluster.pulsar_json import Json
 from planner.cluster.snapshot import DispatchRate
-from planner.conform.load_data import Json
 from planner.pulsar.throttling.async_token_bucket import BucketColumn
 from planner.pulsar.throttling.classic_limiter import ClassicColumn
 

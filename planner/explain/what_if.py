@@ -512,7 +512,7 @@ def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
     )
     columns = {n: frozen(getattr(brokers, n) * of_broker) for n in (*told, *_traffic(type(brokers)))}
     scaled = {n: frozen(getattr(bundles, n) * of_bundle) for n in _traffic(type(bundles))}
-    return view.with_load(replace(brokers, **columns), replace(bundles, **scaled))
+    return view.with_columns(brokers=replace(brokers, **columns), bundles=replace(bundles, **scaled))
 
 
 def _traffic(table: type) -> tuple[str, ...]:

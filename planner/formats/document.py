@@ -34,16 +34,8 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
-from planner.formats.encoding import (
-    info_to_json,
-    parse_json,
-    policies_to_json,
-    read_info,
-    read_policies,
-    read_settings,
-    settings_to_json,
-)
-from planner.formats.tables import bundle_of_topics
+from planner.formats.encoding import head_to_json, parse_json, read_head
+from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import TABLES, validate
 
 FORMAT = "pulsar-bundle-planner document"
@@ -138,13 +130,7 @@ def write_document(snapshot: Snapshot) -> str:
     Args:
         snapshot: A validated snapshot.
     """
-    head = {
-        "format": FORMAT,
-        "version": _VERSION,
-        "info": info_to_json(snapshot.info),
-        "settings": settings_to_json(snapshot.settings),
-        "policies": policies_to_json(snapshot.policies),
-    }
+    head = {"format": FORMAT, "version": _VERSION, **head_to_json(snapshot)}
     pieces = [f" {_dump(key)}: {_dump(value, indent=1)}" for key, value in head.items() if value]
     for part in TABLES:
         lines = ",\n".join(f"  {_dump(row)}" for row in _rows_of(snapshot, part))
@@ -339,13 +325,11 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
     brokers = make_brokers(tuple(sheets["brokers"].names["name"]), **sheets["brokers"].columns)
     bundles, namespaces = _bundles(sheets["bundles"], brokers.position)
     snapshot = Snapshot(
-        info=read_info(value.get("info"), file),
-        settings=read_settings(value.get("settings"), file),
+        **read_head(value, file),
         brokers=brokers,
         namespaces=namespaces,
         bundles=bundles,
         topics=_topics(sheets["topics"], bundles, namespaces),
-        policies=read_policies(value.get("policies"), file),
     )
     validate(snapshot, {part: f"{file}: {part}" for part in ("info", "policies", *TABLES)})
     return snapshot

@@ -18,6 +18,7 @@ from planner.cluster.snapshot import (
     IsolationPolicy,
     LoadManager,
     Policies,
+    Snapshot,
     SnapshotInfo,
 )
 
@@ -117,7 +118,7 @@ def _float(text: str) -> float:
 
 
 def parse_json(data: bytes | str, file: str) -> Any:
-    """Read JSON from bytes nobody vouches for.
+    """Read JSON from untrusted bytes.
 
     Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
     double precision, repeated keys, halves of surrogate pairs, endless nesting.
@@ -182,11 +183,7 @@ def read_info(value: Any, file: str) -> SnapshotInfo:
         FormatError: A field is missing, unknown or of another type.
     """
     info = _read(_Info, value, f"{file}: info")
-    return SnapshotInfo(
-        **info.model_dump(exclude={"load_manager", "warnings"}),
-        load_manager=LoadManager(info.load_manager),
-        warnings=tuple(info.warnings),
-    )
+    return SnapshotInfo(**_tuples(info.model_dump()) | {"load_manager": LoadManager(info.load_manager)})
 
 
 def read_policies(value: Any, file: str) -> Policies:
@@ -197,30 +194,18 @@ def read_policies(value: Any, file: str) -> Policies:
     """
     policies = _read(_Policies, {} if value is None else value, f"{file}: policies")
     return Policies(
-        isolation=tuple(
-            IsolationPolicy(
-                name=policy.name,
-                namespaces=tuple(policy.namespaces),
-                primary=tuple(policy.primary),
-                secondary=tuple(policy.secondary),
-                min_limit=policy.min_limit,
-                usage_threshold_percent=policy.usage_threshold_percent,
-            )
-            for policy in policies.isolation
-        ),
+        isolation=tuple(IsolationPolicy(**_tuples(policy.model_dump())) for policy in policies.isolation),
         anti_affinity_group=MappingProxyType(policies.anti_affinity_group),
-        failure_domains=MappingProxyType({name: tuple(b) for name, b in policies.failure_domains.items()}),
+        failure_domains=MappingProxyType(_tuples(policies.failure_domains)),
         dispatch_rates=tuple(
-            DispatchRatePolicy(
-                kind=policy.kind,
-                target=policy.target,
-                rate=DispatchRate(**policy.rate.model_dump()),
-                subscription=policy.subscription,
-                is_global=policy.is_global,
-            )
+            DispatchRatePolicy(**policy.model_dump(exclude={"rate"}), rate=DispatchRate(**policy.rate.model_dump()))
             for policy in policies.dispatch_rates
         ),
     )
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def read_settings(value: Any, file: str) -> Settings:
@@ -275,3 +260,30 @@ def policies_to_json(policies: Policies) -> dict[str, Any]:
         "dispatch_rates": [_without_defaults(policy) for policy in policies.dispatch_rates],
     }
     return {name: value for name, value in made.items() if value}
+
+
+def head_to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a snapshot says beside its tables as JSON: `info`, `settings` and `policies`."""
+    return {
+        "info": info_to_json(snapshot.info),
+        "settings": settings_to_json(snapshot.settings),
+        "policies": policies_to_json(snapshot.policies),
+    }
+
+
+def read_head(value: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Read what `head_to_json` made, as fields of a snapshot.
+
+    Raises:
+        FormatError: A field is missing, unknown or of another type.
+    """
+    return {
+        "info": read_info(value.get("info"), file),
+        "settings": read_settings(value.get("settings"), file),
+        "policies": read_policies(value.get("policies"), file),
+    }
+
+
+def compact_json(value: Any) -> str:
+    """Return a value as JSON without spaces; NaN and Infinity are refused."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -15,18 +15,10 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError
-from planner.cluster.snapshot import Snapshot, column_info, make_topics
-from planner.formats.encoding import (
-    first_error,
-    info_to_json,
-    parse_json,
-    policies_to_json,
-    read_info,
-    read_policies,
-    read_settings,
-    settings_to_json,
-)
-from planner.formats.tables import NAMED, brokers_from_arrow, bundles_from_arrow, table_to_arrow, topics_from_arrow
+from planner.cluster.files import sync_folder, write_whole, writing
+from planner.cluster.snapshot import Snapshot, column_info
+from planner.formats.encoding import first_error, head_to_json, parse_json, read_head
+from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate
 
 MANIFEST = "manifest.json"
@@ -81,21 +73,12 @@ def parts_of_snapshot(snapshot: Snapshot) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     parts: dict[str, Any] = {}
     for part, name in FILES.items():
-        table = table_to_arrow(snapshot, part)
+        table = table_to_arrow(snapshot, part, hashes=True)
         if part == _OPTIONAL and not table.num_rows:
             continue
-        if part == _OPTIONAL:
-            table = table.append_column("hash", pa.array(snapshot.topics.hash))
         files[name] = _parquet(table)
         parts[part] = {"sha256": hashlib.sha256(files[name]).hexdigest(), "rows": table.num_rows}
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "info": info_to_json(snapshot.info),
-        "settings": settings_to_json(snapshot.settings),
-        "policies": policies_to_json(snapshot.policies),
-        "parts": parts,
-    }
+    manifest = {"format": _FORMAT, "version": _VERSION, **head_to_json(snapshot), "parts": parts}
     text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
     return {**files, MANIFEST: text.encode() + b"\n"}
 
@@ -113,7 +96,7 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
         FormatError: The folder holds something else, or cannot be written.
     """
     files = parts_of_snapshot(snapshot)
-    try:
+    with writing(path, FormatError):
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not (path / MANIFEST).is_file():
             raise FormatError(
@@ -124,13 +107,8 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
             if name not in files:
                 (path / name).unlink(missing_ok=True)
         for name, data in files.items():
-            unfinished = path / f"{name}.part"
-            unfinished.write_bytes(data)
-            unfinished.replace(path / name)
-    except OSError as error:
-        raise FormatError(
-            f"Cannot write: {error.strerror}.", where=str(path), remedy="Choose another folder."
-        ) from error
+            write_whole(path / name, data)
+        sync_folder(path)
 
 
 def _manifest(files: Mapping[str, bytes]) -> _Manifest:
@@ -228,23 +206,11 @@ def snapshot_of_parts(files: Mapping[str, bytes], *, trusted: bool = False) -> S
         SnapshotError: The content is not a cluster.
     """
     manifest = _manifest(files)
-    parts = manifest.parts
-    table = _table(files, "brokers", parts.brokers, trusted=trusted)
-    brokers = brokers_from_arrow(table, FILES["brokers"])
-    table = _table(files, "bundles", parts.bundles, trusted=trusted)
-    bundles, namespaces = bundles_from_arrow(table, brokers, FILES["bundles"])
-    topics = make_topics()
-    if parts.topics is not None:
-        table = _table(files, "topics", parts.topics, trusted=trusted)
-        topics = topics_from_arrow(table, FILES["topics"], bundles, namespaces)
-    snapshot = Snapshot(
-        info=read_info(manifest.info, MANIFEST),
-        settings=read_settings(manifest.settings, MANIFEST),
-        brokers=brokers,
-        namespaces=namespaces,
-        bundles=bundles,
-        topics=topics,
-        policies=read_policies(manifest.policies, MANIFEST),
-    )
+    tables = {
+        part: _table(files, part, expected, trusted=trusted)
+        for part in FILES
+        if (expected := getattr(manifest.parts, part)) is not None
+    }
+    snapshot = snapshot_of_tables(read_head(manifest.model_dump(), MANIFEST), tables, FILES)
     validate(snapshot, {**FILES, "info": MANIFEST, "policies": MANIFEST})
     return snapshot

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from planner.cluster.snapshot import Snapshot
-from planner.formats.reading import read_snapshot
 from planner.history.layout import Layout
 from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
-from planner.history.records import BROKER_VALUES, Hint, Kind, Record
+from planner.history.records import BROKER_VALUES, Hint, Kind, Row
+from planner.history.sources import snapshot_of_source
 from planner.history.state import ClusterState, Validity
 
 _MOST_GAPS = 1_000
@@ -39,47 +38,6 @@ class Options:
         return max(self.validity.report_ms, self.validity.sample_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A record with what the stream says about it.
-
-    Attributes:
-        record: The record.
-        carry: It is of the day before.
-        digest: Says whether two rows say the same.
-    """
-
-    record: Record
-    carry: bool
-    digest: tuple[int, int]
-
-
-def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
-    """Yield the rows of a batch of the stream; numbers stay arrays."""
-    lists = {name: batch.column(name) for name in ("names", "times", "values")}
-    offsets = {name: column.offsets.to_numpy() for name, column in lists.items()}
-    flat = {name: lists[name].values.to_numpy(zero_copy_only=False) for name in ("times", "values")}
-    texts = lists["names"].values
-    plain = ("cluster", "time_ms", "carry", "kind", "broker", "metric", "text", "line", "rows")
-    columns = {name: batch.column(name).to_pylist() for name in (*plain, "digest_low", "digest_high")}
-    for at in range(batch.num_rows):
-        low, high = offsets["names"][at : at + 2]
-        record = Record(
-            Kind(columns["kind"][at]),
-            columns["cluster"][at],
-            columns["time_ms"][at],
-            broker=columns["broker"][at],
-            metric=columns["metric"][at],
-            names=texts[int(low) : int(high)].to_pylist(),
-            times=flat["times"][slice(*offsets["times"][at : at + 2])],
-            values=flat["values"][slice(*offsets["values"][at : at + 2])],
-            text=columns["text"][at],
-            rows=columns["rows"][at],
-            line=columns["line"][at],
-        )
-        yield Row(record, columns["carry"][at], (columns["digest_low"][at], columns["digest_high"][at]))
-
-
 def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
     """Return by how much the clock of a broker is ahead of the recorder's, for those that are off.
 
@@ -96,7 +54,7 @@ def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
 class DayAssembler:
     """Takes the records of a day, and gives its snapshots.
 
-    Reports and samples give a snapshot at every full interval at which any broker was heard of lately; snapshots and
+    Reports and samples give a snapshot at every full interval at which any broker has a valid report; snapshots and
     captures come out as they went in, at their own moment.
 
     Args:
@@ -213,7 +171,7 @@ class DayAssembler:
         if record.time_ms == self.last_moment_ms:
             self.counts["duplicate" if record.metric == self.snapshot_digest else "outdated"] += record.rows
             return
-        snapshot = read_snapshot(Path(record.text))
+        snapshot = snapshot_of_source(Path(record.text), record.time_ms)
         self.counts["used"] += record.rows
         self.snapshot_digest = record.metric
         self.state.apply_snapshot(snapshot)
@@ -237,7 +195,7 @@ class DayAssembler:
             yield self.state.snapshot(at)
 
     def _listen(self, at: int) -> bool:
-        """Say whether any broker was heard of lately, and take note of those that were not."""
+        """Return whether any broker has a valid report, and note the gaps of those that have none."""
         present = self.state.present(at)
         for row in np.flatnonzero(present).tolist():
             name = self.state.brokers.names[row]

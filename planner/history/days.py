@@ -1,17 +1,22 @@
-"""Writes and reads one day of history: snapshots in, snapshots out, exactly the same ones.
+"""Writes and reads days of history: snapshots in, snapshots out, exactly the same ones.
 
-A day is written aside, in `.staging` of the history, and comes into being by one rename. Memory is bounded by one row
-group, not by the day.
+A whole day is written aside, in `.staging` of the history; it comes into being, in place of a former one, when its
+manifest is replaced. Memory is bounded by one row group, not by the day. Only this module and `watched` write into
+`cluster=<name>/day=<yyyy-mm-dd>/`, both while they hold the lock of the cluster, and neither replaces what the
+other wrote.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from heapq import merge
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,16 +26,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.snapshot import Snapshot
-from planner.history.manifest import DAY_MS, MANIFEST, DayManifest, Part, day_folder, day_start_ms, read_manifest
-from planner.history.tables import (
-    FILES,
-    MOMENTS,
-    PARTS,
-    SCHEMAS,
-    rows_of_moment,
-    rows_of_tables,
-    snapshots_of_group,
+from planner.cluster.files import only_writer, sync_folder, write_whole, writing
+from planner.cluster.snapshot import Snapshot, make_topics
+from planner.formats.reading import read_snapshot
+from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moment, snapshots_of_rows
+from planner.formats.validate import TABLES
+from planner.history.manifest import (
+    DAY_MS,
+    LOCK,
+    MANIFEST,
+    DayFolder,
+    DayManifest,
+    Part,
+    damaged,
+    day_folder,
+    day_start_ms,
+    open_day,
+    read_manifest,
+    times_of_run,
 )
 
 STAGING = ".staging"
@@ -38,19 +51,21 @@ STAGING = ".staging"
 
 _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
-_REPLACED = "replaced"
+_OTHER_RUN = "-b"
+_PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:{_OTHER_RUN})?\.parquet")
 _CHUNK = 1 << 20
 
 
-def cannot_write(error: OSError, where: Path) -> ReplayError:
-    """Return what to tell people about a disk that does not take what is written."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return ReplayError(
+def writing_history(root: Path) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while a history is written into a `ReplayError` (see `writing`)."""
+    return writing(
+        root,
+        ReplayError,
+        full=(
             "The disk is full; the days that were complete before are untouched.",
-            where=str(where),
-            remedy="Make room, or choose another folder, and run the same command again.",
-        )
-    return ReplayError(f"Cannot write: {error.strerror or error}.", where=str(where), remedy="Choose another folder.")
+            "Make room, or choose another folder, and run the same command again.",
+        ),
+    )
 
 
 class _Hashed:
@@ -85,12 +100,11 @@ class _Hashed:
 
 
 class _PartFile:
-    """One Parquet file of a day."""
+    """One Parquet file of a run."""
 
-    def __init__(self, folder: Path, part: str) -> None:
-        self.part = part
+    def __init__(self, path: Path, part: str) -> None:
         self.rows = 0
-        self.sink = _Hashed(folder / FILES[part])
+        self.sink = _Hashed(path)
         texts = [f.name for f in SCHEMAS[part] if not pa.types.is_floating(f.type)]
         self.writer = pq.ParquetWriter(
             pa.PythonFile(self.sink, mode="w"), SCHEMAS[part], compression="zstd", use_dictionary=texts
@@ -113,6 +127,62 @@ class _PartFile:
                 self.sink.file.close()
 
 
+class RunWriter:
+    """Writes moments into the files of a run; one row group is in memory.
+
+    Args:
+        folder: Where the files go; it must exist.
+        run: What tells them from those of other runs.
+
+    Raises:
+        OSError: The disk refuses; any method may say so.
+    """
+
+    def __init__(self, folder: Path, run: str = "") -> None:
+        self.folder, self.run = folder, run
+        self.moments: list[dict[str, Any]] = []
+        self._group = 0
+        self._first_of_group = 0
+        self._waiting: dict[str, list[pa.Table]] = {part: [] for part in TABLES}
+        self._files = {part: self._open(part) for part in ("brokers", "bundles")}
+
+    def _open(self, part: str) -> _PartFile:
+        return _PartFile(self.folder / f"{part}{self.run}.parquet", part)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add the next moment."""
+        self.moments.append(row_of_moment(snapshot, self._group))
+        for part, table in rows_of_moment(snapshot).items():
+            self._waiting[part].append(table)
+        held = self.moments[self._first_of_group :]
+        if len(held) >= _GROUP_MOMENTS or any(sum(m[p] for m in held) >= most for p, most in _GROUP_ROWS.items()):
+            self._flush()
+
+    def _flush(self) -> None:
+        if "topics" not in self._files and any(m["topics"] for m in self.moments):
+            self._files["topics"] = self._open("topics")
+            for _ in range(self._group):  # so that row groups of all files cover the same moments
+                self._files["topics"].write(SCHEMAS["topics"].empty_table())
+        for part, file in self._files.items():
+            file.write(pa.concat_tables(self._waiting[part]).unify_dictionaries())
+        self._waiting = {part: [] for part in TABLES}
+        self._group += 1
+        self._first_of_group = len(self.moments)
+
+    def close(self) -> dict[str, Part]:
+        """Complete the files, and return what a manifest says of each."""
+        if self._first_of_group < len(self.moments):
+            self._flush()
+        self._files[MOMENTS] = self._open(MOMENTS)
+        self._files[MOMENTS].write(pa.Table.from_pylist(self.moments, schema=SCHEMAS[MOMENTS]))
+        return {f"{part}{self.run}.parquet": file.close() for part, file in self._files.items()}
+
+    def abandon(self) -> None:
+        """Close the files, whatever is in them; nothing happens after `close`."""
+        for file in self._files.values():
+            file.abandon()
+
+
 class DayWriter:
     """Takes the snapshots of a day one by one, and makes the day of them at the end.
 
@@ -130,16 +200,10 @@ class DayWriter:
     def __init__(self, root: Path, cluster: str, day: str) -> None:
         self.root, self.cluster, self.day = root, cluster, day
         self.start_ms = day_start_ms(day)
-        self.moments: list[dict[str, Any]] = []
-        self.group = 0
-        self.first_of_group = 0
-        self.waiting: dict[str, list[pa.Table]] = {part: [] for part in PARTS}
         self.folder = root / STAGING / f"{day_folder(root, cluster, day).parent.name}-{day}-{uuid.uuid4().hex[:12]}"
-        try:
+        with writing_history(root):
             self.folder.mkdir(parents=True)
-            self.files = {part: _PartFile(self.folder, part) for part in ("brokers", "bundles")}
-        except OSError as error:
-            raise cannot_write(error, root) from error
+            self.run = RunWriter(self.folder)
 
     def __enter__(self) -> Self:
         return self
@@ -147,8 +211,7 @@ class DayWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in self.files.values():
-            file.abandon()
+        self.run.abandon()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, snapshot: Snapshot) -> None:
@@ -164,34 +227,15 @@ class DayWriter:
                 where=where,
                 remedy="Write each day of each cluster by itself.",
             )
-        if self.moments and at <= self.moments[-1]["time_ms"]:
+        if self.run.moments and at <= self.run.moments[-1]["time_ms"]:
             raise FormatError(
                 f"The snapshot at {at} is not later than the one before.", where=where, remedy="Give them in order."
             )
-        self.moments.append(rows_of_moment(snapshot, self.group))
-        for part, table in rows_of_tables(snapshot).items():
-            self.waiting[part].append(table)
-        held = self.moments[self.first_of_group :]
-        if len(held) >= _GROUP_MOMENTS or any(sum(m[p] for m in held) >= most for p, most in _GROUP_ROWS.items()):
-            self._flush()
-
-    def _flush(self) -> None:
-        try:
-            if "topics" not in self.files and any(m["topics"] for m in self.moments):
-                self.files["topics"] = _PartFile(self.folder, "topics")
-                for _ in range(self.group):  # so that row groups of all files cover the same moments
-                    self.files["topics"].write(SCHEMAS["topics"].empty_table())
-            for part, file in self.files.items():
-                whole = pa.concat_tables(self.waiting[part]).unify_dictionaries()
-                file.write(whole)
-        except OSError as error:
-            raise cannot_write(error, self.root) from error
-        self.waiting = {part: [] for part in PARTS}
-        self.group += 1
-        self.first_of_group = len(self.moments)
+        with writing_history(self.root):
+            self.run.add(snapshot)
 
     def commit(self, manifest: DayManifest) -> DayManifest:
-        """Complete the day.
+        """Complete the day, in place of one that was made in the same way.
 
         Args:
             manifest: What is known about it; moments and parts are filled in here.
@@ -201,94 +245,112 @@ class DayWriter:
 
         Raises:
             FormatError: There is no snapshot.
+            ReplayError: The day that is there was not read into this one.
         """
-        if not self.moments:
+        if not self.run.moments:
             raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add one.")
-        if self.first_of_group < len(self.moments):
-            self._flush()
-        try:
-            parts = {FILES[part]: file.close() for part, file in self.files.items()}
-            moments = _PartFile(self.folder, MOMENTS)
-            moments.write(pa.Table.from_pylist(self.moments, schema=SCHEMAS[MOMENTS]))
-            parts[FILES[MOMENTS]] = moments.close()
+        final = day_folder(self.root, self.cluster, self.day)
+        with writing_history(self.root):
+            parts = self.run.close()
             whole = manifest.model_copy(
                 update={
                     "parts": parts,
-                    "moments": len(self.moments),
-                    "first_ms": self.moments[0]["time_ms"],
-                    "last_ms": self.moments[-1]["time_ms"],
+                    "moments": len(self.run.moments),
+                    "first_ms": self.run.moments[0]["time_ms"],
+                    "last_ms": self.run.moments[-1]["time_ms"],
                 }
             )
-            with (self.folder / MANIFEST).open("w", encoding="utf-8") as file:
-                json.dump(whole.model_dump(), file, indent=1, ensure_ascii=False, allow_nan=False)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            put_in_place(self.folder, day_folder(self.root, self.cluster, self.day), self.root)
-        except OSError as error:
-            raise cannot_write(error, self.root) from error
+            final.parent.mkdir(parents=True, exist_ok=True)
+            with only_writer(final.parent / LOCK):
+                check_replaceable(final, whole.made_by)
+                whole = _put_in_place(self.folder, whole, final)
         return whole
 
 
-def put_in_place(complete: Path, final: Path, root: Path) -> None:
-    """Rename a complete day to its place; one that is there is moved aside first and deleted afterwards.
+def manifest_text(manifest: DayManifest) -> str:
+    """Return a manifest as it is written."""
+    return json.dumps(manifest.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def check_replaceable(folder: Path, made_by: str) -> None:
+    """Refuse to replace a day that was watched, or made in another way: nobody has read it into its successor.
+
+    Args:
+        folder: The day.
+        made_by: How its successor is made.
 
     Raises:
-        OSError: It cannot be renamed.
+        ReplayError: The day has to stay.
+        FormatError: It cannot be read.
     """
-    final.parent.mkdir(parents=True, exist_ok=True)
-    aside = root / STAGING / f"{complete.name}.{_REPLACED}"
-    if final.exists():
-        (complete / _REPLACED).write_text(f"{final.parent.name}/{final.name}", encoding="utf-8")
-        final.rename(aside)
-    complete.rename(final)
-    (final / _REPLACED).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
+    there = open_day(folder) if folder.is_dir() else None
+    if there is not None and (there.is_watched or there.manifest.made_by != made_by):
+        how = "watched" if there.is_watched else {"ingest": "ingested", "generate": "generated"}[there.manifest.made_by]
+        raise ReplayError(
+            f"The {there.manifest.moments:,} snapshots of this day were {how}, and would be lost.",
+            where=f"{folder.parent.name}/{folder.name}",
+            remedy="Choose another folder with --out; `history ingest` reads the days of a history, too.",
+        )
 
 
-def recover(root: Path) -> None:
-    """Clear what a run that was killed left behind; call it only while no other run writes to the history.
+def _put_in_place(complete: Path, manifest: DayManifest, final: Path) -> DayManifest:
+    """Make a run of complete files the only one of a day: files first, then the manifest, then the former ones go.
 
-    A complete day that was about to replace another gets its place; everything else in `.staging` is deleted.
+    The files of the former run stay until the manifest names the new ones, which therefore have other names.
+
+    Returns:
+        The manifest as written.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    final.mkdir(exist_ok=True)
+    before = open_day(final)
+    run = _OTHER_RUN if before is not None and "" in before.manifest.runs else ""
+    names = {name: name.replace(".parquet", f"{run}.parquet") for name in manifest.parts}
+    for name, other in names.items():
+        (complete / name).replace(final / other)
+    sync_folder(final)
+    whole = manifest.model_copy(update={"parts": {names[name]: part for name, part in manifest.parts.items()}})
+    write_whole(final / MANIFEST, manifest_text(whole))
+    sync_folder(final)
+    for path in final.iterdir():
+        if _PART_NAME.fullmatch(path.name) and path.name not in whole.parts:
+            path.unlink()
+    return whole
+
+
+def delete_day(folder: Path) -> None:
+    """Delete the files of a day that a manifest names; whatever else lies there stays.
+
+    Raises:
+        ReplayError: The disk refuses.
+    """
+    with writing_history(folder), only_writer(folder.parent / LOCK):
+        names = read_manifest(folder).parts
+        (folder / MANIFEST).unlink()
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def clear_staging(root: Path) -> None:
+    """Delete what a run that was killed left behind; call it only while no other run writes to the history.
 
     Raises:
         ReplayError: The folder cannot be written.
     """
-    staging = root / STAGING
-    try:
-        for folder in sorted(staging.glob("cluster=*")) if staging.is_dir() else ():
-            note = folder / _REPLACED
-            if (folder / MANIFEST).is_file() and note.is_file():
-                final = root / note.read_text(encoding="utf-8")
-                if not final.exists():
-                    folder.rename(final)
-                    (final / _REPLACED).unlink(missing_ok=True)
-                    continue
+    with writing_history(root):
+        for folder in (root / STAGING).glob("cluster=*"):
             shutil.rmtree(folder, ignore_errors=True)
-        for note in root.glob(f"cluster=*/day=*/{_REPLACED}"):
-            note.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(error, root) from error
 
 
-def _open(folder: Path, part: str) -> pq.ParquetFile:
-    names = [f.name for f in SCHEMAS[part] if pa.types.is_dictionary(f.type)]
-    return pq.ParquetFile(folder / FILES[part], read_dictionary=names)
+def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topics: bool = True) -> Iterator[Snapshot]:
+    """Yield the snapshots of a day in the order of time, as they were written, one row group in memory at a time.
 
-
-def _damaged(folder: Path, error: Exception) -> FormatError:
-    reason = (str(error).splitlines() or ["?"])[0][:200].rstrip(".")
-    return FormatError(
-        f"The day cannot be read: {reason}.",
-        where=f"{folder.parent.name}/{folder.name}",
-        remedy="Delete the folder of the day and ingest its raw files again.",
-    )
-
-
-def read_day(
-    folder: Path, *, start_ms: int | None = None, end_ms: int | None = None, topics: bool = True
-) -> Iterator[Snapshot]:
-    """Yield the snapshots of a day, as they were written, one row group in memory at a time.
+    A watch may add to the day meanwhile, compact it, or make room: what it had when it was opened is read, as far as
+    it is still there.
 
     Args:
         folder: The day's folder, `cluster=<name>/day=<yyyy-mm-dd>`.
@@ -297,25 +359,133 @@ def read_day(
         topics: Whether the snapshots have their topics; reading is faster without.
 
     Raises:
-        FormatError: The day is not complete, or damaged.
+        FormatError: There is no such day, or it is damaged.
     """
-    manifest = read_manifest(folder)
-    try:
-        moments = pq.read_table(folder / FILES[MOMENTS])
-        low = moments["time_ms"][0].as_py() if start_ms is None else start_ms
-        high = manifest.last_ms + 1 if end_ms is None else end_ms
-        inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
-        parts = [part for part in PARTS if FILES[part] in manifest.parts and (topics or part != "topics")]
-        files = {part: _open(folder, part) for part in parts}
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise _damaged(folder, error) from error
-    for group in pc.unique(moments.filter(inside)["row_group"]).to_pylist():
-        members = moments.filter(pc.equal(moments["row_group"], group)).to_pylist()
+    day = _day_at(folder)
+    if day is None:
+        read_manifest(folder)  # says what is missing
+        return
+    high = day.manifest.last_ms + 1 if end_ms is None else end_ms
+    low = start_ms
+    while day is not None:
         try:
-            tables = {part: file.read_row_group(group) for part, file in files.items()}
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(folder, error) from error
-        yield from _wanted(members, tables, low, high)
+            for snapshot in _in_order(day, low, high, topics=topics):
+                low = snapshot.info.captured_at_ms + 1
+                yield snapshot
+        except FormatError:
+            now = _day_at(folder)
+            if now == day:
+                raise
+            day = now  # it was compacted, or made room
+        else:
+            return
+
+
+def _day_at(folder: Path) -> DayFolder | None:
+    try:
+        return open_day(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise damaged(folder, error) from error
+
+
+def snapshot_at(folder: Path, time_ms: int) -> Snapshot:
+    """Return a moment of a day.
+
+    Raises:
+        FormatError: There is no such moment, or it is damaged.
+    """
+    for snapshot in read_day(folder, start_ms=time_ms, end_ms=time_ms + 1):
+        return snapshot
+    raise FormatError(
+        "The moment is not in the history any more.",
+        where=f"{folder.parent.name}/{folder.name}",
+        remedy="Choose one that is.",
+    )
+
+
+def times_of_day(folder: Path) -> list[int]:
+    """Return the moments of a day, ms since 1970, in the order of time; none where there is no day.
+
+    Raises:
+        FormatError: The day is damaged.
+        OSError: The folder cannot be read.
+    """
+    day = open_day(folder)
+    if day is None:
+        return []
+    try:
+        return sorted([*day.segments, *(at for run in day.manifest.runs for at in _times(folder, run))])
+    except FormatError:
+        if open_day(folder) != day:  # a watch made room
+            return times_of_day(folder)
+        raise
+
+
+def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[Snapshot]:
+    """Yield the snapshots of a day within a time: runs and segments one after the other, side by side where they mix.
+
+    They mix when the clock of a cluster was set back while it was watched.
+    """
+    pieces: list[tuple[int, int, str | Path]] = [(at, at, path) for at, path in day.segments.items()]
+    for run in day.manifest.runs:
+        bounds = [day.manifest.first_ms, day.manifest.last_ms]
+        if day.is_watched:
+            bounds = _times(day.path, run)
+        pieces.append((bounds[0], bounds[-1], run))
+    together: list[Iterator[Snapshot]] = []
+    until = -1
+    for first, last, piece in sorted((p for p in pieces if p[0] < high and p[1] >= low), key=lambda p: p[:2]):
+        if first > until:
+            yield from merge(*together, key=_moment)
+            together = []
+        until = max(until, last)
+        together.append(
+            _read_run(day, piece, low, high, topics=topics) if isinstance(piece, str) else _read_segment(piece, topics)
+        )
+    yield from merge(*together, key=_moment)
+
+
+def _times(folder: Path, run: str) -> list[int]:
+    try:
+        return times_of_run(folder, run)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(folder, error) from error
+
+
+def _moment(snapshot: Snapshot) -> int:
+    return snapshot.info.captured_at_ms
+
+
+def _read_segment(path: Path, topics: bool) -> Iterator[Snapshot]:  # noqa: FBT001 - private
+    snapshot = read_snapshot(path)
+    yield snapshot if topics else replace(snapshot, topics=make_topics())
+
+
+def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) -> Iterator[Snapshot]:
+    names = day.manifest.files_of(run)
+    try:
+        moments = pq.read_table(day.path / names[MOMENTS])
+        inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
+        parts = [part for part in TABLES if part in names and (topics or part != "topics")]
+        files = {part: _open(day.path / names[part], part) for part in parts}
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise damaged(day.path, error) from error
+    with contextlib.ExitStack() as stack:
+        for file in files.values():
+            stack.enter_context(file)
+        for group in pc.unique(moments.filter(inside)["row_group"]).to_pylist():
+            members = moments.filter(pc.equal(moments["row_group"], group)).to_pylist()
+            try:
+                tables = {part: file.read_row_group(group) for part, file in files.items()}
+            except (pa.ArrowException, OSError) as error:
+                raise damaged(day.path, error) from error
+            yield from _wanted(members, tables, low, high)
+
+
+def _open(path: Path, part: str) -> pq.ParquetFile:
+    return pq.ParquetFile(path, read_dictionary=[f.name for f in SCHEMAS[part] if pa.types.is_dictionary(f.type)])
 
 
 def _wanted(members: list[dict[str, Any]], tables: Mapping[str, pa.Table], low: int, high: int) -> Iterator[Snapshot]:
@@ -326,7 +496,7 @@ def _wanted(members: list[dict[str, Any]], tables: Mapping[str, pa.Table], low: 
         part: table.slice(sum(m[part] for m in members[:first]), sum(m[part] for m in members[first:last]))
         for part, table in tables.items()
     }
-    yield from snapshots_of_group(members[first:last], cut)
+    yield from snapshots_of_rows(members[first:last], cut)
 
 
 def check_day(folder: Path) -> DayManifest:
@@ -343,7 +513,7 @@ def check_day(folder: Path) -> DayManifest:
                 while data := file.read(_CHUNK):
                     digest.update(data)
         except OSError as error:
-            raise _damaged(folder, error) from error
+            raise damaged(folder, error) from error
         if digest.hexdigest() != part.sha256:
-            raise _damaged(folder, ValueError(f"{name} is not what the manifest says (its SHA-256 differs)"))
+            raise damaged(folder, ValueError(f"{name} is not what the manifest says (its SHA-256 differs)"))
     return manifest

@@ -29,7 +29,7 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
-from planner.formats.tables import bundle_of_topics
+from planner.formats.rows import bundle_of_topics
 from planner.history.days import DayWriter
 from planner.history.manifest import DAY_MS, DayManifest, day_of, day_start_ms
 from planner.pulsar.load import broker_load
@@ -356,28 +356,11 @@ class _Day:
             captured_at_ms=time_ms,
             leader=next(name for name, there in zip(self.base.brokers.name, present, strict=True) if there),
         )
-        snapshot = replace(self.base, info=info, bundles=self.bundles, topics=topics)
-        self._keep_names(snapshot)
-        brokers = self._brokers(snapshot, time_ms, present, started)
-        finished = replace(snapshot, brokers=brokers)
-        self._keep_names(finished, snapshot)
+        snapshot = replace(self.base, info=info, bundles=self.bundles, topics=topics).sharing(self.last)
+        finished = snapshot.with_columns(brokers=self._brokers(snapshot, time_ms, present, started))
         if self.base.info.load_manager is LoadManager.EXTENSIBLE:
             return with_top_ranks(finished, finished.settings)
         return finished
-
-    def _keep_names(self, snapshot: Snapshot, known: Snapshot | None = None) -> None:
-        """Keep what follows from the names of the bundles while there is no split."""
-        source = known or self.last
-        if source is not None and len(source.bundles) == len(snapshot.bundles):
-            for name in (
-                "bundle_names",
-                "bundle_position",
-                "bundle_name_hashes",
-                "bundle_map_order",
-                "bundle_map_rank",
-            ):
-                if name in source.__dict__:
-                    snapshot.__dict__[name] = source.__dict__[name]
 
     def _brokers(
         self, snapshot: Snapshot, time_ms: int, present: npt.NDArray[np.bool_], started: Int64Array

@@ -8,7 +8,6 @@ killed is repeated, and skips the days that are complete.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,22 +21,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.formats.reading import read_snapshot
-from planner.history.assemble import DayAssembler, Options, Row, rows_of_batch
-from planner.history.days import STAGING, DayWriter, cannot_write, recover
+from planner.history.assemble import DayAssembler, Options
+from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
     Ledger,
     Moment,
     SourceEntry,
-    only_writer,
+    only_ingest,
     read_ledger,
     write_ledger,
 )
 from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of, day_start_ms
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
-from planner.history.records import DDL, Hint, Kind, Lane, Tally, batches
-from planner.history.sources import Block, Source, SourceKind, blocks_of, find_sources, read_block
+from planner.history.records import DDL, Hint, Kind, Lane, Row, Tally, batches, rows_of_batch
+from planner.history.sources import (
+    Block,
+    Source,
+    SourceKind,
+    blocks_of,
+    find_sources,
+    read_block,
+    snapshot_of_source,
+)
 from planner.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -117,9 +123,9 @@ def ingest(
     """
     chosen = options or Options()
     found = find_sources(inputs, root)
-    with only_writer(root):
-        recover(root)
-        ledger = read_ledger(root)
+    with only_ingest(root):
+        clear_staging(root)
+        ledger = _without_segments(read_ledger(root), found)
         settings = {
             "interval_ms": chosen.interval_ms,
             "report_ms": chosen.validity.report_ms,
@@ -132,6 +138,13 @@ def ingest(
             stack.enter_context(_said_plainly(root))
             given = _Session(session, stack)
             return _Ingest(given, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
+
+
+def _without_segments(ledger: Ledger, found: Sequence[Source]) -> Ledger:
+    """Return a ledger without the snapshots that are read with the day of a history that they lie in."""
+    days = {source.path for source in found if source.kind is SourceKind.HISTORY}
+    kept = {path: entry for path, entry in ledger.sources.items() if str(Path(path).parent) not in days}
+    return ledger.model_copy(update={"sources": kept})
 
 
 class _Session:
@@ -154,11 +167,10 @@ class _Session:
 def _said_plainly(root: Path) -> Iterator[None]:
     """Turn what Spark throws into one sentence."""
     try:
-        yield
+        with writing_history(root):
+            yield
     except PlannerError:
         raise
-    except OSError as error:
-        raise cannot_write(error, root) from error
     except Exception as error:
         text = str(error)
         for mark, what, remedy in _SAID:
@@ -206,7 +218,7 @@ class _Ingest:
             if stream is not None:
                 stream.unpersist()
         for cluster, day in plan.remove:
-            shutil.rmtree(day_folder(self.root, cluster, day), ignore_errors=True)
+            delete_day(day_folder(self.root, cluster, day))
         write_ledger(self.root, Ledger(settings=settings, sources=everything))
         return IngestResult(
             files_read=len(read),
@@ -251,10 +263,10 @@ class _Ingest:
             .collect()
         )
         moment: dict[int, Moment] = {}
-        if any(source.kind is SourceKind.SNAPSHOT for source in sources):
+        if any(source.kind in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for source in sources):
             moments = stream.where(is_row & (f.col("kind") == Kind.SNAPSHOT.value))
-            for row in moments.select("source", "cluster", "time_ms", "metric").collect():
-                moment[row[0]] = Moment(cluster=row[1], time_ms=row[2], digest=row[3])
+            last = moments.groupBy("source").agg(f.max(f.struct("time_ms", "cluster", "metric"))).collect()
+            moment = {source: Moment(time_ms=at, cluster=name, digest=said) for source, (at, name, said) in last}
         counts: dict[int, dict[str, int]] = {}
         days: dict[int, dict[str, dict[str, DayRows]]] = {}
         for source, lane, cluster, day, rows, before, low, high in sums:
@@ -424,7 +436,7 @@ def _maker(
 
 def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Iterator[pa.RecordBatch]) -> DayManifest:
     hint = Hint()
-    base = read_snapshot(Path(plan.base)) if plan.base else None
+    base = snapshot_of_source(Path(plan.base)) if plan.base else None
     assembler: DayAssembler | None = None
     with DayWriter(root, plan.cluster, plan.day) as writer:
         for piece in pieces:

@@ -1,9 +1,9 @@
-"""Follows the ranges of bundles over a day, from nothing but the bundles that brokers speak of.
+"""Tracks the ranges of bundles over a day, from the bundles that brokers report.
 
-A namespace's bundles tile the hash space, and only change when one is split. A broker may speak of a bundle after it
-was split elsewhere: what it said is old then. So of two bundles that overlap the finer one counts, unless nobody has
-spoken of it for longer than any report is valid; then the namespace was made anew. Where nobody ever spoke of a range,
-it is one bundle that is not loaded.
+A namespace's bundles tile the hash space, and only change when one is split. A broker may report a bundle after it was
+split elsewhere; that report is stale. So of two bundles that overlap the finer one counts, unless no broker has
+reported it for longer than any report is valid; then the namespace was created anew. A range that no broker ever
+reported is one bundle that is not loaded.
 """
 
 from bisect import bisect_left, insort
@@ -25,7 +25,7 @@ class Ranges:
         namespace: Position of each bundle's namespace. Shape (bundles,).
         low: Lower boundary. Shape (bundles,).
         high: Upper boundary. Shape (bundles,).
-        bundle: Number of the bundle in the layout; -1 for a range nobody spoke of. Shape (bundles,).
+        bundle: Number of the bundle in the layout; -1 for a range that no broker reported. Shape (bundles,).
     """
 
     namespaces: tuple[str, ...]
@@ -49,10 +49,10 @@ class Ranges:
 
 
 class Layout:
-    """All bundles that a day speaks of, and which of them there are at the moment.
+    """All bundles that are reported on a day, and which of them exist at the moment.
 
     Args:
-        valid_ms: How long what a broker said of a bundle is valid.
+        valid_ms: How long a report of a bundle is valid.
     """
 
     def __init__(self, valid_ms: int) -> None:
@@ -71,7 +71,7 @@ class Layout:
         """Take the bundles of a day; those that overlap no earlier one are there from the start.
 
         Args:
-            first_ms: When each is first spoken of.
+            first_ms: When each is first reported.
         """
         for name in sorted(first_ms, key=lambda n: (first_ms[n], n)):
             self.add(name)
@@ -123,7 +123,7 @@ class Layout:
                 self._ranges = None
 
     def knows(self, namespace: str) -> bool:
-        """Say whether anybody spoke of a bundle of a namespace."""
+        """Return whether a bundle of a namespace was reported."""
         return namespace in self._every
 
     def _in_the_way(self, number: int) -> list[int]:
@@ -153,11 +153,11 @@ class Layout:
         self._ranges = None
 
     def claim(self, numbers: Int64Array, times_ms: Int64Array) -> BoolArray:
-        """Take it that somebody spoke of bundles; say for each whether it is there.
+        """Take reports of bundles; return for each whether the bundle exists. Shape (bundles,).
 
         Args:
             numbers: The bundles.
-            times_ms: When each was spoken of.
+            times_ms: When each was reported.
         """
         there = np.ones(len(numbers), dtype=bool)
         contested = self._is_contested[numbers]
@@ -175,7 +175,7 @@ class Layout:
                 _, start, end = self.place[other]
                 finer = low <= start and end <= high
                 if finer and 0 <= self._said_ms[other] >= time_ms - self.valid_ms:
-                    return False  # said before the split, or by somebody who does not know of it yet
+                    return False  # reported before the split, or by a broker that does not know of it yet
             for other in others:
                 self._retire(other)
             self._set_alive(number)
@@ -184,7 +184,7 @@ class Layout:
         return True
 
     def ranges(self) -> Ranges:
-        """Return the bundles there are now; ranges that nobody spoke of fill the holes."""
+        """Return the bundles that exist now; ranges that no broker reported fill the holes."""
         if self._ranges is None:
             self._ranges = self._tile()
         return self._ranges

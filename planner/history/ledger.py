@@ -1,8 +1,6 @@
 """The ledger of a history: which raw files it was made from, and what became of their rows."""
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +9,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import ReplayError
+from planner.cluster.files import only_writer, write_whole
 from planner.formats.encoding import first_error, parse_json
-from planner.history.days import STAGING, cannot_write
+from planner.history.days import STAGING, writing_history
 from planner.history.manifest import SourceRows
 from planner.history.sources import SourceKind
 
@@ -116,36 +115,22 @@ def write_ledger(root: Path, ledger: Ledger) -> None:
     Raises:
         ReplayError: The disk does not take it.
     """
-    unfinished = root / STAGING / LEDGER
-    try:
-        unfinished.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w", encoding="utf-8") as file:
-            json.dump(ledger.model_dump(mode="json", exclude_defaults=False), file, ensure_ascii=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(root / LEDGER)
-    except OSError as error:
-        raise cannot_write(error, root) from error
+    with writing_history(root):
+        write_whole(root / LEDGER, json.dumps(ledger.model_dump(mode="json"), ensure_ascii=False) + "\n")
 
 
 @contextmanager
-def only_writer(root: Path) -> Iterator[None]:
+def only_ingest(root: Path) -> Iterator[None]:
     """Keep other processes from ingesting into the same history meanwhile; a process that dies lets go.
 
     Raises:
         ReplayError: Another one is at it, or the folder cannot be written.
     """
-    try:
+    with writing_history(root):
         (root / STAGING).mkdir(parents=True, exist_ok=True)
-        file = (root / STAGING / "lock").open("w", encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(error, root) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with only_writer(root / STAGING / "lock", wait=False) as alone:
+        if not alone:
             raise ReplayError(
                 "Another process is ingesting into this history.", where=str(root), remedy="Wait until it is done."
-            ) from error
+            )
         yield

@@ -11,7 +11,6 @@ recorder; `cluster` may be left out):
 """
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,26 +19,30 @@ import numpy as np
 
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.hashing import namespace_of_topic
+from planner.cluster.pulsar_json import (
+    BUNDLE_STATS,
+    COUNTERS,
+    RATES,
+    SYSTEM_TOPICS,
+    TopicStats,
+    broker_facts,
+    broker_numbers,
+    bundle_numbers,
+    bundles_of_topics,
+    text_of,
+    web_services,
+    whole,
+)
 from planner.cluster.ranges import parse_bundle
 from planner.formats.encoding import parse_json
-from planner.formats.raw_capture.answers import host_and_port, number, whole
 from planner.history.prometheus import records_of_answer
 from planner.history.records import Aside, Kind, Record, Tally
 
-_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
-_BROKER_RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
-_BUNDLE_KEYS = (*_BROKER_RATES, "topics", "producerCount", "consumerCount", "cacheSize")
-_COUNTS = _BUNDLE_KEYS[4:]
-_COUNTERS = ("msgInCount", "msgOutCount", "bytesInCount", "bytesOutCount")
 _OWNED = {"Owned", "Splitting"}
 _LEAVING = {"Releasing", "Assigning"}
 _LAST_MS = 1 << 53
 _NAN = float("nan")
-_ENDINGS = {
-    "loadbalancer-broker-load-data": "loads",
-    "loadbalancer-top-bundles-load-data": "tops",
-    "loadbalancer-service-unit-state": "states",
-}
+_AS_IT_CAME = "Record the answer as it came."
 _SHAPES = (
     "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, or one Prometheus"
     " answer to a line."
@@ -109,8 +112,7 @@ def _moment(value: Any, where: str) -> int:
 
 
 def _broker(given: Any, report: Mapping[str, Any]) -> str:
-    urls = (host_and_port(report.get(key)) for key in ("webServiceUrl", "webServiceUrlTls"))
-    name = given if isinstance(given, str) and given else next((u for u in urls if u), "")
+    name = given if isinstance(given, str) and given else next(web_services(report), "")
     if not name.rpartition(":")[2].isdecimal():
         raise FormatError("The broker is not named.", where="broker", remedy="Give it as host:port.")
     return name
@@ -125,9 +127,9 @@ def _checked(bundle: str) -> str:
 def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     """Return `BUNDLE_VALUES` of each bundle, one after the other."""
     try:
-        rows = [[stats.get(key, 0) for key in _BUNDLE_KEYS] for stats in items.values()]
-        array = np.array(rows or np.zeros((0, len(_BUNDLE_KEYS))))
-        counts = array[:, len(_BROKER_RATES) :]
+        rows = [[stats.get(key, 0) for key in BUNDLE_STATS] for stats in items.values()]
+        array = np.array(rows or np.zeros((0, len(BUNDLE_STATS))))
+        counts = array[:, len(RATES) :]
         plain = array.dtype.kind in "if" and np.isfinite(array).all() and (array >= 0).all()
         if plain and (counts == np.floor(counts)).all():
             found: list[float] = array.astype(np.float64).reshape(-1).tolist()
@@ -137,66 +139,29 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     made: list[float] = []  # something is wrong, or null: find out what
     for name, stats in items.items():
         if not isinstance(stats, dict):
-            raise FormatError("It is no object.", where=f"{where}.{name}", remedy="Record the answer as it came.")
-        made += [number(stats.get(key), f"{where}.{name}.{key}") for key in _BROKER_RATES]
-        made += [float(whole(stats.get(key), f"{where}.{name}.{key}")) for key in _COUNTS]
+            raise FormatError("It is no object.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
+        made += map(float, bundle_numbers(stats, f"{where}.{name}.").values())
     return made
-
-
-def _pair(report: Mapping[str, Any], resource: str) -> tuple[float, float]:
-    pair = report.get(resource)
-    if not isinstance(pair, dict):
-        return 0.0, 0.0
-    limit = number(pair.get("limit"), f"{resource}.limit", least=-math.inf)
-    # Pulsar starts every resource as (-1, -1), and leaves it so where the host does not tell.
-    return number(pair.get("usage"), f"{resource}.usage", least=0.0 if limit > 0 else -1.0), limit
 
 
 def _report(report: Mapping[str, Any], cluster: str, line: int, around: Mapping[str, Any]) -> Record:
     broker = _broker(around.get("broker"), report)
-    updated = whole(report.get("lastUpdate", report.get("updatedAt")), "lastUpdate")
+    values = broker_numbers(report)
+    updated = int(values["updated_at_ms"])
     at = _moment(around["time_ms"], "time_ms") if "time_ms" in around else _moment(updated or None, "lastUpdate")
     stats = report.get("lastStats")
     bundles: Mapping[str, Any] = stats if isinstance(stats, dict) else {}
-    listed = report.get("numBundles", report.get("bundleCount"))
-    values: list[float] = [v for resource in _RESOURCES for v in _pair(report, resource)]
-    values += [number(report.get(key), key) for key in _BROKER_RATES]
-    topics = report.get("numTopics", report.get("topics"))
-    for key, value in (("numTopics", topics), *((k, report.get(k)) for k in ("numProducers", "numConsumers"))):
-        values.append(float(whole(value, key)))
-    values += [-1.0 if listed is None else float(whole(listed, "numBundles")), float(updated)]
-    values.append(float(whole(report.get("startTimestamp"), "startTimestamp")))
-    for key in ("weightedMaxEMA", "msgThroughputEMA"):
-        values.append(_NAN if report.get(key) is None else number(report[key], key))
-    names = [_checked(name) for name in bundles]
-    values += _rows(bundles, "lastStats")
-    text = {
-        "complete": isinstance(stats, dict),
-        "version": _text(report.get("brokerVersionString")),
-        "load_manager_class": _text(report.get("loadManagerClassName")),
-        "persistent_topics_enabled": report.get("persistentTopicsEnabled") is not False,
-        "non_persistent_topics_enabled": report.get("nonPersistentTopicsEnabled") is not False,
-    }
-    lag = at - updated if "time_ms" in around and updated else None
     return Record(
         Kind.REPORT,
         cluster,
         at,
         broker=broker,
-        names=names,
-        values=values,
-        text=json.dumps(text, sort_keys=True),
+        names=[_checked(name) for name in bundles],
+        values=[*map(float, values.values()), *_rows(bundles, "lastStats")],
+        text=json.dumps({"complete": isinstance(stats, dict), **broker_facts(report)}, sort_keys=True),
         line=line,
-        clock_lag_ms=lag,
+        clock_lag_ms=at - updated if "time_ms" in around and updated else None,
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _objects(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((k, v) for k, v in (value.items() if isinstance(value, dict) else ()) if isinstance(v, dict))
 
 
 def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
@@ -205,69 +170,48 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     names: list[str] = []
     bundles: list[str] = []
     values: list[float] = []
-    for namespace, ranges in _objects(value["topics"]):
-        for span, domains in _objects(ranges):
-            bundle, before = _checked(f"{namespace}/{span}"), len(names)
-            for _, topics in _objects(domains):
-                for name, stats in _objects(topics):
-                    if namespace_of_topic(name) != namespace:
-                        raise FormatError(
-                            f"'{name[:120]}' is listed under {namespace}.", remedy="Record the answer as it came."
-                        )
-                    names.append(name)
-                    values += _topic_values(stats, name)
-            if len(names) > before:  # a bundle without topics may have left the broker
-                bundles.append(bundle)
+    for namespace, span, topics in bundles_of_topics(value["topics"]):
+        bundle, before = _checked(f"{namespace}/{span}"), len(names)
+        for name, stats in topics:
+            if namespace_of_topic(name) != namespace:
+                raise FormatError(f"'{name[:120]}' is listed under {namespace}.", remedy=_AS_IT_CAME)
+            names.append(name)
+            values += _topic_values(stats, name)
+        if len(names) > before:  # a bundle without topics may have left the broker
+            bundles.append(bundle)
     return Record(
-        Kind.TOPICS,
-        cluster,
-        at,
-        broker=broker,
-        names=names,
-        values=values,
-        text=json.dumps(bundles),
-        line=line,
+        Kind.TOPICS, cluster, at, broker=broker, names=names, values=values, text=json.dumps(bundles), line=line
     )
 
 
 def _topic_values(stats: Mapping[str, Any], name: str) -> Sequence[float]:
-    publishers = stats.get("publishers")
-    producers = stats.get("producerCount", len(publishers) if isinstance(publishers, list) else 0)
-    consumers = [s.get("consumers") for _, s in _objects(stats.get("subscriptions"))]
-    return [
-        *(number(stats.get(key), f"{name}: {key}") for key in _BROKER_RATES),
-        float(whole(producers, f"{name}: producerCount")),
-        float(sum(len(c) for c in consumers if isinstance(c, list))),
-        *(_NAN if stats.get(key) is None else float(whole(stats[key], f"{name}: {key}")) for key in _COUNTERS),
-    ]
+    said = TopicStats.of(stats, name)
+    counters = (_NAN if stats.get(key) is None else float(whole(stats[key], f"{name}: {key}")) for key in COUNTERS)
+    return [*said.rates, float(said.producers), float(said.consumers), *counters]
 
 
 def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     at = _moment(value.get("publish_time_ms"), "publish_time_ms")
-    what = next((kind for ending, kind in _ENDINGS.items() if value["topic"].endswith(ending)), None)
+    what = next((kind for kind, ending in SYSTEM_TOPICS.items() if value["topic"].endswith(ending)), None)
     key, said = value["key"], value.get("value")
     content: Mapping[str, Any] = said if isinstance(said, dict) else {}
     if what == "loads" and isinstance(content.get("cpu"), dict):
         return _report(content, cluster, line, {"broker": key, "time_ms": at})
-    if what == "tops" and isinstance(content.get("topBundlesLoadData"), list):
+    if what == "top_bundles" and isinstance(content.get("topBundlesLoadData"), list):
         rows = content["topBundlesLoadData"]
         if not all(isinstance(r, dict) and isinstance(r.get("bundleName"), str) for r in rows):
             raise FormatError("A top bundle has no name.", where="topBundlesLoadData", remedy="Record it as it came.")
         items = {_checked(row["bundleName"]): row.get("stats") or {} for row in rows}
         values = _rows(items, "topBundlesLoadData")
         return Record(Kind.TOP, cluster, at, _broker(key, {}), names=list(items), values=values, line=line)
-    if what == "states":
-        state = content.get("state")
-        owner = (
-            content.get("dstBroker") if state in _OWNED else content.get("sourceBroker") if state in _LEAVING else ""
-        )
-        return Record(
-            Kind.STATE, cluster, at, _text(owner), names=[_checked(key)], text=_text(state) or "Deleted", line=line
-        )
-    if what in ("loads", "tops") and not content:  # a tombstone: the broker withdrew what it said
+    if what == "ownership":
+        state = text_of(content, "state")
+        owner = text_of(content, "dstBroker" if state in _OWNED else "sourceBroker" if state in _LEAVING else "")
+        return Record(Kind.STATE, cluster, at, owner, names=[_checked(key)], text=state or "Deleted", line=line)
+    if what in ("loads", "top_bundles") and not content:  # a tombstone: the broker withdrew what it said
         return Record(Kind.TOP, cluster, at, _broker(key, {}), text="withdrawn", line=line)
     raise FormatError(
         "The message is none of the load balancer's.",
         where=value["topic"][:200],
-        remedy=f"Record the topics {', '.join(_ENDINGS)}.",
+        remedy=f"Record the topics {', '.join(SYSTEM_TOPICS.values())}.",
     )

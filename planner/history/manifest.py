@@ -1,29 +1,44 @@
-"""The manifest of a day of history: it comes last, and a day without it does not exist.
+"""What a history holds: days of clusters, and for each day a manifest and the moments that are not in it yet.
 
-A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/`, one for each complete day of each cluster (UTC).
+A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belongs to a day is
+
+- the Parquet files that `manifest.json` names: one *run* of moments (`moments.parquet`, `brokers.parquet`, ...) where
+  the day was ingested or generated, one for every stretch of a watch (`moments-<stamp>.parquet`, ...);
+- every snapshot folder `<stamp>/` whose moment is in no run: a watch adds each capture as one, and later compacts them
+  into a run. Its own manifest makes it whole.
+
+Files that neither names belong to nobody: a writer that was killed left them.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError
+from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import first_error, parse_json
+from planner.formats.rows import MOMENTS
 
 MANIFEST = "manifest.json"
 """Name of the file that describes the others of its day."""
+
+LOCK = ".lock"
+"""Name of the file, in the folder of a cluster, that its writers lock."""
 
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 
 _FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
 _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _CLUSTER = "cluster="
 _EPOCH = date(1970, 1, 1)
 
@@ -104,7 +119,7 @@ class DayManifest(_Shape):
         version: Version of the layout.
         cluster: Name of the cluster.
         day: `yyyy-mm-dd`, UTC.
-        made_by: `generate` or `ingest`.
+        made_by: `generate`, `ingest` or `watch`: who began it.
         interval_ms: Time between moments where none is missing; 0 when they come as they were captured.
         moments: How many snapshots.
         first_ms: The first of them, ms since 1970.
@@ -123,12 +138,12 @@ class DayManifest(_Shape):
     version: Literal[1] = 1
     cluster: str
     day: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-    made_by: Literal["generate", "ingest"]
-    interval_ms: _Count
-    moments: _Count
-    first_ms: int
-    last_ms: int
-    parts: dict[str, Part]
+    made_by: Literal["generate", "ingest", "watch"]
+    interval_ms: _Count = 0
+    moments: _Count = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    parts: dict[str, Part] = {}
     sources: dict[str, SourceRows] = {}
     base: str = ""
     rows: RowCounts = RowCounts()
@@ -137,18 +152,53 @@ class DayManifest(_Shape):
     splits: _Count = 0
     notes: list[str] = []
 
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else usually nothing."""
+        names = (name.removesuffix(".parquet") for name in self.parts)
+        return tuple(sorted(name.removeprefix(MOMENTS) for name in names if name.startswith(MOMENTS)))
+
+    def files_of(self, run: str) -> dict[str, str]:
+        """Return the files of a run, by the table that each holds."""
+        tables = {name.removesuffix(f"{run}.parquet"): name for name in self.parts if name.endswith(f"{run}.parquet")}
+        return {table: name for table, name in tables.items() if "-" not in table}
+
 
 @dataclass(frozen=True, slots=True)
 class DayFolder:
-    """A complete day of a history.
+    """A day of a history.
 
     Attributes:
         path: Its folder.
-        manifest: What it holds.
+        manifest: What it holds; number and bounds of the moments count those in segments, too.
+        segments: Snapshot folders whose moment is in no run, by that moment.
     """
 
     path: Path
     manifest: DayManifest
+    segments: Mapping[int, Path] = field(default_factory=dict)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a watch has added to it."""
+        return bool(self.segments) or any(moment_of(run[1:]) for run in self.manifest.runs)
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table (`brokers`, `bundles`, `topics`) has, over all moments.
+
+        Raises:
+            FormatError: A segment is damaged.
+        """
+        names = [name for run in self.manifest.runs for t, name in self.manifest.files_of(run).items() if t == table]
+        total = sum(self.manifest.parts[name].rows for name in names)
+        for segment in self.segments.values():
+            try:
+                total += pq.read_metadata(segment / snapshot_folder.FILES[table]).num_rows
+            except FileNotFoundError:
+                continue  # it has no topics, or it was compacted meanwhile
+            except (OSError, pa.ArrowException) as error:
+                raise damaged(segment, error) from error
+        return total
 
 
 def day_of(time_ms: int) -> str:
@@ -173,34 +223,128 @@ def day_folder(root: Path, cluster: str, day: str) -> Path:
     return root / f"{_CLUSTER}{quote(cluster, safe='')}" / f"day={day}"
 
 
+def stamp_of(time_ms: int) -> str:
+    """Return a moment, ms since 1970, as the name of its folder."""
+    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{moment:%Y%m%dT%H%M%S}.{time_ms % 1000:03d}Z"
+
+
+def moment_of(name: str) -> int:
+    """Return the moment that a stamp tells, ms since 1970; 0 when it is none."""
+    if not _STAMP.fullmatch(name):
+        return 0
+    try:
+        moment = datetime.strptime(name, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        return 0
+    return round(moment.timestamp() * 1000)
+
+
+def is_day_folder(path: Path) -> bool:
+    """Whether a path is named as a day of a history is."""
+    return bool(_DAY.fullmatch(path.name)) and path.parent.name.startswith(_CLUSTER)
+
+
+def damaged(folder: Path, error: Exception) -> FormatError:
+    """Return what to say of a day, or of a segment of one, that cannot be read."""
+    reason = (str(error).splitlines() or ["?"])[0][:200].rstrip(".")
+    return FormatError(
+        f"The day cannot be read: {reason}.",
+        where=f"{folder.parent.name}/{folder.name}",
+        remedy="Delete the folder of the day and ingest its raw files again.",
+    )
+
+
 def read_manifest(folder: Path) -> DayManifest:
     """Read the manifest of a day.
 
     Raises:
         FormatError: There is none, or it is no manifest of a day of history.
     """
-    path = folder / MANIFEST
-    where = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
+    manifest = _manifest(folder)
+    if manifest is None:
+        raise FormatError("There is no such file.", where=_where(folder), remedy="Give a complete day of a history.")
+    return manifest
+
+
+def _where(folder: Path) -> str:
+    return f"{folder.parent.name}/{folder.name}/{MANIFEST}"
+
+
+def _manifest(folder: Path) -> DayManifest | None:
+    """Return the manifest of a day; None when there is none."""
     try:
-        value = parse_json(path.read_bytes(), where)
-        return DayManifest.model_validate(value)
+        return DayManifest.model_validate(parse_json((folder / MANIFEST).read_bytes(), _where(folder)))
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise FormatError(
-            f"It cannot be read: {error.strerror}.", where=where, remedy="Give a complete day of a history."
+            f"It cannot be read: {error.strerror}.", where=_where(folder), remedy="Give a complete day of a history."
         ) from error
     except ValidationError as error:
-        raise first_error(error, where) from error
+        raise first_error(error, _where(folder)) from error
+
+
+def segments_of(folder: Path) -> dict[int, Path]:
+    """Return the snapshot folders of a day by their moment, in the order of time.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    found = {moment_of(path.name): path for path in sorted(folder.iterdir())}
+    return {time_ms: path for time_ms, path in found.items() if time_ms and (path / MANIFEST).is_file()}
+
+
+def times_of_run(folder: Path, run: str) -> list[int]:
+    """Return the moments of a run, in the order of time.
+
+    Raises:
+        OSError: It cannot be read.
+        pa.ArrowException: It is damaged.
+    """
+    times: list[int] = pq.read_table(folder / f"{MOMENTS}{run}.parquet", columns=["time_ms"])["time_ms"].to_pylist()
+    return times
+
+
+def open_day(folder: Path) -> DayFolder | None:
+    """Return what a day holds now; None when there is nothing whole in it.
+
+    Segments are looked for before the manifest is read, so that what a watch compacts meanwhile is in one or the other.
+
+    Raises:
+        FormatError: The manifest or a run is damaged.
+        OSError: The folder cannot be read.
+    """
+    found = segments_of(folder)
+    manifest = _manifest(folder)
+    if manifest is None and not found:
+        return None
+    if manifest is None:
+        cluster, day = unquote(folder.parent.name.removeprefix(_CLUSTER)), folder.name.removeprefix("day=")
+        manifest = DayManifest(cluster=cluster, day=day, made_by="watch")
+    if not found:
+        return DayFolder(folder, manifest)
+    try:
+        known = {time_ms for run in manifest.runs for time_ms in times_of_run(folder, run)}
+    except (OSError, pa.ArrowException) as error:
+        if _manifest(folder) != manifest:  # the run went meanwhile, to make room
+            return open_day(folder)
+        raise damaged(folder, error) from error
+    segments = {time_ms: path for time_ms, path in found.items() if time_ms not in known}
+    times = [*known, *segments]
+    bounds = {"moments": len(times), "first_ms": min(times), "last_ms": max(times)}
+    return DayFolder(folder, manifest.model_copy(update=bounds), segments)
 
 
 def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]:
-    """Yield the complete days of a history, by cluster and day.
+    """Yield the days of a history that hold a moment, by cluster and day; a day under way has those there are so far.
 
     Args:
         root: The history.
         cluster: Only the days of this one.
 
     Raises:
-        FormatError: There is no such folder, or a manifest is damaged.
+        FormatError: There is no such folder, it cannot be read, or a manifest is damaged.
     """
     if not root.is_dir():
         raise FormatError("There is no such folder.", where=str(root), remedy="Give the folder of a history.")
@@ -208,5 +352,9 @@ def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]
         if cluster is not None and unquote(parent.name.removeprefix(_CLUSTER)) != cluster:
             continue
         for folder in sorted(parent.glob("day=*")):
-            if _DAY.fullmatch(folder.name) and (folder / MANIFEST).is_file():
-                yield DayFolder(folder, read_manifest(folder))
+            try:
+                day = open_day(folder) if is_day_folder(folder) and folder.is_dir() else None
+            except OSError as error:
+                raise damaged(folder, error) from error
+            if day is not None:
+                yield day

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.cluster.errors import ReplayError
+from planner.history.days import check_replaceable
 from planner.history.ledger import DayRows, Moment, SourceEntry
-from planner.history.manifest import DayManifest, SourceRows, complete_days, day_start_ms
+from planner.history.manifest import DayFolder, SourceRows, complete_days, day_start_ms
 from planner.history.sources import Source, SourceKind
 
 _Key = tuple[str, str]
@@ -73,7 +74,8 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
         anew: Every day is made anew, because rows become history in another way than before.
 
     Raises:
-        ReplayError: A day has to be made anew, and one of its files is gone.
+        ReplayError: A day has to be made anew, and one of its files is gone or not given, or it was not made by an
+            ingest.
     """
     wanted: dict[_Key, dict[str, DayRows]] = {}
     for path, entry in entries.items():
@@ -81,7 +83,7 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
             for day, rows in days.items():
                 wanted.setdefault((cluster, day), {})[path] = rows
     wanted = {key: rows for key, rows in wanted.items() if any(r.rows for r in rows.values())}
-    there = {(d.manifest.cluster, d.manifest.day): d.manifest for d in complete_days(root)} if root.is_dir() else {}
+    there = {(d.manifest.cluster, d.manifest.day): d for d in complete_days(root)} if root.is_dir() else {}
     moments = sorted(
         ((e.moment, path) for path, e in entries.items() if e.moment is not None), key=lambda m: (m[0].time_ms, m[1])
     )
@@ -89,9 +91,12 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
     for key, given in sorted(wanted.items()):
         plain = {path: SourceRows(rows=r.rows, digest=r.digest) for path, r in sorted(given.items())}
         base, name = "", ""
-        if any(entries[path].kind is not SourceKind.SNAPSHOT for path in given):
+        if any(entries[path].kind not in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for path in given):
             base, name = _base(moments, key[0], day_start_ms(key[1]))
-        if anew or not _is_current(there.get(key), plain, name):
+        before = there.get(key)
+        if anew or before is None or (before.manifest.sources, before.manifest.base) != (plain, name):
+            if before is not None:
+                _check_is_read(before, entries)
             make.append(DayPlan(*key, plain, base, name))
     again = sorted({path for plan in make for path in (*plan.sources, plan.base) if path} - just_read)
     for path in again:
@@ -102,7 +107,7 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
                 where=path,
                 remedy="Put it back, or ingest into another folder.",
             )
-    made_here = {key for key, manifest in there.items() if manifest.made_by == "ingest"}
+    made_here = {key for key, day in there.items() if day.manifest.made_by == "ingest" and not day.is_watched}
     return Plan(
         tuple(make), tuple(again), len(wanted) - len(make), tuple(sorted(made_here - set(wanted)) if entries else ())
     )
@@ -116,5 +121,14 @@ def _base(moments: "list[tuple[Moment, str]]", cluster: str, start_ms: int) -> t
     return path, f"{moment.time_ms} {moment.digest}"
 
 
-def _is_current(manifest: DayManifest | None, sources: Mapping[str, SourceRows], base: str) -> bool:
-    return manifest is not None and manifest.sources == dict(sources) and manifest.base == base
+def _check_is_read(day: DayFolder, entries: Mapping[str, SourceEntry]) -> None:
+    """Refuse to make a day anew when something that it was made from is not read into its successor."""
+    check_replaceable(day.path, "ingest")
+    for path in day.manifest.sources:
+        if path not in entries and str(Path(path).parent) not in entries:  # a day of a history stands for its snapshots
+            raise ReplayError(
+                f"{day.manifest.day} of {day.manifest.cluster} has to be made anew, and holds rows of a file that was"
+                " not given.",
+                where=path,
+                remedy="Give it as well, or ingest into another folder.",
+            )

@@ -12,18 +12,16 @@ from typing import Any, BinaryIO
 import ijson
 import numpy as np
 
+from planner.cluster import pulsar_json
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import namespace_of_topic
+from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
 from planner.history.records import Aside, Kind, Record, Tally
 
 BROKER_METRICS: Mapping[str, str] = {
-    "pulsar_lb_cpu_usage": "cpu_usage_percent",
-    "pulsar_lb_memory_usage": "memory_usage_mib",
-    "pulsar_lb_directMemory_usage": "direct_memory_usage_mib",
-    "pulsar_lb_bandwidth_in_usage": "bandwidth_in_usage_kbit_per_s",
-    "pulsar_lb_bandwidth_out_usage": "bandwidth_out_usage_kbit_per_s",
+    **{metric: RESOURCES[resource][0] for resource, metric in USAGE_METRICS.items()},
     "jvm_memory_bytes_max": "memory_limit_mib",
     "jvm_memory_direct_bytes_max": "direct_memory_limit_mib",
     "process_start_time_seconds": "started_at_ms",
@@ -31,15 +29,7 @@ BROKER_METRICS: Mapping[str, str] = {
 }
 """Metrics of a broker, and the column each is about; usages are percentages of a limit."""
 
-BUNDLE_METRICS: Mapping[str, str] = {
-    "pulsar_bundle_msg_rate_in": "msg_rate_in_per_s",
-    "pulsar_bundle_msg_rate_out": "msg_rate_out_per_s",
-    "pulsar_bundle_msg_throughput_in": "msg_throughput_in_bytes_per_s",
-    "pulsar_bundle_msg_throughput_out": "msg_throughput_out_bytes_per_s",
-    "pulsar_bundle_topics_count": "topics",
-    "pulsar_bundle_producer_count": "producers",
-    "pulsar_bundle_consumer_count": "consumers",
-}
+BUNDLE_METRICS: Mapping[str, str] = {metric: BUNDLE_STATS[key] for metric, key in pulsar_json.BUNDLE_METRICS.items()}
 """Metrics of a bundle (modular load manager, with `exposeBundlesMetricsInPrometheus`)."""
 
 TOPIC_METRICS: Mapping[str, str] = {

@@ -13,69 +13,37 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import SettingError
+from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, COUNTERS, RATES, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
-from planner.formats.raw_capture.reports import TRAFFIC
-from planner.history.days import cannot_write
+from planner.history.days import writing_history
 from planner.history.manifest import day_of
 from planner.history.prometheus import BUNDLE_METRICS, COUNTER_METRICS
 
 FORMS = ("reports", "topics", "prometheus")
 """What histories can be written as, beside their own form."""
 
-_PAIRS = {
-    "cpu": "cpu",
-    "memory": "memory",
-    "directMemory": "direct_memory",
-    "bandwidthIn": "bandwidth_in",
-    "bandwidthOut": "bandwidth_out",
-}
-_UNITS = {"cpu": "percent", "memory": "mib", "directMemory": "mib"}
-_COUNTS = {
-    "producerCount": "producers",
-    "consumerCount": "consumers",
-    "topics": "topics",
-    "cacheSize": "cache_size_bytes",
-}
 _MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-_USAGE_METRICS = {
-    "pulsar_lb_cpu_usage": "cpu",
-    "pulsar_lb_memory_usage": "memory",
-    "pulsar_lb_directMemory_usage": "directMemory",
-    "pulsar_lb_bandwidth_in_usage": "bandwidthIn",
-    "pulsar_lb_bandwidth_out_usage": "bandwidthOut",
-}
-_COUNTER_KEYS = {
-    "msgInCount": "msg_rate_in_per_s",
-    "msgOutCount": "msg_rate_out_per_s",
-    "bytesInCount": "msg_throughput_in_bytes_per_s",
-    "bytesOutCount": "msg_throughput_out_bytes_per_s",
-}
+_COUNTER_COLUMNS = dict(zip(COUNTERS, RATES.values(), strict=True))
 
 
 def report_lines(snapshot: Snapshot) -> Iterator[str]:
     """Yield the load report of each broker that is there, with the time at which it was asked for."""
     brokers, bundles = snapshot.brokers, snapshot.bundles
-    values = {key: getattr(bundles, column).tolist() for key, column in {**TRAFFIC, **_COUNTS}.items()}
+    values = {key: getattr(bundles, column).tolist() for key, column in BUNDLE_STATS.items()}
     for at in np.flatnonzero(brokers.registered).tolist():
         report: dict[str, Any] = {
             "webServiceUrl": f"http://{brokers.name[at]}",
             "persistentTopicsEnabled": bool(brokers.persistent_topics_enabled[at]),
             "nonPersistentTopicsEnabled": bool(brokers.non_persistent_topics_enabled[at]),
         }
-        for key, column in _PAIRS.items():
-            unit = _UNITS.get(key, "kbit_per_s")
-            usage, limit = (float(getattr(brokers, f"{column}_{what}_{unit}")[at]) for what in ("usage", "limit"))
+        for key, columns in RESOURCES.items():
+            usage, limit = (float(getattr(brokers, column)[at]) for column in columns)
             report[key] = {"usage": usage, "limit": limit}
-        report |= {key: float(getattr(brokers, column)[at]) for key, column in TRAFFIC.items()}
+        report |= {key: float(getattr(brokers, column)[at]) for key, column in RATES.items()}
         owned = [i for i in snapshot.bundles_of(at).tolist() if bundles.has_stats[i]]
         report |= {
-            "lastUpdate": int(brokers.updated_at_ms[at]),
-            "startTimestamp": int(brokers.started_at_ms[at]),
-            "numTopics": int(brokers.topics[at]),
-            "numBundles": int(brokers.reported_bundles[at]),
-            "numProducers": int(brokers.producers[at]),
-            "numConsumers": int(brokers.consumers[at]),
+            **{keys[0]: int(getattr(brokers, column)[at]) for column, keys in BROKER_COUNTS.items()},
             "brokerVersionString": brokers.version[at],
             "loadManagerClassName": brokers.load_manager_class[at] or _MANAGER,
             "lastStats": {snapshot.bundle_names[i]: {key: column[i] for key, column in values.items()} for i in owned},
@@ -101,7 +69,7 @@ class _Counters:
         topics = snapshot.topics
         owner = snapshot.bundles.owner[topics.bundle].astype(np.int64)
         seconds = (snapshot.info.captured_at_ms - self.last_ms if self.last_ms >= 0 else self.since_ms) / 1_000
-        for column in _COUNTER_KEYS.values():
+        for column in _COUNTER_COLUMNS.values():
             before = self.counted.get(column, np.zeros(len(topics)))
             kept = np.where(self.owner == owner, before, 0.0) if len(self.owner) else before
             self.counted[column] = kept + np.round(getattr(topics, column) * seconds)
@@ -119,10 +87,10 @@ def topic_lines(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[str]:
     counters = _Counters(since_ms)
     for snapshot in snapshots:
         topics, bundles = snapshot.topics, snapshot.bundles
-        counted = {key: counters.at(snapshot)[column] for key, column in _COUNTER_KEYS.items()} if len(topics) else {}
+        counted = counters.at(snapshot) if len(topics) else {}
         names = topics.name.to_pylist()
-        rates = {key: getattr(topics, column).tolist() for key, column in TRAFFIC.items()}
-        shown = {key: column.astype(np.int64).tolist() for key, column in counted.items()}
+        rates = {key: getattr(topics, column).tolist() for key, column in RATES.items()}
+        shown = {key: counted[c].astype(np.int64).tolist() for key, c in _COUNTER_COLUMNS.items() if c in counted}
         for broker in np.flatnonzero(snapshot.brokers.registered).tolist():
             answer: dict[str, Any] = {}
             for bundle in snapshot.bundles_of(broker).tolist():
@@ -162,9 +130,8 @@ _Sample = tuple[tuple[str, str, str, str], float]
 
 def _broker_samples(snapshot: Snapshot) -> Iterator[_Sample]:
     brokers = snapshot.brokers
-    for metric, key in _USAGE_METRICS.items():
-        unit = _UNITS.get(key, "kbit_per_s")
-        usage, limit = (getattr(brokers, f"{_PAIRS[key]}_{what}_{unit}") for what in ("usage", "limit"))
+    for key, metric in USAGE_METRICS.items():
+        usage, limit = (getattr(brokers, column) for column in RESOURCES[key])
         for at in np.flatnonzero(brokers.registered & (limit > 0)).tolist():
             yield (metric, brokers.name[at], "", ""), float(usage[at] / limit[at] * 100.0)
 
@@ -213,7 +180,7 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
 
     path = out / f"{form}-{first.info.cluster}-{day_of(first.info.captured_at_ms)}"
     path = path.with_name(path.name + (".json" if form == "prometheus" else ".jsonl"))
-    try:
+    with writing_history(out):
         out.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as file:
             if form == "prometheus":
@@ -228,6 +195,4 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
                     else (x for s in chain(head, rest) for x in report_lines(s))
                 )
                 file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise cannot_write(error, out) from error
     return path

@@ -7,7 +7,7 @@ read are in the same stream, in the lane `aside`.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -16,50 +16,19 @@ import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import PlannerError
+from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
 from planner.history.manifest import DAY_MS
 
-BROKER_VALUES = (
-    "cpu_usage_percent",
-    "cpu_limit_percent",
-    "memory_usage_mib",
-    "memory_limit_mib",
-    "direct_memory_usage_mib",
-    "direct_memory_limit_mib",
-    "bandwidth_in_usage_kbit_per_s",
-    "bandwidth_in_limit_kbit_per_s",
-    "bandwidth_out_usage_kbit_per_s",
-    "bandwidth_out_limit_kbit_per_s",
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-    "topics",
-    "producers",
-    "consumers",
-    "reported_bundles",
-    "updated_at_ms",
-    "started_at_ms",
-    "weighted_max_ema",
-    "msg_throughput_ema_bytes_per_s",
-)
+BROKER_VALUES = BROKER_COLUMNS
 """Columns of `BrokerTable` that a report gives, in the order of its values."""
 
-BUNDLE_VALUES = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-    "topics",
-    "producers",
-    "consumers",
-    "cache_size_bytes",
-)
+BUNDLE_VALUES = tuple(BUNDLE_STATS.values())
 """Columns of `BundleTable` that a report gives of each bundle."""
 
 COUNTERS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 """Counters of a topic, in the order of the rates that follow from them; NaN where a broker does not give one."""
 
-TOPIC_VALUES = (*BUNDLE_VALUES[:4], "producers", "consumers", *COUNTERS)
+TOPIC_VALUES = (*RATES.values(), "producers", "consumers", *COUNTERS)
 """What a broker says of each topic: columns of `TopicTable`, then counters."""
 
 
@@ -212,7 +181,7 @@ class Hint:
     """What the records of a day have in common, known before the first of them is looked at.
 
     Attributes:
-        first_ms: When each bundle is first spoken of, by name.
+        first_ms: When each bundle is first reported, by name.
         lag_ms: Shortest time between the clock of each broker and that of the recorder, by broker.
         late: Rows that stand after later ones of the same broker.
     """
@@ -233,7 +202,7 @@ class Hint:
 
 
 def bundles_of(record: Record) -> Sequence[str]:
-    """Return the bundles that a record speaks of."""
+    """Return the bundles that a record reports."""
     if record.kind is Kind.TOPICS:
         found: list[str] = json.loads(record.text)
         return found
@@ -252,51 +221,28 @@ def _digest(record: Record) -> int:
     return int.from_bytes(digest.digest()) >> 2
 
 
+_FIELDS = tuple(f.name for f in fields(Record) if f.name in SCHEMA.names)
+_LISTS = ("names", "times", "values")
+_EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() else 0 for f in SCHEMA} | {
+    "carry": False,
+    **dict.fromkeys(_LISTS, ()),
+}
+
+
 def _row(lane: Lane, source: int, **columns: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "lane": lane.value,
-        "cluster": "",
-        "day": 0,
-        "time_ms": -1,
-        "carry": False,
-        "kind": "",
-        "broker": "",
-        "metric": "",
-        "names": (),
-        "times": (),
-        "values": (),
-        "text": "",
-        "source": source,
-        "line": 0,
-        "rows": 0,
-        "digest_low": 0,
-        "digest_high": 0,
-        "raw": b"",
-    }
-    return plain | columns
+    return _EMPTY | {"lane": lane.value, "source": source} | columns
 
 
 def _rows_of_record(record: Record, source: int, carry_ms: int) -> Iterator[dict[str, Any]]:
     """Yield a record for its day and, when it is from the last minutes of it, for the next day too."""
     digest = _digest(record)
-    made = _row(
-        Lane.ROW,
-        source,
-        cluster=record.cluster,
-        day=record.time_ms // DAY_MS,
-        time_ms=record.time_ms,
-        kind=record.kind.value,
-        broker=record.broker,
-        metric=record.metric,
-        names=record.names,
-        times=record.times,
-        values=record.values,
-        text=record.text,
-        line=record.line,
-        rows=record.rows,
-        digest_low=digest & ((1 << _SHIFT) - 1),
-        digest_high=digest >> _SHIFT,
-    )
+    made = _row(Lane.ROW, source, **{name: getattr(record, name) for name in _FIELDS})
+    made |= {
+        "kind": record.kind.value,
+        "day": record.time_ms // DAY_MS,
+        "digest_low": digest & ((1 << _SHIFT) - 1),
+        "digest_high": digest >> _SHIFT,
+    }
     yield made
     last_ms = int(record.times[-1]) if len(record.times) else record.time_ms
     if last_ms % DAY_MS >= DAY_MS - carry_ms and record.kind is not Kind.SNAPSHOT:
@@ -354,3 +300,32 @@ def batches(
     waiting += _rows_of_hints(hints, source)
     waiting.append(_row(Lane.BLOCK, source, time_ms=first, line=tally.lines, rows=tally.rows))
     yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record with what the stream says about it.
+
+    Attributes:
+        record: The record.
+        carry: It is of the day before.
+        digest: Tells whether two rows say the same.
+    """
+
+    record: Record
+    carry: bool
+    digest: tuple[int, int]
+
+
+def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the records of a batch of the stream; numbers stay arrays."""
+    plain = [name for name in _FIELDS if name not in _LISTS]
+    lists = {name: batch.column(name) for name in _LISTS}
+    offsets = {name: column.offsets.to_pylist() for name, column in lists.items()}
+    flat = {name: lists[name].values.to_numpy(zero_copy_only=False) for name in ("times", "values")}
+    for at, row in enumerate(batch.select([*plain, "carry", "digest_low", "digest_high"]).to_pylist()):
+        spans = {name: slice(*ends[at : at + 2]) for name, ends in offsets.items()}
+        digest, carry = (row.pop("digest_low"), row.pop("digest_high")), row.pop("carry")
+        names = lists["names"].values[spans["names"]].to_pylist()
+        numbers = {name: values[spans[name]] for name, values in flat.items()}
+        yield Row(Record(**row | {"kind": Kind(row["kind"])}, names=names, **numbers), carry, digest)

@@ -10,10 +10,13 @@ from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.reading import read_snapshot
+from planner.history.days import read_day, snapshot_at, times_of_day
 from planner.history.lines import records_of_lines
+from planner.history.manifest import is_day_folder, open_day
 from planner.history.prometheus import records_of_export
 from planner.history.records import Aside, Kind, Record, Tally
 
@@ -32,12 +35,13 @@ class SourceKind(StrEnum):
     LINES = "lines"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
+    HISTORY = "history"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A raw file, or a folder that is one snapshot or capture.
+    """A raw file, or a folder that is one snapshot or capture, or a day of a history.
 
     Attributes:
         path: Where it is, absolute.
@@ -73,17 +77,19 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     """Return the raw files in some places, by path.
 
     A folder with `manifest.json` or `index.json` is a snapshot or raw capture as a whole; captures inside it are found,
-    too. Hidden files are left alone.
+    too. A day of a history is a whole as well. Hidden files are left alone.
 
     Args:
         inputs: Files, or folders to look through.
         leave_out: A folder not to look into: the history that is written.
 
     Raises:
-        FormatError: One does not exist or cannot be read, or there is no file at all.
+        FormatError: One does not exist or cannot be read, is part of the history that is written, or there is no file
+            at all.
     """
     found: dict[str, Source] = {}
     for given in inputs:
+        _check_is_raw(given, leave_out)
         try:
             for source in _inside(given.resolve(), leave_out.resolve()):
                 found[source.path] = source
@@ -100,12 +106,29 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     return [found[path] for path in sorted(found)]
 
 
+def _check_is_raw(given: Path, history: Path) -> None:
+    """Refuse the days of the history that is written: they are what an ingest makes."""
+    path, root = given.resolve(), history.resolve()
+    if path.is_relative_to(root) and any(part.startswith("cluster=") for part in path.relative_to(root).parts[:1]):
+        raise FormatError(
+            "It is part of the history that is written, and needs no ingest.",
+            where=str(given),
+            remedy="Replay it as it is, or choose another folder with --out.",
+        )
+
+
 def _inside(path: Path, leave_out: Path) -> Iterator[Source]:
     if path == leave_out:
         return
     if not path.is_dir():
         status = path.stat()
         yield Source(str(path), _kind(path), status.st_size, status.st_mtime_ns)
+        return
+    if is_day_folder(path) and (day := open_day(path)) is not None:
+        files = [path / name for name in day.manifest.parts]
+        files += [file for segment in day.segments.values() for file in segment.iterdir()]
+        states = [file.stat() for file in files]
+        yield Source(str(path), SourceKind.HISTORY, sum(s.st_size for s in states), max(s.st_mtime_ns for s in states))
         return
     entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
     names = {p.name for p in entries}
@@ -191,18 +214,41 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
     elif block.kind is SourceKind.EXPORT:
         with _open(Path(block.path)) as file:
             yield from records_of_export(file, cluster, tally)
+    elif block.kind is SourceKind.HISTORY:
+        for snapshot in read_day(Path(block.path)):
+            tally.rows += 1
+            yield _record(snapshot, block.path)
     elif block.kind is SourceKind.SNAPSHOT:
         tally.rows += 1
         snapshot = read_snapshot(Path(block.path))
-        info = snapshot.info
-        if not info.captured_at_ms:
+        if snapshot.info.captured_at_ms:
+            yield _record(snapshot, block.path)
+        else:
             yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
-            return
-        digest = snapshot_digest(snapshot)
-        yield Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=digest, text=block.path)
     else:
         tally.rows += 1
         yield Aside(
             "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
             " either may end in .gz; zips hold snapshots."
         )
+
+
+def _record(snapshot: Snapshot, path: str) -> Record:
+    info = snapshot.info
+    return Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=snapshot_digest(snapshot), text=path)
+
+
+def snapshot_of_source(path: Path, time_ms: int | None = None) -> Snapshot:
+    """Read a snapshot that was found in a source.
+
+    Args:
+        path: A snapshot, a raw capture, or a day of a history.
+        time_ms: Which moment of a day; the last one by default.
+
+    Raises:
+        FormatError: It cannot be read.
+        SnapshotError: The content is not a cluster.
+    """
+    if not is_day_folder(path):
+        return read_snapshot(path)
+    return snapshot_at(path, times_of_day(path)[-1] if time_ms is None else time_ms)

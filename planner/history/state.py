@@ -42,7 +42,6 @@ _NEVER = -1
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 _AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
-_FOLLOWS = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class ClusterState:
 
     Args:
         cluster: Its name.
-        layout: The bundles that the day speaks of.
+        layout: The bundles that are reported on the day.
         validity: How long what was said is valid.
         skew_ms: By how much the clock of a broker is ahead; what it says of times is corrected by it.
     """
@@ -146,7 +145,7 @@ class ClusterState:
         self.unplaced_topics: set[str] = set()
         self.changed = False
         self._placed: tuple[Ranges, int, Int64Array] | None = None
-        self._last: tuple[Ranges, Snapshot] | None = None
+        self._last: Snapshot | None = None
 
     # --- what comes in
 
@@ -241,7 +240,7 @@ class ClusterState:
     def _state(self, record: Record) -> None:
         self.extensible = True
         if record.text == "Deleted":
-            return  # of a bundle that was split, whose children are spoken of
+            return  # of a bundle that was split, whose children are reported
         number = int(self._numbers(record.names, record.time_ms)[0])
         if number < 0:
             return
@@ -267,7 +266,7 @@ class ClusterState:
         return row
 
     def _assume(self, namespace: str) -> None:
-        """Give a namespace of which nobody knows the bundles as many as a new one has."""
+        """Give a namespace whose bundles are unknown as many as a new one has."""
         if not self.layout.knows(namespace):
             settings = self.base.settings if self.base is not None else Settings({})
             edges = equal_boundaries(settings.integer("defaultNumberOfNamespaceBundles"))
@@ -371,7 +370,7 @@ class ClusterState:
         return self.samples.newest_ms
 
     def present(self, time_ms: int) -> BoolArray:
-        """Return which brokers were heard of lately."""
+        """Return which brokers have a valid report. Shape (brokers,)."""
         there: BoolArray = self.brokers["until_ms"][: len(self.brokers)] >= time_ms
         return there
 
@@ -465,14 +464,9 @@ class ClusterState:
             topics=self._topic_table(topics, of_topics),
             policies=base.policies if base is not None else Policies(),
         )
-        if self._last is not None and self._last[0] is ranges:
-            for name in _FOLLOWS:
-                if name in self._last[1].__dict__:
-                    snapshot.__dict__[name] = self._last[1].__dict__[name]
-        snapshot = self._with_sums(snapshot, present[order])
-        self._last = (ranges, snapshot)
+        self._last = self._with_sums(snapshot.sharing(self._last), present[order])
         self.changed = False
-        return snapshot
+        return self._last
 
     def _settings(self, manager: LoadManager) -> Settings:
         if manager is LoadManager.MODULAR:
@@ -537,7 +531,7 @@ class ClusterState:
         inside = self._places()
         holes = np.unique(inside[loaded & (inside >= 0)])
         holes = holes[self.layout.ranges().bundle[holes] < 0]
-        if len(holes):  # nobody spoke of a bundle there, but it has topics
+        if len(holes):  # no broker reported a bundle there, but it has topics
             ranges = self.layout.ranges()
             for hole in holes.tolist():
                 namespace = ranges.namespaces[ranges.namespace[hole]]
@@ -637,18 +631,10 @@ class ClusterState:
                 name: frozen(np.where(silent, getattr(sums, name), getattr(brokers, name)))
                 for name in (*_RATES, "topics", "producers", "consumers")
             }
-            snapshot = _with_brokers(snapshot, replace(brokers, **columns))
+            snapshot = snapshot.with_columns(brokers=replace(brokers, **columns))
         if snapshot.info.load_manager is LoadManager.MODULAR:
-            snapshot = _with_brokers(snapshot, with_broker_averages(snapshot))
+            snapshot = snapshot.with_columns(brokers=with_broker_averages(snapshot))
         return snapshot
-
-
-def _with_brokers(snapshot: Snapshot, brokers: BrokerTable) -> Snapshot:
-    made = replace(snapshot, brokers=brokers)
-    for name in _FOLLOWS:
-        if name in snapshot.__dict__:
-            made.__dict__[name] = snapshot.__dict__[name]
-    return made
 
 
 def _plain(value: Any) -> Any:

@@ -1,32 +1,53 @@
-"""The history folder: one snapshot folder for each moment, in `cluster=<name>/day=<yyyy-mm-dd>/`.
+"""Adds what is watched to the days of a history.
 
-A snapshot is there whole or not at all, whenever the writer is killed: it is written under a name that begins with a
-dot, which readers of histories pass over, and then renamed. The oldest ones go when there are too many bytes.
+Each capture is a segment: a snapshot folder, written under a name that begins with a dot, synced and renamed; from then
+on it survives whatever happens. Once there are enough of them, or when their day is over, they are compacted into a run
+of Parquet files beside them: the files come first, then the manifest that names them, and only then do the segments go.
+So an append costs one capture, and each moment is rewritten once. The oldest moments go when there are too many bytes.
 """
 
-import re
+import contextlib
 import shutil
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from urllib.parse import quote
+from typing import Final
 
-from planner.cluster.errors import CaptureError
+from planner.cluster.errors import CaptureError, FormatError, PlannerError
+from planner.cluster.files import only_writer, put_in_place, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot
-from planner.formats.folder import MANIFEST, write_folder
+from planner.formats.folder import write_folder
+from planner.formats.reading import read_snapshot
+from planner.history.days import RunWriter, manifest_text
+from planner.history.manifest import (
+    LOCK,
+    MANIFEST,
+    DayFolder,
+    DayManifest,
+    day_folder,
+    day_of,
+    is_day_folder,
+    moment_of,
+    open_day,
+    segments_of,
+    stamp_of,
+    times_of_run,
+)
 
-_STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
-_DAY = re.compile(r"day=[0-9]{4}-[0-9]{2}-[0-9]{2}")
+SEGMENTS_OF_A_RUN: Final = 60
+"""How many segments are compacted into a run."""
+
 _UNFINISHED = ".part"
 _GOING = ".going"
 
 
 class HistoryFolder:
-    """Snapshots of one cluster over time.
+    """Where the captures of a watch go.
 
     Args:
         root: Folder of all histories.
-        max_bytes: What the snapshots of one cluster may take; the oldest are deleted beyond that.
+        max_bytes: What the watched moments of one cluster may take; the oldest are deleted beyond that.
     """
 
     def __init__(self, root: Path, max_bytes: int) -> None:
@@ -35,75 +56,184 @@ class HistoryFolder:
 
     def folder_of(self, cluster: str) -> Path:
         """Return the folder of a cluster."""
-        return self.root / f"cluster={quote(cluster, safe='')}"
+        return day_folder(self.root, cluster, "").parent
 
     def add(self, snapshot: Snapshot) -> Path:
-        """Write a snapshot, and make room for it.
+        """Append a snapshot, compact earlier ones where that is due, and make room.
 
         Args:
             snapshot: A validated snapshot, which says its cluster and moment.
 
         Returns:
-            Its folder.
+            Its segment, which stays until the next call at least.
 
         Raises:
             CaptureError: The folder cannot be written.
             FormatError: The same.
         """
-        moment = datetime.fromtimestamp(snapshot.info.captured_at_ms / 1000, UTC)
-        stamp = f"{moment:%Y%m%dT%H%M%S}.{snapshot.info.captured_at_ms % 1000:03d}Z"
-        day = self.folder_of(snapshot.info.cluster) / f"day={moment:%Y-%m-%d}"
-        unfinished, target = day / f".{stamp}{_UNFINISHED}", day / stamp
-        try:
-            day.mkdir(parents=True, exist_ok=True)
-            self.clear_leftovers(snapshot.info.cluster)
-            write_folder(snapshot, unfinished)
-            if target.exists():  # the same moment twice is the same snapshot twice
-                shutil.rmtree(unfinished)
-            else:
-                unfinished.rename(target)
-            self._make_room(snapshot.info.cluster, target)
-        except OSError as error:
-            raise CaptureError(
-                f"Cannot write: {error.strerror}.", where=str(day), remedy="Make room, or choose another folder."
-            ) from error
+        at, cluster = snapshot.info.captured_at_ms, self.folder_of(snapshot.info.cluster)
+        folder = day_folder(self.root, snapshot.info.cluster, day_of(at))
+        target = folder / stamp_of(at)
+        unfinished = folder / f".{target.name}{_UNFINISHED}"
+        with writing(folder, CaptureError, "Make room, or choose another folder."):
+            folder.mkdir(parents=True, exist_ok=True)
+            with only_writer(cluster / LOCK):
+                _clear_leftovers(cluster)
+                write_folder(snapshot, unfinished)
+                if target.exists():  # the same moment twice is the same snapshot twice
+                    shutil.rmtree(unfinished)
+                else:
+                    put_in_place(unfinished, target)
+                    sync_folder(cluster)
+                with contextlib.suppress(OSError):  # a full disk: the segments stay, and the next append says so
+                    _compact(cluster, at)
+                self._make_room(cluster, target)
         return target
 
-    def snapshots(self, cluster: str) -> Iterator[Path]:
-        """Yield the folders of a cluster's snapshots, oldest first."""
-        days = (p for p in _folders(self.folder_of(cluster)) if _DAY.fullmatch(p.name))
-        for day in days:
-            yield from (p for p in _folders(day) if _STAMP.fullmatch(p.name) and (p / MANIFEST).is_file())
-
     def bytes_of(self, cluster: str) -> int:
-        """Return what the snapshots of a cluster take on disk."""
-        return sum(map(_size, self.snapshots(cluster)))
+        """Return what the watched moments of a cluster take on disk."""
+        return sum(piece.size for piece in _pieces(self.folder_of(cluster)))
 
-    def clear_leftovers(self, cluster: str) -> None:
-        """Delete what a writer that was killed left unfinished."""
-        for day in _folders(self.folder_of(cluster)):
-            for path in _folders(day):
-                if path.name.startswith(".") and path.name.endswith((_UNFINISHED, _GOING)):
-                    shutil.rmtree(path, ignore_errors=True)
-
-    def _make_room(self, cluster: str, newest: Path) -> None:
-        """Delete the oldest snapshots; the newest always stays."""
-        sizes = [(path, _size(path)) for path in self.snapshots(cluster)]
-        total = sum(size for _, size in sizes)
-        for path, size in sizes:
-            if total <= self.max_bytes or path == newest:
+    def _make_room(self, cluster: Path, newest: Path) -> None:
+        """Delete the oldest segments and runs; the newest segment always stays."""
+        pieces = sorted(_pieces(cluster), key=lambda piece: piece.first_ms)
+        total = sum(piece.size for piece in pieces)
+        for piece in pieces:
+            if total <= self.max_bytes:
                 return
-            going = path.with_name(f".{path.name}{_GOING}")
-            path.rename(going)
-            shutil.rmtree(going)
-            if not any(path.parent.iterdir()):
-                path.parent.rmdir()
-            total -= size
+            if piece.paths != (newest,):
+                _delete(piece)
+                total -= piece.size
 
 
-def _folders(path: Path) -> list[Path]:
-    return sorted(p for p in path.iterdir() if p.is_dir()) if path.is_dir() else []
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A segment, or a run of a watch.
+
+    Attributes:
+        day: The folder of its day.
+        run: What tells its files from others; empty for a segment.
+        paths: The segment, or the files of the run.
+        first_ms: Its first moment.
+        size: Its bytes.
+    """
+
+    day: Path
+    run: str
+    paths: tuple[Path, ...]
+    first_ms: int
+    size: int
 
 
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.iterdir())
+def _days(cluster: Path) -> Iterator[DayFolder]:
+    for path in sorted(p for p in cluster.iterdir() if is_day_folder(p) and p.is_dir()):
+        with contextlib.suppress(FormatError):  # a damaged day is left alone
+            day = open_day(path)
+            if day is not None:
+                yield day
+
+
+def _pieces(cluster: Path) -> Iterator[_Piece]:
+    for day in _days(cluster):
+        for at, path in day.segments.items():
+            yield _Piece(day.path, "", (path,), at, sum(file.stat().st_size for file in path.iterdir()))
+        for run in (run for run in day.manifest.runs if moment_of(run[1:])):
+            paths = tuple(day.path / name for name in day.manifest.files_of(run).values())
+            yield _Piece(day.path, run, paths, moment_of(run[1:]), sum(path.stat().st_size for path in paths))
+
+
+def _delete(piece: _Piece) -> None:
+    day = open_day(piece.day)
+    if piece.run and day is not None:
+        parts = {name: part for name, part in day.manifest.parts.items() if piece.day / name not in piece.paths}
+        _write_manifest(piece.day, day.manifest.model_copy(update={"parts": parts}))
+        for path in piece.paths:
+            path.unlink()
+    else:
+        for path in piece.paths:
+            _delete_segment(path)
+    if not any(piece.day.iterdir()):
+        piece.day.rmdir()
+
+
+def _delete_segment(path: Path) -> None:
+    going = path.with_name(f".{path.name}{_GOING}")
+    path.rename(going)
+    shutil.rmtree(going)
+
+
+def _write_manifest(folder: Path, manifest: DayManifest) -> None:
+    """Write the manifest of a day, with the moments that its runs hold; delete it when there are none."""
+    times = sorted(at for run in manifest.runs for at in times_of_run(folder, run))
+    if not times:
+        (folder / MANIFEST).unlink(missing_ok=True)
+        return
+    bounds = {"moments": len(times), "first_ms": times[0], "last_ms": times[-1]}
+    write_whole(folder / MANIFEST, manifest_text(manifest.model_copy(update=bounds)))
+    sync_folder(folder)
+
+
+def _clear_leftovers(cluster: Path) -> None:
+    """Delete what a writer that was killed left: what is unfinished or going, and what the manifest decides.
+
+    That is a run that it does not name yet, whose segments are all there, and segments that a run holds by now.
+    """
+    for folder in (p for p in cluster.iterdir() if is_day_folder(p) and p.is_dir()):
+        for path in folder.iterdir():
+            if path.name.startswith(".") and path.name.endswith((_UNFINISHED, _GOING)):
+                shutil.rmtree(path, ignore_errors=True)
+    for day in _days(cluster):
+        for path in day.path.glob("*-*.parquet"):
+            if path.name not in day.manifest.parts and moment_of(path.stem.partition("-")[2]):
+                path.unlink()
+        for at, path in segments_of(day.path).items():
+            if at not in day.segments:
+                _delete_segment(path)
+
+
+def _compact(cluster: Path, newest_ms: int) -> None:
+    """Make a run of the oldest segments, where there are enough of them or their day is over; one run for each call.
+
+    The segment that was added last stays, so that whoever was told its name can read it.
+    """
+    for day in _days(cluster):
+        older = {at: path for at, path in sorted(day.segments.items()) if at != newest_ms}
+        is_over = day.manifest.day < day_of(newest_ms)
+        if (len(older) >= SEGMENTS_OF_A_RUN or (older and is_over)) and _make_run(day, older):
+            return
+
+
+def _make_run(day: DayFolder, segments: Mapping[int, Path]) -> bool:
+    """Compact the first segments that can be read; say whether there was one. A damaged one stays as it is."""
+    readable = _readable(day, segments)
+    first = next(readable, None)
+    if first is None:
+        return False
+    run = f"-{stamp_of(first[1].info.captured_at_ms)}"  # no other run holds this moment, nor has the name
+    unfinished = day.path / f".run{run}{_UNFINISHED}"
+    unfinished.mkdir()
+    writer = RunWriter(unfinished, run)
+    done: list[Path] = []
+    try:
+        for path, snapshot in islice(chain([first], readable), SEGMENTS_OF_A_RUN):
+            writer.add(snapshot)
+            done.append(path)
+        parts = writer.close()
+        for name in parts:
+            (unfinished / name).replace(day.path / name)
+    finally:
+        writer.abandon()
+        shutil.rmtree(unfinished, ignore_errors=True)
+    sync_folder(day.path)
+    _write_manifest(day.path, day.manifest.model_copy(update={"parts": day.manifest.parts | parts}))
+    for path in done:
+        _delete_segment(path)
+    return True
+
+
+def _readable(day: DayFolder, segments: Mapping[int, Path]) -> Iterator[tuple[Path, Snapshot]]:
+    for at, path in segments.items():
+        with contextlib.suppress(PlannerError):
+            snapshot = read_snapshot(path)
+            if (snapshot.info.cluster, snapshot.info.captured_at_ms) == (day.manifest.cluster, at):
+                yield path, snapshot

@@ -97,7 +97,7 @@ def estimate(job: Job, paces: dict[str, Pace], interval_min: int = 1) -> Estimat
         cycles += mine
         work_s += pace.start_s + mine * pace.cycle_s
     rows = sum(
-        day.manifest.parts["bundles.parquet"].rows
+        day.rows("bundles")
         for cluster in job.clusters
         for day in complete_days(Path(job.history), cluster)
         if job.first_day <= day.manifest.day <= job.last_day

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import cannot_write
+from planner.cluster.files import writing_results
 from planner.replay.jobs import (
     RESERVE,
     ahead,
@@ -268,7 +268,11 @@ def _failed(worker: _Worker, error: BaseException) -> None:
         worker.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")
         return
     if isinstance(error, OSError):
-        error = cannot_write(error, worker.folder)
+        try:
+            with writing_results(worker.folder):
+                raise error
+        except PlannerError as told:
+            error = told
     with suppress(OSError):
         traceback.print_exception(error)
     match error:

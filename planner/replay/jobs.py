@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Final, Literal, TypeAlias, get_args
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import cannot_write, write_whole
+from planner.cluster.files import write_whole, writing_results
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.database import default_path
 
@@ -146,14 +146,12 @@ def write_status(folder: Path, status: Status) -> None:
         ReplayError: It cannot be written all the same.
     """
     text = json.dumps(asdict(status), indent=1)
-    try:
+    with writing_results(folder):
         try:
             write_whole(folder / "status.json", text)
         except OSError:
             (folder / RESERVE).unlink(missing_ok=True)
             write_whole(folder / "status.json", text)
-    except OSError as error:
-        raise cannot_write(error, folder) from error
 
 
 def _written_status(folder: Path) -> Status:
@@ -260,14 +258,14 @@ def submit(job: Job, root: Path | None = None) -> StoredJob:
     place = root or jobs_root()
     name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     fresh, folder = place / f".{name}", place / name
-    try:
-        fresh.mkdir(parents=True, mode=0o700)
-        (fresh / "spec.json").write_text(job_to_json(job), encoding="utf-8")
-        (fresh / "alive").touch()
-        _queue(fresh, folder, count)
-    except OSError as error:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise cannot_write(error, place) from error
+    with writing_results(place):
+        try:
+            fresh.mkdir(parents=True, mode=0o700)
+            (fresh / "spec.json").write_text(job_to_json(job), encoding="utf-8")
+            (fresh / "alive").touch()
+            _queue(fresh, folder, count)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
     return _stored(folder)
 
 
@@ -280,11 +278,9 @@ def retry(stored: StoredJob) -> None:
     folder = stored.folder
     if not read_status(folder).ended:
         raise ReplayError("This job has not ended yet.", where=stored.name, remedy="Wait, or cancel it first.")
-    try:
+    with writing_results(folder):
         (folder / "cancel").unlink(missing_ok=True)
         _queue(folder, folder, stored.status.tasks)
-    except OSError as error:
-        raise cannot_write(error, folder) from error
 
 
 def _queue(fresh: Path, folder: Path, tasks: int) -> None:
@@ -336,10 +332,8 @@ def ask_to_cancel(stored: StoredJob) -> None:
     Raises:
         ReplayError: Its folder cannot be written.
     """
-    try:
+    with writing_results(stored.folder):
         (stored.folder / "cancel").touch()
-    except OSError as error:
-        raise cannot_write(error, stored.folder) from error
 
 
 def delete(stored: StoredJob) -> None:
@@ -356,12 +350,9 @@ def delete(stored: StoredJob) -> None:
             raise ReplayError("The job does not stop.", where=stored.name, remedy="Delete it again in a minute.")
         time.sleep(0.1)
     aside = stored.folder.with_name(f".deleted-{stored.name}")
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            stored.folder.rename(aside)
-            shutil.rmtree(aside)
-    except OSError as error:
-        raise cannot_write(error, stored.folder) from error
+    with writing_results(stored.folder), contextlib.suppress(FileNotFoundError):
+        stored.folder.rename(aside)
+        shutil.rmtree(aside)
 
 
 # The queue

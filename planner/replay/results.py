@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import ReplayError
-from planner.cluster.files import cannot_write, write_whole
+from planner.cluster.files import put_in_place, write_whole, writing_results
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
 
@@ -127,7 +127,7 @@ class ResultWriter:
         self.failed: dict[str, str] = {}
         self.waiting: list[TaskResult] = []
         self.written_s = time.monotonic()
-        try:
+        with writing_results(folder, ValueError, pa.ArrowException):
             (folder / _PARTS).mkdir(parents=True, exist_ok=True)
             for left in (folder / _PARTS).glob(".*"):
                 shutil.rmtree(left)
@@ -135,8 +135,6 @@ class ResultWriter:
             self.next = int(parts[-1].name) + 1 if parts else 0
             for part in parts:
                 self._note(pq.read_table(part / "tasks.parquet", columns=["task", "error"]))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise cannot_write(error, folder) from error
 
     def _parts(self) -> list[Path]:
         return sorted((self.folder / _PARTS).glob("[0-9]*"))
@@ -171,14 +169,14 @@ class ResultWriter:
         part = self.folder / _PARTS / f"{self.next:06d}"
         fresh = part.with_name(f".{part.name}")
         tables = self._tables()
-        try:
-            fresh.mkdir()
-            for name, table in tables.items():
-                pq.write_table(table, fresh / f"{name}.parquet", compression="zstd")
-            fresh.rename(part)
-        except (OSError, pa.ArrowException) as error:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise cannot_write(error, self.folder) from error
+        with writing_results(self.folder, pa.ArrowException):
+            try:
+                fresh.mkdir()
+                for name, table in tables.items():
+                    pq.write_table(table, fresh / f"{name}.parquet", compression="zstd")
+                put_in_place(fresh, part)
+            finally:
+                shutil.rmtree(fresh, ignore_errors=True)
         self.next += 1
         self.waiting = []
         self._note(tables["tasks"])
@@ -235,15 +233,13 @@ class ResultWriter:
         """
         self.flush()
         parts = self._parts()
-        try:
+        with writing_results(self.folder, pa.ArrowException):
             rows = {name: self._together(name, parts) for name in FILES}
             summary = self._summary(seconds, rows["moves"])
             content = {"format": _FORMAT, "version": 1, **asdict(summary)}
             write_whole(self.folder / _SUMMARY, json.dumps(content, indent=1))
             if summary.complete and not summary.failed:
                 shutil.rmtree(self.folder / _PARTS)
-        except (OSError, pa.ArrowException) as error:
-            raise cannot_write(error, self.folder) from error
         return summary
 
     def _together(self, name: str, parts: Sequence[Path]) -> int:

@@ -1,9 +1,9 @@
 """Shadow mode: predicts from each capture what the load balancer does next, and sees from later ones whether it did.
 
 The leader's memory is carried from cycle to cycle as the planner carries it (`next_cycle`), with the unloads that
-really happened. When the leader decides, nobody tells: Pulsar 4.2.4 decides `loadBalancerSheddingIntervalMinutes` after
-an election and then in that rhythm (the modular load manager counts from the end of one cycle, the extensible one from
-its begin). The rhythm is learned from the first unload that a cycle explains; until then a cycle is supposed every
+really happened. No interface tells when the leader decides: Pulsar 4.2.4 decides `loadBalancerSheddingIntervalMinutes`
+after an election and then in that rhythm (the modular load manager counts from the end of one cycle, the extensible one
+from its begin). The rhythm is learned from the first unload that a cycle explains; until then a cycle is supposed every
 interval from the first capture on.
 """
 
@@ -84,7 +84,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Episode:
+class _OpenCycle:
     """A cycle under way: from the moment it is due, or the first unload, until nothing more happens.
 
     Attributes:
@@ -126,7 +126,7 @@ class ShadowState:
         number: Cycles judged.
         prediction: From the last capture.
         earlier: Bundles that the capture before it predicted; None when they cannot be compared.
-        episode: The cycle under way, if there is one.
+        current: The cycle under way, if there is one.
         outside: Bundles that left their broker since the last cycle, but not in one.
         differences: Differences found since the last cycle.
         splits: Of splits.
@@ -145,7 +145,7 @@ class ShadowState:
     number: int = 0
     prediction: Prediction | None = None
     earlier: frozenset[str] | None = None
-    episode: _Episode | None = None
+    current: _OpenCycle | None = None
     outside: tuple[Relocation, ...] = ()
     differences: tuple[Deviation, ...] = ()
     splits: SplitShadow = field(default_factory=SplitShadow)
@@ -312,22 +312,22 @@ class _Step:
     def follow_unloads(self, disturbed: Cause | None) -> None:
         """Find bundles that left their broker, decide whether a cycle did it, and judge it when it is complete."""
         moved = self.moved()
-        episode = self.state.episode
-        if episode is None and (self.due_now() or (moved and self.is_cycle(moved))):
-            episode = self.open(disturbed)
-        if episode is None:
+        current = self.state.current
+        if current is None and (self.due_now() or (moved and self.is_cycle(moved))):
+            current = self.open(disturbed)
+        if current is None:
             self.aside(moved, Cause.MANUAL)
             return
         if disturbed is not None:
-            episode = replace(episode, disturbed=disturbed)
+            current = replace(current, disturbed=disturbed)
         if moved:
-            episode = self.add(episode, moved)
-        elif not episode.sources and not self.state.rhythm_known:
-            episode = self.open(episode.disturbed)  # the cycle may come only now
-        if self.complete(episode):
-            self.close(episode)
+            current = self.add(current, moved)
+        elif not current.sources and not self.state.rhythm_known:
+            current = self.open(current.disturbed)  # the cycle may come only now
+        if self.complete(current):
+            self.close(current)
         else:
-            self.change(episode=episode)
+            self.change(current=current)
 
     def moved(self) -> dict[str, str]:
         """Return bundles that are in both captures and left a broker which is still there, with that broker."""
@@ -382,10 +382,10 @@ class _Step:
         prediction = self.state.prediction
         return prediction is not None and self.state.earlier == prediction.bundles
 
-    def open(self, disturbed: Cause | None) -> _Episode:
+    def open(self, disturbed: Cause | None) -> _OpenCycle:
         prediction = self.state.prediction
         assert prediction is not None  # noqa: S101 - `follow` makes one first
-        return _Episode(
+        return _OpenCycle(
             prediction,
             self.stable(),
             self.from_ms,
@@ -396,24 +396,24 @@ class _Step:
             disturbed=disturbed,
         )
 
-    def add(self, episode: _Episode, moved: Mapping[str, str]) -> _Episode:
+    def add(self, current: _OpenCycle, moved: Mapping[str, str]) -> _OpenCycle:
         """Take unloads into a cycle under way."""
-        if not episode.sources:
-            episode = self.open(episode.disturbed)
-        return replace(episode, sources={**moved, **episode.sources}, last_ms=self.to_ms)
+        if not current.sources:
+            current = self.open(current.disturbed)
+        return replace(current, sources={**moved, **current.sources}, last_ms=self.to_ms)
 
-    def complete(self, episode: _Episode) -> bool:
+    def complete(self, current: _OpenCycle) -> bool:
         """Say whether nothing more is to be expected of a cycle."""
-        since_ms = self.to_ms - (episode.from_ms if episode.sources else min(self.state.due_ms, self.to_ms))
+        since_ms = self.to_ms - (current.from_ms if current.sources else min(self.state.due_ms, self.to_ms))
         settle_ms = min(max(_GAPS * self.gap_ms, _SETTLE_MS), _SETTLE_SHARE * self.interval_ms)
-        if since_ms >= _LATEST_SHARE * self.interval_ms and (episode.sources or self.state.rhythm_known):
+        if since_ms >= _LATEST_SHARE * self.interval_ms and (current.sources or self.state.rhythm_known):
             return True
-        quiet = not episode.sources or self.gap_ms >= settle_ms or self.to_ms - episode.last_ms >= self.gap_ms
+        quiet = not current.sources or self.gap_ms >= settle_ms or self.to_ms - current.last_ms >= self.gap_ms
         if since_ms < settle_ms or not quiet:
             return False
-        if episode.prediction.sure <= episode.sources.keys():
+        if current.prediction.sure <= current.sources.keys():
             return True
-        if not episode.sources and not self.state.rhythm_known:
+        if not current.sources and not self.state.rhythm_known:
             return self.to_ms >= self.state.acting_ms + self.interval_ms + settle_ms
         return since_ms >= _WAIT_SHARE * self.interval_ms
 
@@ -421,10 +421,10 @@ class _Step:
 
     def missed(self) -> None:
         """Judge captures so far apart that several cycles lie between them."""
-        episode = self.state.episode or self.open(Cause.MISSED)
+        current = self.state.current or self.open(Cause.MISSED)
         moved = self.moved()
-        episode = replace(episode, sources={**moved, **episode.sources}, disturbed=Cause.MISSED)
-        self.close(episode)
+        current = replace(current, sources={**moved, **current.sources}, disturbed=Cause.MISSED)
+        self.close(current)
         passed = min(round(self.gap_ms / self.interval_ms) - 1, _MOST_MISSED)
         for _ in range(passed):
             further = _predict(self.view, self.state.memory)
@@ -442,35 +442,35 @@ class _Step:
         found.extend((Cause.MEMORY, partial(_predict, view, other)) for other in memories)
         return found
 
-    def close(self, episode: _Episode) -> None:
+    def close(self, current: _OpenCycle) -> None:
         """Judge a cycle, and take over what the leader remembers now."""
         existing = self.after.bundle_position
         sources = {
             bundle: source
-            for bundle, source in episode.sources.items()
-            if self.owners.get(bundle, "") != source or bundle in episode.prediction.bundles
+            for bundle, source in current.sources.items()
+            if self.owners.get(bundle, "") != source or bundle in current.prediction.bundles
         }
-        predicted = tuple(u for u in episode.prediction.unloads if u.bundle in existing)
+        predicted = tuple(u for u in current.prediction.unloads if u.bundle in existing)
         actual = tuple(Relocation(b, source, self.owners.get(b, "")) for b, source in sources.items())
-        differences, explained = self.differences(episode, predicted, actual)
+        differences, explained = self.differences(current, predicted, actual)
         causes = {difference.bundle: difference.cause for difference in differences}
         in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
-        moment_ms = (episode.from_ms + episode.seen_ms) // 2 if in_cycle else self.state.due_ms
-        self.remember(episode, explained, in_cycle, moment_ms)
+        moment_ms = (current.from_ms + current.seen_ms) // 2 if in_cycle else self.state.due_ms
+        self.remember(current, explained, in_cycle, moment_ms)
         state = self.state
-        shedder = episode.prediction.decision.shedder.name
+        shedder = current.prediction.decision.shedder.name
         late = any(d.cause in {Cause.LATE_REPORT, Cause.SETTINGS} and d.what != _ELSEWHERE for d in differences)
-        known = state.watched >= cycles_to_know(shedder, episode.prediction.view.settings)
+        known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         in_time = (
-            known and episode.stable and episode.disturbed is None and episode.gap_ms <= _WAIT_SHARE * self.interval_ms
+            known and current.stable and current.disturbed is None and current.gap_ms <= _WAIT_SHARE * self.interval_ms
         )
         self.cycles.append(
             ShadowCycle(
                 cluster=self.after.info.cluster,
                 number=state.number + 1,
-                from_ms=episode.from_ms,
-                to_ms=episode.seen_ms,
-                leader=episode.prediction.view.info.leader,
+                from_ms=current.from_ms,
+                to_ms=current.seen_ms,
+                leader=current.prediction.view.info.leader,
                 shedder=shedder,
                 predicted=predicted,
                 actual=actual,
@@ -484,7 +484,7 @@ class _Step:
         self.change(
             number=state.number + 1,
             watched=state.watched + 1,
-            episode=None,
+            current=None,
             acting_ms=0,
             outside=(),
             differences=(),
@@ -505,17 +505,17 @@ class _Step:
         )
 
     def remember(
-        self, episode: _Episode, explained: Prediction | None, in_cycle: list[Relocation], moment_ms: int
+        self, current: _OpenCycle, explained: Prediction | None, in_cycle: list[Relocation], moment_ms: int
     ) -> None:
         """Take over what the leader remembers after a cycle."""
-        made = explained or episode.prediction
-        after = made.after if explained is None else carried_out(episode.prediction.after, explained.after)
+        made = explained or current.prediction
+        after = made.after if explained is None else carried_out(current.prediction.after, explained.after)
         unloaded = {unload.bundle: unload.source for unload in in_cycle}
-        self.change(memory=settle_memory(episode.prediction.before, after, made.bundles, unloaded, moment_ms))
+        self.change(memory=settle_memory(current.prediction.before, after, made.bundles, unloaded, moment_ms))
         self.renewed = True
 
     def differences(
-        self, episode: _Episode, predicted: tuple[Relocation, ...], actual: tuple[Relocation, ...]
+        self, current: _OpenCycle, predicted: tuple[Relocation, ...], actual: tuple[Relocation, ...]
     ) -> tuple[tuple[Deviation, ...], Prediction | None]:
         """Return what was not as predicted, and the decision that explains it if there is one."""
         wanted, left = {u.bundle for u in predicted}, {u.bundle for u in actual}
@@ -526,32 +526,32 @@ class _Step:
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
             return (), None
-        choose, explained = self.likely(episode, left) if not as_predicted else (_unknown, None)
+        choose, explained = self.likely(current, left) if not as_predicted else (_unknown, None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
-        found += [self.went_elsewhere(episode, unload) for unload in elsewhere]
+        found += [self.went_elsewhere(current, unload) for unload in elsewhere]
         return tuple(found), explained
 
-    def went_elsewhere(self, episode: _Episode, unload: Relocation) -> Deviation:
+    def went_elsewhere(self, current: _OpenCycle, unload: Relocation) -> Deviation:
         """Say why a bundle went to another broker than predicted."""
-        cause = episode.disturbed
+        cause = current.disturbed
         if cause is None:
-            late = _predict(with_owners_of(episode.prediction.view, episode.later), episode.prediction.before)
+            late = _predict(with_owners_of(current.prediction.view, current.later), current.prediction.before)
             there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
         return Deviation(unload.bundle, _ELSEWHERE, cause)
 
-    def likely(self, episode: _Episode, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
+    def likely(self, current: _OpenCycle, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
         """Return the likely reason of each difference, and the decision that explains them all if there is one."""
-        if episode.disturbed is not None:
-            cause = episode.disturbed
+        if current.disturbed is not None:
+            cause = current.disturbed
             return (lambda _: cause), None
-        others = [(cause, other()) for cause, other in self.others(episode.prediction, episode.later)]
+        others = [(cause, other()) for cause, other in self.others(current.prediction, current.later)]
         for cause, other in others:
             if other.explains(left):
                 return (lambda _, why=cause: why), other
 
-        unseen = self.unseen_unloads(episode, left)
+        unseen = self.unseen_unloads(current, left)
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen
 
@@ -563,16 +563,16 @@ class _Step:
 
         return choose, None
 
-    def unseen_unloads(self, episode: _Episode, left: set[str]) -> Prediction | None:
+    def unseen_unloads(self, current: _OpenCycle, left: set[str]) -> Prediction | None:
         """Return the decision of a leader that remembers unloads from before the first capture, if it explains all."""
-        made = episode.prediction
+        made = current.prediction
         config = made.view.settings
         grace_ms = config.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
         if self.to_ms - self.state.began_ms > grace_ms:
             return None
         manager = made.view.info.load_manager
         memory = made.before or elected(made.decision.shedder, manager, config)
-        for view in (made.view, with_owners_of(made.view, episode.later)):
+        for view in (made.view, with_owners_of(made.view, current.later)):
             seen = memory.shedding.recently_unloaded_bundles
             for _ in range(_MOST_UNSEEN):
                 seen = {**dict.fromkeys(made.sure - left, self.state.began_ms), **seen}

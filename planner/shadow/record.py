@@ -7,6 +7,7 @@ readers of histories pass it over.
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import write_whole, writing
 from planner.cluster.relocation import Relocation
 
 RECORD = ".shadow.jsonl"
@@ -228,14 +230,9 @@ def write_next(folder: Path, following: NextCycle) -> None:
     Raises:
         CaptureError: The file cannot be written.
     """
-    target = folder / NEXT
-    other = target.with_name(f"{NEXT}.part")
-    try:
+    with _writing(folder / NEXT):
         folder.mkdir(parents=True, exist_ok=True)
-        other.write_bytes(_NEXT.dump_json(following, exclude_defaults=True))
-        other.replace(target)
-    except OSError as error:
-        raise _cannot("written", target, error) from error
+        write_whole(folder / NEXT, _NEXT.dump_json(following, exclude_defaults=True))
 
 
 def read_next(folder: Path) -> NextCycle | None:
@@ -251,14 +248,17 @@ def read_next(folder: Path) -> NextCycle | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _cannot("read", folder / NEXT, error) from error
+        raise _unreadable(folder / NEXT, error) from error
     except (ValueError, ValidationError, RecursionError):
         return None
 
 
-def _cannot(what: str, path: Path, error: OSError) -> CaptureError:
-    remedy = "Make room, or choose another folder." if what == "written" else "Check its rights."
-    return CaptureError(f"The record cannot be {what}: {error.strerror}.", where=str(path), remedy=remedy)
+def _writing(path: Path) -> AbstractContextManager[None]:
+    return writing(path, CaptureError, "Make room, or choose another folder.", what="The record cannot be written")
+
+
+def _unreadable(path: Path, error: OSError) -> CaptureError:
+    return CaptureError(f"The record cannot be read: {error.strerror}.", where=str(path), remedy="Check its rights.")
 
 
 class ShadowRecord:
@@ -283,7 +283,7 @@ class ShadowRecord:
             CaptureError: The file cannot be written.
         """
         line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
-        try:
+        with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             size = self.path.stat().st_size if self.path.exists() else 0
             if size + len(line) > self.max_bytes:
@@ -292,8 +292,6 @@ class ShadowRecord:
                 if file.tell() and not self._ends_a_line():
                     file.write(b"\n")
                 file.write(line)
-        except OSError as error:
-            raise _cannot("written", self.path, error) from error
 
     def _ends_a_line(self) -> bool:
         with self.path.open("rb") as file:
@@ -304,9 +302,7 @@ class ShadowRecord:
         with self.path.open("rb") as file:
             file.seek(-min(max(size, 0), self.path.stat().st_size), os.SEEK_END)
             kept = file.read().partition(b"\n")[2]
-        other = self.path.with_name(f"{RECORD}.part")
-        other.write_bytes(kept)
-        other.replace(self.path)
+        write_whole(self.path, kept)
 
     def read(self, last: int = 100_000) -> tuple[ShadowCycle, ...]:
         """Return the cycles on record, oldest first, without lines that cannot be read.
@@ -323,7 +319,7 @@ class ShadowRecord:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise _cannot("read", self.path, error) from error
+            raise _unreadable(self.path, error) from error
         return tuple(_cycles(lines[-last:]))
 
 

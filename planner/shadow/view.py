@@ -31,15 +31,7 @@ def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
     bundles = snapshot.bundles
     for _ in range(reports):
         bundles = refresh(bundles)
-    return _with_bundles(snapshot, bundles)
-
-
-def _with_bundles(snapshot: Snapshot, bundles: BundleTable) -> Snapshot:
-    changed = replace(snapshot, bundles=bundles)
-    changed.__dict__.update(
-        {name: snapshot.__dict__[name] for name in ("bundle_names", "bundle_position") if name in snapshot.__dict__}
-    )
-    return changed
+    return snapshot.with_columns(bundles=bundles)
 
 
 def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
@@ -74,7 +66,7 @@ def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapsho
         name: frozen(np.where(stands, getattr(bundles, name), getattr(after.bundles, name)))
         for name in _columns(after.bundles)
     }
-    return _with_bundles(after, replace(after.bundles, **kept))
+    return after.with_columns(bundles=replace(after.bundles, **kept))
 
 
 def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
@@ -101,7 +93,7 @@ def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snap
         beyond_then = (np.append(getattr(known.brokers, name), np.nan) - np.append(was[name], 0.0))[rows]
         beyond = np.maximum(np.where(stands, beyond_then, column - written[name]), 0.0)
         columns[name] = frozen(beyond + sums)
-    return replace(view, brokers=replace(view.brokers, **columns)) if columns else view
+    return view.with_columns(brokers=replace(view.brokers, **columns)) if columns else view
 
 
 def with_owners_of(before: Snapshot, after: Snapshot) -> Snapshot:

@@ -38,7 +38,6 @@ _EMA_TICK_MS = 5_000
 _MS_PER_MIN = 60_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
-_NAMED = ("bundle_names", "bundle_position", "bundle_name_hashes", "bundle_map_order", "bundle_map_rank")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -517,12 +516,4 @@ def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
 
 def _carry_over(before: Snapshot, after: Snapshot) -> None:
     """Keep what was worked out of a view and follows from what has not changed."""
-    if before.bundles.low is not after.bundles.low:
-        return
-    for name in _NAMED:
-        if name in before.__dict__:
-            after.__dict__[name] = before.__dict__[name]
-    if before.bundles.has_data is after.bundles.has_data and "shedding_rank" in before.__dict__:
-        after.__dict__["shedding_rank"] = before.__dict__["shedding_rank"]
-    if before.bundles.owner is after.bundles.owner and "_owned" in before.__dict__:
-        after.__dict__["_owned"] = before.__dict__["_owned"]
+    after.sharing(before)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cluster.errors import ReplayError
+from planner.cluster.files import write_whole
 
 MINIMUM_VERSION = 17
 """The oldest Java that Spark 4 runs on."""
@@ -81,10 +82,7 @@ def bundled_java(folder: Path | None = None) -> JavaRuntime:
         "done\n"
         f'exec {shlex.quote(str(JAVA))} "$@"\n'
     )
-    fresh = script.with_suffix(f".{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.chmod(0o700)
-    fresh.replace(script)
+    write_whole(script, text, mode=0o700)
     return JavaRuntime(home, version, "the bundled runtime")
 
 

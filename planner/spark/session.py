@@ -39,7 +39,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def local_session(name: str, cores: int | None = None, java: JavaRuntime | None = None) -> "SparkSession":
-    """Start Spark in this process, on the loopback address alone.
+    """Start Spark in this process, on the loopback address alone; a shuffle has as many parts as there are cores.
 
     Args:
         name: What Spark calls the application.
@@ -51,7 +51,11 @@ def local_session(name: str, cores: int | None = None, java: JavaRuntime | None 
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    return _start(f"local[{cores or '*'}]", name, java or find_java(), {"spark.driver.bindAddress": "127.0.0.1"})
+    more = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores or os.cpu_count() or 1),
+    }
+    return _start(f"local[{cores or '*'}]", name, java or find_java(), more)
 
 
 def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -> "SparkSession":
@@ -119,7 +123,7 @@ def spark_place() -> SparkPlace:
 
 
 def package_code(folder: Path) -> Path:
-    """Write this package as a zip that Spark gives to workers that do not have it.
+    """Write this package, code and tables, as a zip that Spark gives to workers that do not have it.
 
     Args:
         folder: Where to.
@@ -130,7 +134,7 @@ def package_code(folder: Path) -> Path:
     root = Path(__file__).resolve().parents[1]
     target = folder / "planner-code.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(root.rglob("*.py")):
+        for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", ".csv"}):
             entry = zipfile.ZipInfo(path.relative_to(root.parent).as_posix())
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, path.read_bytes())

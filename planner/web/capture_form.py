@@ -10,10 +10,11 @@ from uuid import uuid4
 
 import streamlit as st
 
-from planner.capture.allowed import ALLOW, SECRETS, Allowed, allowed_captures
 from planner.capture.collect import Progress
 from planner.capture.options import CaptureOptions, Credentials, Limits
+from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
 from planner.capture.run import capture_cluster
+from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.web import state
@@ -146,7 +147,7 @@ def capture_form() -> None:
     """Draw the form, a capture under way, and what came of the last one."""
     st.subheader("Capture a running cluster")
     try:
-        allowed = allowed_captures()
+        allowed = capture_permissions()
     except CaptureError as error:
         show_error(error)
         return
@@ -195,13 +196,13 @@ class _Given:
     files: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
 
 
-def _fields(allowed: Allowed) -> _Given | None:
+def _fields(allowed: CapturePermissions) -> _Given | None:
     """Draw the form; return what was filled in when it is sent."""
     with st.form("capture", border=True):
         left, right = st.columns(2)
         if allowed.anything:
             url = left.text_input("Admin URL of any broker", placeholder="http://broker-1:8080", max_chars=300)
-            store = right.text_input("Metadata store (optional)", placeholder="zk:zk-1:2181", max_chars=300)
+            store = right.text_input("Metadata store (optional)", placeholder=EXAMPLE, max_chars=300)
         else:
             url = left.selectbox("Admin URL", allowed.admin_urls) or ""
             store = right.selectbox("Metadata store", ("", *allowed.stores), format_func=_or_none) or ""
@@ -231,7 +232,7 @@ def _or_none(name: str) -> str:
     return name or "none"
 
 
-def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
+def _secrets(allowed: CapturePermissions) -> tuple[str, tuple[str, ...]]:
     """Draw which variable and files of the server to use."""
     with st.expander("Authentication"):
         st.caption(_SECRETS_NOTE)
@@ -243,7 +244,7 @@ def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
             "Client certificate (PEM)",
             "Its key (PEM)",
             "OAuth2 key file",
-            "ZooKeeper login",
+            "Login of the metadata store",
         )
         files = [
             columns[i % 3].selectbox(label, ("", *allowed.files), format_func=_or_none, key=f"capture-file-{i}") or ""
@@ -252,7 +253,7 @@ def _secrets(allowed: Allowed) -> tuple[str, tuple[str, ...]]:
     return token, tuple(files)
 
 
-def _options(allowed: Allowed, given: _Given) -> tuple[CaptureOptions, bool]:
+def _options(allowed: CapturePermissions, given: _Given) -> tuple[CaptureOptions, bool]:
     """Return what to capture, and whether a secret is sent.
 
     Raises:

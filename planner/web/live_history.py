@@ -8,8 +8,7 @@ import streamlit as st
 from planner.cluster.errors import CaptureError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.formats.reading import read_snapshot
-from planner.history.recent import moment_of, recent_snapshots
+from planner.history.latest import Moment, recent_moments
 from planner.shadow.record import read_next
 from planner.web import state
 from planner.web.shadow import watched_clusters
@@ -23,8 +22,8 @@ _FRESH_S = 120
 
 
 @st.cache_resource(max_entries=80, show_spinner=False)
-def _snapshot(folder: str) -> Snapshot:
-    return read_snapshot(Path(folder))
+def _snapshot(day: str, time_ms: int) -> Snapshot:
+    return Moment(Path(day), time_ms).read()
 
 
 def ask_to_follow(view: state.Current) -> Path | None:
@@ -37,7 +36,7 @@ def ask_to_follow(view: state.Current) -> Path | None:
         CaptureError: The histories cannot be read.
     """
     folder = watched_clusters().get(view.saved.cluster)
-    if folder is None or not recent_snapshots(folder, 1, _MS_PER_MIN):
+    if folder is None or not recent_moments(folder, 1, _MS_PER_MIN):
         state.set_params(live="")
         return None
     on = st.toggle(
@@ -58,10 +57,10 @@ def newest(folder: Path) -> Snapshot:
         FormatError: It cannot be read.
         SnapshotError: It is no cluster.
     """
-    folders = recent_snapshots(folder, 1, _MS_PER_MIN)
-    if not folders:
+    moments = recent_moments(folder, 1, _MS_PER_MIN)
+    if not moments:
         raise CaptureError("There is no snapshot any more.", where=folder.name, remedy="Switch following off.")
-    return _snapshot(str(folders[0]))
+    return _snapshot(str(moments[0].day), moments[0].time_ms)
 
 
 def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManager) -> tuple[Snapshot, ...]:
@@ -83,13 +82,14 @@ def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManage
     interval_ms = max(config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
     following = read_next(folder)
     cycle_ms = following.due_ms if following is not None and following.rhythm_known else 0
-    folders = recent_snapshots(folder, cycles, interval_ms, cycle_ms)
-    found = tuple(s for s in map(_snapshot, map(str, folders)) if s.info.load_manager is manager)
+    moments = recent_moments(folder, cycles, interval_ms, cycle_ms)
+    seen = (_snapshot(str(m.day), m.time_ms) for m in moments)
+    found = tuple(s for s in seen if s.info.load_manager is manager)
     if not found:
         raise CaptureError(
             "There is no snapshot of this load manager any more.", where=folder.name, remedy="Switch following off."
         )
-    last_ms = moment_of(folders[-1])
+    last_ms = moments[-1].time_ms
     behind_s = time.time() - last_ms / 1000
     rhythm = "as shadow mode has learned them" if cycle_ms else "by the clock, as nobody knows when the leader decides"
     fresh = f"{max(behind_s, 0):,.0f} s ago" if behind_s < _FRESH_S else f"{moment(last_ms)}; nobody seems to watch now"

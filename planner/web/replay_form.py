@@ -61,7 +61,7 @@ def _covered(root: str, name: str) -> dict[str, Covered]:
     for day in complete_days(Path(root) / name):
         manifest = day.manifest
         known = found.get(manifest.cluster, Covered((), 0, 0))
-        rows = manifest.parts["bundles.parquet"].rows
+        rows = day.rows("bundles")
         found[manifest.cluster] = Covered(
             tuple(sorted((*known.days, manifest.day))), known.moments + manifest.moments, known.rows + rows
         )

@@ -16,15 +16,10 @@ import pyarrow as pa
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import StoreError
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, column_info, make_topics
-from planner.formats.encoding import (
-    info_to_json,
-    policies_to_json,
-    read_info,
-    read_policies,
-    read_settings,
-)
-from planner.formats.tables import brokers_from_arrow, bundles_from_arrow, table_to_arrow
+from planner.cluster.snapshot import Snapshot, TopicTable, column_info
+from planner.formats.encoding import head_to_json, read_head
+from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
+from planner.formats.validate import TABLES
 from planner.workspace.scenarios import Scenarios
 
 _SCHEMA_VERSION = 1
@@ -32,12 +27,6 @@ _WORKSPACE_VARIABLE = "PLANNER_WORKSPACE"
 _LIMIT = 2_000
 
 _TYPES = {"text": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "id": "INTEGER", "hash": "UINTEGER"}
-_TABLES: dict[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] = {
-    "brokers": BrokerTable,
-    "bundles": BundleTable,
-    "topics": TopicTable,
-}
-_NAMES_ON_DISK = {("bundles", "namespace"), ("bundles", "owner")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +143,9 @@ class Workspace:
                 " namespaces BIGINT, bundles BIGINT, topics BIGINT, source VARCHAR, description VARCHAR,"
                 " warnings VARCHAR, stored_at_ms BIGINT, info VARCHAR, settings VARCHAR, policies VARCHAR)"
             )
-            for part, kind in _TABLES.items():
+            for part, kind in TABLES.items():
                 columns = ", ".join(
-                    f"{i.name} {'VARCHAR' if (part, i.name) in _NAMES_ON_DISK else _TYPES[i.kind]}"
+                    f"{i.name} {'VARCHAR' if i.name in NAMED.get(part, ()) else _TYPES[i.kind]}"
                     for i in column_info(kind)
                 )
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {part} (snapshot VARCHAR, row INTEGER, {columns})")
@@ -195,7 +184,6 @@ class Workspace:
 
     def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, digest: str, name: str) -> None:
         info = snapshot.info
-        settings = {k: list(v) if isinstance(v, tuple) else v for k, v in snapshot.settings.overrides.items()}
         cursor.execute(
             "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
@@ -213,17 +201,13 @@ class Workspace:
                 info.description,
                 json.dumps(info.warnings),
                 int(time.time() * 1000),
-                json.dumps(info_to_json(info)),
-                json.dumps(settings),
-                json.dumps(policies_to_json(snapshot.policies)),
+                *map(json.dumps, head_to_json(snapshot).values()),
             ],
         )
-        for part, kind in _TABLES.items():
-            table = table_to_arrow(snapshot, part)
+        for part, kind in TABLES.items():
+            table = table_to_arrow(snapshot, part, hashes=True)
             if not table.num_rows:
                 continue
-            if part == "topics":
-                table = table.append_column("hash", pa.array(snapshot.topics.hash))
             table = table.append_column("row", pa.array(np.arange(table.num_rows, dtype=np.int32)))
             columns = ", ".join(info.name for info in column_info(kind))
             cursor.register("incoming", table)
@@ -274,25 +258,13 @@ class Workspace:
                 raise StoreError(
                     "There is no such snapshot.", where=digest[:12], remedy="Load it on the Snapshots page."
                 )
-            head = heads[0]
-            tables = {part: self._table(cursor, part, digest) for part in _TABLES}
-        brokers = brokers_from_arrow(tables["brokers"], "brokers")
-        bundles, namespaces = bundles_from_arrow(tables["bundles"], brokers, "bundles")
-        topics = {name: tables["topics"][name] for name in tables["topics"].column_names}
-        name = topics.pop("name").combine_chunks().cast(pa.large_string())
-        return Snapshot(
-            info=read_info(json.loads(head[0]), "workspace"),
-            settings=read_settings(json.loads(head[1]), "workspace"),
-            brokers=brokers,
-            namespaces=namespaces,
-            bundles=bundles,
-            topics=make_topics(**{n: c.to_numpy() for n, c in topics.items()}, name=name),
-            policies=read_policies(json.loads(head[2]), "workspace"),
-        )
+            tables = {part: self._table(cursor, part, digest) for part in TABLES}
+        head = dict(zip(("info", "settings", "policies"), map(json.loads, heads[0]), strict=True))
+        return snapshot_of_tables(read_head(head, "workspace"), tables)
 
     @staticmethod
     def _table(cursor: duckdb.DuckDBPyConnection, part: str, digest: str) -> pa.Table:
-        columns = ", ".join(info.name for info in column_info(_TABLES[part]))
+        columns = ", ".join(info.name for info in column_info(TABLES[part]))
         query = f"SELECT {columns} FROM {part} WHERE snapshot = ? ORDER BY row"
         return cursor.sql(query, params=[digest]).to_arrow_table()
 
@@ -306,30 +278,10 @@ class Workspace:
         """Delete a saved snapshot; one that is not there is no error."""
         with self._writing, self._cursor() as cursor:
             cursor.execute("BEGIN")
-            for part in _TABLES:
+            for part in TABLES:
                 cursor.execute(f"DELETE FROM {part} WHERE snapshot = ?", [digest])
             cursor.execute("DELETE FROM snapshots WHERE digest = ?", [digest])
             cursor.execute("COMMIT")
-
-    def find_topics(self, digest: str, text: str, limit: int = 50) -> pa.Table:
-        """Return topics whose name contains a text, busiest first.
-
-        Args:
-            digest: The snapshot.
-            text: What to look for, any case.
-            limit: At most so many rows, and never more than 2,000.
-
-        Returns:
-            Columns name, hash, bundle (position), msg_rate_per_s, throughput_bytes_per_s.
-        """
-        query = (
-            "SELECT name, hash, bundle, msg_rate_in_per_s + msg_rate_out_per_s AS msg_rate_per_s,"
-            " msg_throughput_in_bytes_per_s + msg_throughput_out_bytes_per_s AS throughput_bytes_per_s"
-            " FROM topics WHERE snapshot = ? AND contains(lower(name), lower(?))"
-            " ORDER BY throughput_bytes_per_s DESC, name LIMIT ?"
-        )
-        with self._cursor() as cursor:
-            return cursor.sql(query, params=[digest, text, min(limit, _LIMIT)]).to_arrow_table()
 
     def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
         """Return the topics of a bundle in the order of their hashes.

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.cluster.pulsar_json import Json
 from planner.conform.compare import differences
 from planner.conform.kinds import KINDS
-from planner.conform.load_data import Json
 
 HERE = Path(__file__).parent
 QUIET = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.errors import PulsarError
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform.compare import differences
-from planner.conform.load_data import Json, snapshot_of_load_data
+from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.placement import modular
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.least_resource_usage import UsageAverages

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
-from planner.conform.load_data import Json
 from planner.pulsar.throttling.entries import LedgerSize, estimate_entries
 from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, has_limit, limit_chain
 from tests.oracle.cases import Case, seeded

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import PulsarError
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
 from planner.conform.extensible import ANSWERS, placement_answer
-from planner.conform.load_data import Json
 from planner.pulsar.shedding.transfer import TransferShedder
 from tests.oracle.cases import seeded, share_a_bucket
 from tests.oracle.harness import Oracle, check

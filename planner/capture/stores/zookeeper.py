@@ -1,6 +1,5 @@
-"""The metadata store: nodes of ZooKeeper, read and never written."""
+"""ZooKeeper as the metadata store: nodes are read and never written."""
 
-import json
 import logging
 import re
 import threading
@@ -8,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -16,10 +14,11 @@ from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
+from planner.capture.answer_filter import NamespaceFilter, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
 from planner.capture.credentials import read_store_login
-from planner.capture.keep import NamespaceFilter, only_settings
 from planner.capture.options import CaptureOptions
+from planner.capture.stores.protocol import Dump, MetadataStore, StoreKind
 from planner.cluster.errors import CaptureError, FormatError
 
 _HOSTS = re.compile(r"zk:(?:/{0,2})([-\w.\[\]:,]+)((?:/[-\w.]+)*)/?")
@@ -30,45 +29,14 @@ _SESSION_S = 10.0
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 
-def parse_store_url(url: str) -> str:
-    """Return the hosts, and the folder that is the root, of `zk:host:port,host:port/chroot`.
-
-    Raises:
-        CaptureError: It is something else.
-    """
-    match = _HOSTS.fullmatch(url)
-    if match is None:
-        raise CaptureError(
-            "This is no address of ZooKeeper.", where="--metadata-store", remedy="Write zk:host:2181,host:2181/chroot."
-        )
-    return match[1] + match[2]
-
-
-@dataclass(frozen=True, slots=True)
-class StoreDump:
-    """What was read.
-
-    Attributes:
-        nodes: `path` and `data` of each node, in the order of `STORE_FOLDERS`.
-        notes: What could not be read, one sentence each.
-    """
-
-    nodes: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
-
-    def to_json(self) -> bytes:
-        """Return the dump as the raw capture reader expects it."""
-        return json.dumps(list(self.nodes), ensure_ascii=False).encode()
-
-
-class ZooKeeperStore:
+class ZooKeeperStore(MetadataStore):
     """Reads ZooKeeper; every call has an end.
 
     Args:
         options: Address, login and bounds.
 
     Raises:
-        CaptureError: The address is none, or nobody answers there.
+        CaptureError: Nobody answers there.
     """
 
     def __init__(self, options: CaptureOptions) -> None:
@@ -76,9 +44,10 @@ class ZooKeeperStore:
         self._limits = options.limits
         self._deadline = time.monotonic() + options.limits.total_s
         self._next_s = 0.0
+        hosts = _HOSTS.fullmatch(options.metadata_store)
         login = options.credentials.store_auth_file
         self._client = KazooClient(
-            hosts=parse_store_url(options.metadata_store),
+            hosts="".join(hosts.groups()) if hosts else "",
             timeout=_SESSION_S,
             read_only=True,
             auth_data=[("digest", read_store_login(login))] if login is not None else None,
@@ -96,7 +65,7 @@ class ZooKeeperStore:
             )
 
     def close(self) -> None:
-        """End the session, within seconds whatever the other side does."""
+        """See the protocol."""
 
         def end() -> None:
             with suppress(Exception):  # the session is over either way
@@ -107,19 +76,8 @@ class ZooKeeperStore:
         ending.start()
         ending.join(self._limits.connect_s)
 
-    def dump(
-        self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS
-    ) -> StoreDump:
-        """Read the nodes of the load balancer and of the policies.
-
-        Args:
-            cluster: Name of the cluster.
-            wanted: Namespaces to read about.
-            folders: What to read.
-
-        Raises:
-            CaptureError: There are more nodes than allowed, or it takes too long.
-        """
+    def dump(self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS) -> Dump:
+        """See the protocol."""
         notes: dict[str, None] = {}
         found: list[Mapping[str, Any]] = []
         for folder in folders:
@@ -129,7 +87,7 @@ class ZooKeeperStore:
                 found.append(node)
                 if len(found) > self._limits.store_nodes:
                     raise self._too_many(path)
-        return StoreDump(tuple(found), tuple(notes))
+        return Dump(tuple(found), tuple(notes))
 
     def _read(
         self, root: str, folder: StoreFolder, wants: Callable[[str], bool], notes: dict[str, None]
@@ -222,3 +180,12 @@ def _node(path: str, value: Any, folder: StoreFolder, notes: dict[str, None]) ->
         "ephemeral": bool(stat.ephemeralOwner),
         "data": text,
     }
+
+
+STORE = StoreKind(
+    name="ZooKeeper",
+    scheme="zk",
+    address=_HOSTS,
+    example="zk:host:2181,host:2181/chroot",
+    open=ZooKeeperStore,
+)

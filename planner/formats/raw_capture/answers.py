@@ -1,13 +1,10 @@
 """The answers of a raw capture: files, and an index that says who was asked what, when, and with which status."""
 
-import contextlib
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from planner.cluster.errors import FormatError
 from planner.formats.encoding import parse_json
@@ -24,7 +21,6 @@ _NONE_SET = frozenset({"isolation-policies"})
 _TAG = re.compile(r"\.(b[0-9]+)\.(?:json|txt)$")
 _ENDINGS = (".json", ".+follow.json", ".txt")
 _MAX_WARNINGS = 200
-_DEFAULT_PORT = {"http": 80, "https": 443}
 _KINDS = {dict: "an object", list: "a list", str: "a text", type(None): "empty"}
 
 
@@ -203,57 +199,3 @@ def _text(value: object) -> str:
 
 def _whole_or_none(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LAST_MS else None
-
-
-def host_and_port(url: object) -> str | None:
-    """Return the broker id in the address of a web service, such as `127.0.0.1:8080` of `http://127.0.0.1:8080/x`."""
-    if not isinstance(url, str) or "://" not in url:
-        return None
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(url)
-        port = parts.port or _DEFAULT_PORT.get(parts.scheme)
-        host = parts.netloc.rpartition("@")[2].removesuffix(f":{parts.port}")
-        if host and port:
-            return f"{host}:{port}"
-    return None
-
-
-def number(value: object, where: str, *, least: float = 0.0) -> float:
-    """Return a number of an answer; 0 when it is absent.
-
-    Args:
-        value: What the answer holds.
-        where: File and field, for the message.
-        least: Smallest number accepted.
-
-    Raises:
-        FormatError: It is something else, not finite, or too small.
-    """
-    if value is None:
-        return 0.0
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
-            if math.isfinite(value) and value >= least:
-                return float(value)
-    raise FormatError(
-        f"{str(value)[:60]!r} is no finite number{' from 0 on' if least == 0 else ''}.",
-        where=where,
-        remedy="Capture the cluster again, or correct the file.",
-    )
-
-
-def whole(value: object, where: str) -> int:
-    """Return a whole number of an answer; 0 when it is absent.
-
-    Raises:
-        FormatError: It is something else, or below 0.
-    """
-    if value is None:
-        return 0
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
-        return value
-    raise FormatError(
-        f"{str(value)[:60]!r} is no whole number from 0 on.",
-        where=where,
-        remedy="Capture the cluster again, or correct the file.",
-    )

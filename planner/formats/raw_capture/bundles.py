@@ -4,42 +4,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.pulsar_json import (
+    BROKER_COUNTS,
+    BUNDLE_METRICS,
+    BUNDLE_STATS,
+    RATES,
+    TERMS,
+    bundle_numbers,
+    last_stats,
+    number,
+    top_bundles,
+    whole,
+)
 from planner.cluster.snapshot import LoadManager
-from planner.formats.raw_capture.answers import Answers, number, whole
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.answers import Answers
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
 from planner.formats.raw_capture.metrics import read_metrics
-from planner.formats.raw_capture.reports import TRAFFIC, Report
+from planner.formats.raw_capture.reports import Report
 from planner.formats.raw_capture.system_topics import SystemTopics
-from planner.formats.raw_capture.topics import TopicStats
+from planner.formats.raw_capture.topics import ServedTopic
 
 Stats = Mapping[str, float]
-"""Current values of a bundle by their name in `NamespaceBundleStats`; counts are whole."""
-
-_COUNTS = {
-    "topics": "topics",
-    "producerCount": "producers",
-    "consumerCount": "consumers",
-    "cacheSize": "cache_size_bytes",
-}
-_METRICS = {
-    "pulsar_bundle_msg_rate_in": "msgRateIn",
-    "pulsar_bundle_msg_rate_out": "msgRateOut",
-    "pulsar_bundle_msg_throughput_in": "msgThroughputIn",
-    "pulsar_bundle_msg_throughput_out": "msgThroughputOut",
-    "pulsar_bundle_topics_count": "topics",
-    "pulsar_bundle_producer_count": "producerCount",
-    "pulsar_bundle_consumer_count": "consumerCount",
-}
-_TERMS = {"shortTermData": "short_term_", "longTermData": "long_term_"}
+"""Current values of a bundle by column; counts are whole."""
 
 
 def current_stats(
     answers: Answers,
     topics: SystemTopics,
-    cast: Cast,
+    brokers: CapturedBrokers,
     reports: Mapping[str, Report],
-    topic_stats: Mapping[str, TopicStats],
+    topic_stats: Mapping[str, ServedTopic],
     owners: Mapping[str, str],
 ) -> dict[str, Stats]:
     """Return the current values of each bundle that anybody reports, from the best source of each.
@@ -52,13 +47,13 @@ def current_stats(
     """
     found = _reported(reports, owners)
     for broker, report in topics.top_bundles.items():
-        for name, stats in _top(report):
-            found.setdefault(name, _checked(stats, f"system-topics, {broker}: {name}"))
+        for name, stats in top_bundles(report):
+            found.setdefault(name, bundle_numbers(stats, f"system-topics, {broker}: {name}: "))
     served = (name for name in owners if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0]))
     if any(name not in found for name in served):
-        for tag in cast.tags.values():
+        for tag in brokers.aliases.values():
             for name, stats in _of_metrics(answers, tag).items():
-                found.setdefault(name, _checked(stats, f"metrics.{tag}: {name}"))
+                found.setdefault(name, bundle_numbers(stats, f"metrics.{tag}: {name}: "))
     for name, stats in _sums(topic_stats.values()).items():
         found.setdefault(name, stats)
     return found
@@ -69,60 +64,41 @@ def _reported(reports: Mapping[str, Report], owners: Mapping[str, str]) -> dict[
     found: dict[str, Stats] = {}
     for mine in (True, False):
         for broker, report in reports.items():
-            for name, stats in _last_stats(report).items():
+            for name, stats in last_stats(report).items():
                 if name not in found and (owners.get(name) == broker) is mine:
-                    found[name] = _checked(stats, f"{report['source']}: lastStats {name}")
+                    found[name] = bundle_numbers(stats, f"{report['source']}: lastStats {name}: ")
     return found
-
-
-def _last_stats(report: Report) -> Mapping[str, Mapping[str, Any]]:
-    stats = report.get("lastStats")
-    return {k: v for k, v in stats.items() if isinstance(v, dict)} if isinstance(stats, dict) else {}
-
-
-def _top(report: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    rows = report.get("topBundlesLoadData")
-    return [
-        (row["bundleName"], row["stats"])
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and isinstance(row.get("bundleName"), str) and isinstance(row.get("stats"), dict)
-    ]
-
-
-def _checked(stats: Mapping[str, Any], where: str) -> Stats:
-    rates: dict[str, float] = {key: number(stats.get(key), f"{where}: {key}") for key in TRAFFIC}
-    return rates | {key: whole(stats.get(key), f"{where}: {key}") for key in _COUNTS}
 
 
 def _of_metrics(answers: Answers, tag: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, labels, value in read_metrics(answers, tag):
-        key, bundle = _METRICS.get(name), labels.get("bundle")
+        key, bundle = BUNDLE_METRICS.get(name), labels.get("bundle")
         if key and bundle:
-            found.setdefault(bundle, {}).setdefault(key, value if key in TRAFFIC else int(value))
+            found.setdefault(bundle, {}).setdefault(key, value if key in RATES else int(value))
     return found
 
 
-def _sums(topics: Iterable[TopicStats]) -> dict[str, dict[str, float]]:
+def _sums(served: Iterable[ServedTopic]) -> dict[str, dict[str, float]]:
     sums: dict[str, dict[str, float]] = {}
-    for topic in topics:
-        total = sums.setdefault(topic.bundle, dict.fromkeys([*TRAFFIC, *_COUNTS], 0))
-        for key, value in topic.rates.items():
-            total[key] += value
+    for topic in served:
+        total = sums.setdefault(topic.bundle, dict.fromkeys(BUNDLE_STATS.values(), 0))
+        for column, value in zip(RATES.values(), topic.stats.rates, strict=True):
+            total[column] += value
         total["topics"] += 1
-        total["producerCount"] += topic.producers
-        total["consumerCount"] += topic.consumers
+        total["producers"] += topic.stats.producers
+        total["consumers"] += topic.stats.consumers
     return sums
 
 
 def broker_sums(owners: Mapping[str, str], stats: Mapping[str, Stats]) -> dict[str, dict[str, float]]:
     """Return sums over the bundles of each broker, under the names of `LocalBrokerData`."""
-    names = {"numTopics": "topics", "numProducers": "producerCount", "numConsumers": "consumerCount"}
+    keys = dict(RATES) | {BROKER_COUNTS[column][0]: column for column in ("topics", "producers", "consumers")}
     sums: dict[str, dict[str, float]] = {}
     for name, broker in owners.items():
-        total = sums.setdefault(broker, dict.fromkeys([*TRAFFIC, *names], 0))
-        for key in total:
-            total[key] += stats.get(name, {}).get(names.get(key, key), 0)
+        total = sums.setdefault(broker, dict.fromkeys(keys, 0))
+        for key, column in keys.items():
+            total[key] += stats.get(name, {}).get(column, 0)
     return sums
 
 
@@ -162,20 +138,24 @@ def bundle_columns(
             for name, now, data in zip(names, current, stored, strict=True)
         ],
     }
-    for key, column in {**TRAFFIC, **_COUNTS}.items():
-        columns[column] = [now.get(key, 0) for now in current]
-    for key, prefix in _TERMS.items():
-        terms = [data.get(key) for data in stored]
-        averages = [t if isinstance(t, dict) else now for t, now in zip(terms, current, strict=True)]
-        for field, column in TRAFFIC.items():
+    for column in BUNDLE_STATS.values():
+        columns[column] = [now.get(column, 0) for now in current]
+    for key, prefix in TERMS.items():
+        terms = [t if isinstance(t := data.get(key), dict) else None for data in stored]
+        for field, column in RATES.items():
             columns[prefix + column] = [
-                number(a.get(field), f"{_where(name)}: {key}.{field}") for name, a in zip(names, averages, strict=True)
+                now.get(column, 0.0) if term is None else number(term.get(field), f"{_where(name)}: {key}.{field}")
+                for name, term, now in zip(names, terms, current, strict=True)
             ]
         columns[f"{prefix}samples"] = [
-            whole(a.get("numSamples", int(bool(a))), f"{_where(name)}: {key}.numSamples")
-            for name, a in zip(names, averages, strict=True)
+            int(bool(now)) if term is None else whole(term.get("numSamples", int(bool(term))), _samples(name, key))
+            for name, term, now in zip(names, terms, current, strict=True)
         ]
     return columns
+
+
+def _samples(name: str, key: str) -> str:
+    return f"{_where(name)}: {key}.numSamples"
 
 
 def _where(name: str) -> str:
@@ -189,6 +169,6 @@ def top_ranks(topics: SystemTopics, names: Sequence[str], owners: Mapping[str, s
     place = {
         (broker, name): rank
         for broker, report in topics.top_bundles.items()
-        for rank, (name, _) in enumerate(_top(report))
+        for rank, (name, _) in enumerate(top_bundles(report))
     }
     return [place.get((owners.get(name, ""), name), -1) for name in names]

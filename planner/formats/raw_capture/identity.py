@@ -1,11 +1,12 @@
-"""Which brokers a raw capture is about, and which of them `b1`, `b2`, … are."""
+"""The brokers of a raw capture, and the aliases `b1`, `b2`, … that its files use for them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.cluster.errors import FormatError
+from planner.cluster.pulsar_json import host_and_port, web_services
 from planner.cluster.snapshot import LoadManager
-from planner.formats.raw_capture.answers import Answers, host_and_port
+from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 
 REPORTS = "/loadbalance/brokers"
@@ -17,16 +18,16 @@ _OWNED_PATH = r"/admin/v2/brokers/([^/]+)/([^/]+)/ownedNamespaces"
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class CapturedBrokers:
     """The brokers of a capture.
 
     Attributes:
         names: Broker ids in the order of the source.
-        tags: `b1`, `b2`, … of each broker that answered, by broker id.
+        aliases: `b1`, `b2`, … of each broker that answered, by broker id.
     """
 
     names: tuple[str, ...]
-    tags: Mapping[str, str]
+    aliases: Mapping[str, str]
 
 
 def _known(answers: Answers, store: MetadataStore) -> tuple[str, ...]:
@@ -44,11 +45,10 @@ def _candidates(answers: Answers, tag: str) -> Iterator[str]:
             yield broker
     yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     if answers.has(f"load-report.{tag}"):
-        report = answers.json(f"load-report.{tag}", dict) or {}
-        yield from (b for key in ("webServiceUrl", "webServiceUrlTls") if (b := host_and_port(report.get(key))))
+        yield from web_services(answers.json(f"load-report.{tag}", dict) or {})
 
 
-def find_brokers(answers: Answers, store: MetadataStore) -> Cast:
+def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
     """Return the brokers of a capture.
 
     They are those of `brokers.json`, else of the metadata store, else those that were asked. A number belongs to the
@@ -59,24 +59,24 @@ def find_brokers(answers: Answers, store: MetadataStore) -> Cast:
         FormatError: No broker is known.
     """
     known = _known(answers, store)
-    tags: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for tag in answers.tags:
         names = list(_candidates(answers, tag))
         broker = next((name for name in names if name in known), None) if known else next(iter(names), None)
         if broker is None:
             answers.warn(f"{tag} is none of the brokers that the cluster lists. Its answers were left out.")
-        elif broker in tags:
-            answers.warn(f"{tag} and {tags[broker]} are both {broker}. The answers of {tag} were left out.")
+        elif broker in aliases:
+            answers.warn(f"{tag} and {aliases[broker]} are both {broker}. The answers of {tag} were left out.")
         elif any(answers.has(f"{stem}.{tag}") for stem in _TELLING):
-            tags[broker] = tag
-    names = list(known or tags)
+            aliases[broker] = tag
+    names = list(known or aliases)
     if not names:
         raise FormatError(
             "The capture names no broker.",
             where="brokers.json",
             remedy="Capture the list of brokers (GET /admin/v2/brokers) or the metadata store as well.",
         )
-    return Cast(tuple(names), tags)
+    return CapturedBrokers(tuple(names), aliases)
 
 
 def cluster_of(answers: Answers, store: MetadataStore) -> str:
@@ -91,10 +91,10 @@ def cluster_of(answers: Answers, store: MetadataStore) -> str:
     return known[0] if known else "captured"
 
 
-def load_manager_of(answers: Answers, store: MetadataStore, cast: Cast) -> LoadManager:
+def load_manager_of(answers: Answers, store: MetadataStore, brokers: CapturedBrokers) -> LoadManager:
     """Return which load manager the cluster runs, as its settings, its brokers' reports, or their refusal tell."""
-    for broker in cast.names:
-        tag = cast.tags.get(broker)
+    for broker in brokers.names:
+        tag = brokers.aliases.get(broker)
         said = [store.node(f"{REPORTS}/{broker}")]
         if tag is not None:
             said += [
@@ -106,6 +106,6 @@ def load_manager_of(answers: Answers, store: MetadataStore, cast: Cast) -> LoadM
             name = answer.get("loadManagerClassName")
             if isinstance(name, str) and name:
                 return LoadManager.EXTENSIBLE if "Extensible" in name else LoadManager.MODULAR
-    refusals = (f"load-report.{tag}.{ending}" for tag in cast.tags.values() for ending in ("json", "txt"))
+    refusals = (f"load-report.{tag}.{ending}" for tag in brokers.aliases.values() for ending in ("json", "txt"))
     refused = any(b"ExtensibleLoadManager" in answers.files[name] for name in refusals if name in answers.files)
     return LoadManager.EXTENSIBLE if refused or answers.has("system-topics") else LoadManager.MODULAR

@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import Any
 
 from planner.cluster.errors import FormatError
+from planner.cluster.pulsar_json import last_stats, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
-from planner.formats.raw_capture.answers import Answers, host_and_port
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.answers import Answers
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 from planner.formats.raw_capture.reports import Report
 from planner.formats.raw_capture.system_topics import SystemTopics
-from planner.formats.raw_capture.topics import TopicStats
+from planner.formats.raw_capture.topics import ServedTopic
 
 _BOUNDARY = re.compile("0x([0-9a-f]{8})")
 _NAMESPACE_PATH = r"/admin/v2/namespaces/([^/]+/[^/]+)"
@@ -23,7 +24,11 @@ _LEAVING = {"Releasing"}
 
 
 def claimed_bundles(
-    answers: Answers, store: MetadataStore, topics: SystemTopics, cast: Cast, reports: Mapping[str, Report]
+    answers: Answers,
+    store: MetadataStore,
+    topics: SystemTopics,
+    brokers: CapturedBrokers,
+    reports: Mapping[str, Report],
 ) -> dict[str, list[str]]:
     """Return the bundles that each broker owns, by its own word where it answered.
 
@@ -32,29 +37,25 @@ def claimed_bundles(
     """
     stored = _stored_owners(store) | _channel_owners(topics)
     claims: dict[str, list[str]] = {}
-    for broker in cast.names:
-        tag = cast.tags.get(broker)
+    for broker in brokers.names:
+        tag = brokers.aliases.get(broker)
         instead = "Its bundles are those of the metadata store and of its last report."
         owned = answers.json(f"owned.{tag}", dict, instead) if tag is not None else None
         if owned is not None:
             claims[broker] = list(owned)
             continue
-        reported = reports[broker].get("lastStats")
         claims[broker] = [name for name, owner in stored.items() if owner == broker]
-        claims[broker] += [n for n in (reported if isinstance(reported, dict) else ()) if n not in stored]
-    strangers = sorted({o for o in stored.values() if o not in cast.names})
-    if strangers:
-        answers.warn(
-            f"{', '.join(strangers)} owns bundles but is not among the brokers; those are shown as not loaded."
-        )
+        claims[broker] += [n for n in last_stats(reports[broker]) if n not in stored]
+    unlisted = sorted({o for o in stored.values() if o not in brokers.names})
+    if unlisted:
+        answers.warn(f"{', '.join(unlisted)} owns bundles but is not among the brokers; those are shown as not loaded.")
     return claims
 
 
 def _stored_owners(store: MetadataStore) -> dict[str, str]:
     owners: dict[str, str] = {}
     for name in store.below(_OWNERSHIP):
-        node = store.node(f"{_OWNERSHIP}/{name}")
-        owner = next((o for key in ("httpUrl", "httpUrlTls") if (o := host_and_port(node.get(key)))), None)
+        owner = next(web_services(store.node(f"{_OWNERSHIP}/{name}"), ("httpUrl", "httpUrlTls")), None)
         if owner is not None:
             owners[name] = owner
     return owners
@@ -146,7 +147,7 @@ def read_owners(
     answers: Answers,
     claims: Mapping[str, Sequence[str]],
     boundaries: Mapping[str, tuple[int, ...]],
-    topic_stats: Mapping[str, TopicStats],
+    topic_stats: Mapping[str, ServedTopic],
 ) -> dict[str, str]:
     """Return the owner of each bundle of the layout that has one; the first claim counts.
 

@@ -1,4 +1,7 @@
-"""The dump of the metadata store in a raw capture: `zookeeper.json`, a list of nodes with their path and text."""
+"""The dump of the metadata store in a raw capture: `zookeeper.json`, a list of nodes with their path and text.
+
+The file has this name whatever store it is of; the paths are those of Pulsar, the same in every store.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +12,7 @@ from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import Answers
 
 DUMP = "zookeeper"
-"""Name of the dump, without ending."""
+"""Name of the dump, without ending; also what the index says was asked."""
 
 
 @dataclass(frozen=True)

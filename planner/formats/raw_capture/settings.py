@@ -7,7 +7,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import Cast
+from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 
 _IMPL = "org.apache.pulsar.broker.loadbalance.impl"
@@ -33,7 +33,7 @@ _STRATEGIES: Mapping[str, tuple[str, ...]] = {
 """Official classes of 4.2.4 that a setting may name."""
 
 
-def read_capture_settings(answers: Answers, store: MetadataStore, cast: Cast, leader: str) -> Settings:
+def read_capture_settings(answers: Answers, store: MetadataStore, brokers: CapturedBrokers, leader: str) -> Settings:
     """Return the settings in force: those of the leader where brokers differ, dynamic overrides above all.
 
     Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
@@ -42,12 +42,12 @@ def read_capture_settings(answers: Answers, store: MetadataStore, cast: Cast, le
     Args:
         answers: The capture.
         store: Its metadata store.
-        cast: Its brokers.
+        brokers: Its brokers.
         leader: Broker id of the leader; empty unknown.
     """
-    answered = sorted(cast.tags, key=lambda broker: (broker != leader, cast.names.index(broker)))
+    answered = sorted(brokers.aliases, key=lambda broker: (broker != leader, brokers.names.index(broker)))
     configured = [
-        _known(answers.json(f"runtime-config.{cast.tags[b]}", dict, "Another broker's counts.")) for b in answered
+        _known(answers.json(f"runtime-config.{brokers.aliases[b]}", dict, "Another broker's counts.")) for b in answered
     ]
     configured = [values for values in configured if values]
     dynamic = _known(answers.json("dynamic-config-values", dict)) or _known(store.node("/admin/configuration"))

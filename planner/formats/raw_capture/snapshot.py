@@ -11,7 +11,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
-from planner.formats.raw_capture.identity import Cast, cluster_of, find_brokers, load_manager_of
+from planner.formats.raw_capture.identity import CapturedBrokers, cluster_of, find_brokers, load_manager_of
 from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners
 from planner.formats.raw_capture.metadata_store import MetadataStore, read_metadata_store
 from planner.formats.raw_capture.policies import read_capture_policies
@@ -59,13 +59,13 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     captured_at_ms = _moment(answers)
     store = read_metadata_store(answers)
     topics = read_system_topics(answers, captured_at_ms)
-    cast = find_brokers(answers, store)
-    manager = load_manager_of(answers, store, cast)
+    brokers = find_brokers(answers, store)
+    manager = load_manager_of(answers, store, brokers)
     leader = _leader(answers, store)
-    config = read_capture_settings(answers, store, cast, leader)
+    config = read_capture_settings(answers, store, brokers, leader)
     cluster = cluster_of(answers, store)
-    reports = read_reports(answers, store, topics, cast, config, manager)
-    claims = claimed_bundles(answers, store, topics, cast, reports)
+    reports = read_reports(answers, store, topics, brokers, config, manager)
+    claims = claimed_bundles(answers, store, topics, brokers, reports)
     boundaries = read_boundaries(answers, store, claims)
     if not boundaries:
         raise FormatError(
@@ -73,13 +73,13 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             where="bundles.*.json",
             remedy="Capture the bundles of the namespaces (GET /admin/v2/namespaces/{tenant}/{namespace}/bundles).",
         )
-    topic_stats = read_topic_stats(answers, cast)
+    topic_stats = read_topic_stats(answers, brokers)
     owners = read_owners(answers, claims, boundaries, topic_stats)
-    stats = current_stats(answers, topics, cast, reports, topic_stats, owners)
+    stats = current_stats(answers, topics, brokers, reports, topic_stats, owners)
     ranges = [(namespace, *pair) for namespace, edges in boundaries.items() for pair in pairwise(edges)]
     names = [bundle_name(*row) for row in ranges]
     place = {namespace: i for i, namespace in enumerate(boundaries)}
-    position = {broker: i for i, broker in enumerate(cast.names)}
+    position = {broker: i for i, broker in enumerate(brokers.names)}
     ranks = top_ranks(topics, names, owners)
     bundles = make_bundles(
         [low for _, low, _ in ranges],
@@ -91,7 +91,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     )
     sums = broker_sums(owners, stats)
     completed = {broker: {**sums.get(broker, {}), **report} for broker, report in reports.items()}
-    _warn_about_times(answers, cast, reports, config, captured_at_ms)
+    _warn_about_times(answers, brokers, reports, config, captured_at_ms)
     snapshot = Snapshot(
         info=SnapshotInfo(
             cluster=cluster,
@@ -99,10 +99,11 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             captured_at_ms=captured_at_ms,
             pulsar_version=_version(answers, list(reports.values())),
             leader=leader,
-            source=f"Raw capture of {len(cast.tags)} of {len(cast.names)} brokers, {len(answers.index)} answers",
+            source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
+            f" {len(answers.index)} answers",
         ),
         settings=config,
-        brokers=make_brokers(cast.names, **broker_columns(answers, store, cast, completed)),
+        brokers=make_brokers(brokers.names, **broker_columns(answers, store, brokers, completed)),
         namespaces=tuple(boundaries),
         bundles=bundles,
         topics=make_topic_table(answers, topic_stats, bundles, tuple(boundaries)),
@@ -143,7 +144,7 @@ def _version(answers: Answers, reports: Sequence[Report]) -> str:
 
 
 def _warn_about_times(
-    answers: Answers, cast: Cast, reports: Mapping[str, Report], config: Settings, captured_at_ms: int
+    answers: Answers, brokers: CapturedBrokers, reports: Mapping[str, Report], config: Settings, captured_at_ms: int
 ) -> None:
     """Warn where answers are so far apart that rates and owners may not fit together."""
     entries = (entry for entry in answers.index.values() if entry.file.partition(".")[0] not in _SLOW)
@@ -156,7 +157,7 @@ def _warn_about_times(
             f" ({cycle_ms / 1000:,.0f} s): rates and owners may not fit together."
         )
     longest_ms = (config.integer("loadBalancerReportUpdateMaxIntervalMinutes") + 1) * _MS_PER_MINUTE
-    for broker in cast.names:
+    for broker in brokers.names:
         updated = reports[broker].get("lastUpdate")
         if isinstance(updated, int) and 0 < updated < captured_at_ms - longest_ms:
             answers.warn(

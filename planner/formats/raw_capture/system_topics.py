@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.cluster.pulsar_json import SYSTEM_TOPICS
 from planner.formats.raw_capture.answers import Answers
 
 _STEM = "system-topics"
-_ENDINGS = {
-    "loads": "loadbalancer-broker-load-data",
-    "top_bundles": "loadbalancer-top-bundles-load-data",
-    "ownership": "loadbalancer-service-unit-state",
-}
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ def read_system_topics(answers: Answers, captured_at_ms: int) -> SystemTopics:
     topics = content.get("topics")
     found = {
         name: _last(messages, captured_at_ms)
-        for name, ending in _ENDINGS.items()
+        for name, ending in SYSTEM_TOPICS.items()
         for topic, messages in (topics.items() if isinstance(topics, dict) else ())
         if topic.endswith(ending)
     }

@@ -2,79 +2,57 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from planner.cluster.hashing import partition_index, topic_hashes
+from planner.cluster.pulsar_json import RATES, TopicStats, bundles_of_topics
 from planner.cluster.snapshot import BundleTable, TopicTable, make_topics
-from planner.formats.raw_capture.answers import Answers, number, whole
-from planner.formats.raw_capture.identity import Cast
-from planner.formats.raw_capture.reports import TRAFFIC
-from planner.formats.tables import bundle_of_topics
+from planner.formats.raw_capture.answers import Answers
+from planner.formats.raw_capture.identity import CapturedBrokers
+from planner.formats.rows import bundle_of_topics
 
 _LISTING = r"/admin/v2/(?:non-)?persistent/([^/]+/[^/]+)"
 
 
 @dataclass(frozen=True, slots=True)
-class TopicStats:
-    """What a broker reports about a topic.
+class ServedTopic:
+    """A topic that a broker has loaded.
 
     Attributes:
         broker: The broker.
         bundle: Full name of the bundle that it reports the topic under.
-        rates: Values by their name in Pulsar's JSON.
-        producers: Producers connected.
-        consumers: Consumers of all subscriptions.
+        stats: What it reports.
     """
 
     broker: str
     bundle: str
-    rates: Mapping[str, float]
-    producers: int
-    consumers: int
+    stats: TopicStats
 
 
-def _objects(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((k, v) for k, v in (value.items() if isinstance(value, dict) else ()) if isinstance(v, dict))
-
-
-def read_topic_stats(answers: Answers, cast: Cast) -> dict[str, TopicStats]:
+def read_topic_stats(answers: Answers, brokers: CapturedBrokers) -> dict[str, ServedTopic]:
     """Return what brokers report about their topics, by full topic name; the first broker that reports one counts.
 
     Raises:
         FormatError: A value is no number.
     """
-    found: dict[str, TopicStats] = {}
-    for broker, tag in cast.tags.items():
+    found: dict[str, ServedTopic] = {}
+    for broker, tag in brokers.aliases.items():
         stem = f"topics.{tag}"
         reported = answers.json(stem, dict, f"Rates of the topics of {broker} are unknown.")
         answers.forget(stem)
         twice = 0
-        for namespace, bundles in _objects(reported):
-            for span, domains in _objects(bundles):
-                for _, topics in _objects(domains):
-                    for name, stats in _objects(topics):
-                        twice += name in found
-                        found.setdefault(name, _stats((broker, f"{namespace}/{span}"), stats, f"{stem}: {name}"))
+        for namespace, span, topics in bundles_of_topics(reported):
+            for name, stats in topics:
+                twice += name in found
+                read = TopicStats.of(stats, f"{stem}: {name}")
+                found.setdefault(name, ServedTopic(broker, f"{namespace}/{span}", read))
         if twice:
             answers.warn(
                 f"{stem}: {twice} topics moved during the capture, and are shown as the other broker reports them."
             )
     return found
-
-
-def _stats(place: tuple[str, str], stats: Mapping[str, Any], where: str) -> TopicStats:
-    publishers = stats.get("publishers")
-    producers = stats.get("producerCount", len(publishers) if isinstance(publishers, list) else 0)
-    consumers = [s.get("consumers") for _, s in _objects(stats.get("subscriptions"))]
-    return TopicStats(
-        *place,
-        {key: number(stats.get(key), f"{where}: {key}") for key in TRAFFIC},
-        whole(producers, f"{where}: producerCount"),
-        sum(len(c) for c in consumers if isinstance(c, list)),
-    )
 
 
 def _listed(answers: Answers) -> Iterator[str]:
@@ -98,10 +76,10 @@ def _without_partitions(answers: Answers, names: Sequence[str]) -> int:
 
 
 def make_topic_table(
-    answers: Answers, stats: Mapping[str, TopicStats], bundles: BundleTable, namespaces: Sequence[str]
+    answers: Answers, served: Mapping[str, ServedTopic], bundles: BundleTable, namespaces: Sequence[str]
 ) -> TopicTable:
     """Build the topic table: reported topics with their rates, then listed ones without."""
-    names = list(dict.fromkeys([*stats, *_listed(answers)]))
+    names = list(dict.fromkeys([*served, *_listed(answers)]))
     if unknown := _without_partitions(answers, names):
         answers.warn(f"{unknown} partitioned topics have no partition in the capture. They were left out.")
     hashes = topic_hashes((name.encode() for name in names), len(names))
@@ -110,8 +88,9 @@ def make_topic_table(
     if len(known) < len(names):
         answers.warn(f"{len(names) - len(known)} topics lie in no bundle that was captured. They were left out.")
     kept = [names[row] for row in known.tolist()]
-    reported = [stats.get(name) for name in kept]
-    rates = {column: [s.rates[key] if s else 0.0 for s in reported] for key, column in TRAFFIC.items()}
+    found = [served.get(name) for name in kept]
+    reported = [topic.stats if topic else None for topic in found]
+    rates = {column: [s.rates[i] if s else 0.0 for s in reported] for i, column in enumerate(RATES.values())}
     return make_topics(
         hashes[known],
         name=pa.array(kept, type=pa.large_string()),

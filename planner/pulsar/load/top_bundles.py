@@ -180,15 +180,4 @@ def with_top_ranks(snapshot: Snapshot, config: Settings, brokers: Collection[int
     rank[:] = -1 if brokers is None else np.where(np.isin(snapshot.bundles.owner, list(brokers)), -1, rank)
     for report in top_bundles(snapshot, config, brokers):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
-    ranked = replace(snapshot, bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
-    for name in (
-        "bundle_names",
-        "bundle_position",
-        "bundle_name_hashes",
-        "bundle_map_order",
-        "bundle_map_rank",
-        "_owned",
-    ):
-        if name in snapshot.__dict__:
-            ranked.__dict__[name] = snapshot.__dict__[name]
-    return ranked
+    return snapshot.with_columns(bundles=replace(snapshot.bundles, top_rank=frozen(rank)))

@@ -39,7 +39,7 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot, read_upload
-from planner.formats.tables import bundle_of_topics
+from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate
 from planner.simulate.generate import ClusterSpec, generate
 

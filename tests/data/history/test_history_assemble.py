@@ -13,11 +13,11 @@ import pytest
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.history.assemble import DayAssembler, Options, rows_of_batch, skew_of
+from planner.history.assemble import DayAssembler, Options, skew_of
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DAY_MS
 from planner.history.raw import report_lines
-from planner.history.records import Aside, Hint, Record, Tally, batches
+from planner.history.records import Aside, Hint, Record, Tally, batches, rows_of_batch
 from planner.history.state import Validity
 
 SAMPLES = Path(__file__).parent.parent.parent.parent / "sample_snapshots"

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent.parent.parent
-DAYS = 5
-SPEC = HistorySpec(cluster=ClusterSpec(brokers=3, bundles=60, topics=100, cluster="k"), days=DAYS, interval_s=600)
+DAYS = 3
+SPEC = HistorySpec(cluster=ClusterSpec(brokers=3, bundles=24, topics=40, cluster="k"), days=DAYS, interval_s=600)
 SMALL = ["--bundles", "8", "--brokers", "2", "--topic-count", "20", "--interval-s", "3600", "--days", "1", "--topics"]
 
 

@@ -1,8 +1,8 @@
 """A day of history gives back exactly the snapshots that went in, and is there as a whole or not at all."""
 
+import contextlib
 import errno
-import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.snapshot import LoadManager, Snapshot, column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
+from planner.formats.rows import SCHEMAS
 from planner.history import days
-from planner.history.days import STAGING, DayWriter, cannot_write, check_day, read_day, recover
+from planner.history.days import STAGING, DayWriter, check_day, clear_staging, delete_day, read_day, writing_history
 from planner.history.manifest import (
     DAY_MS,
     MANIFEST,
@@ -25,7 +26,6 @@ from planner.history.manifest import (
     day_start_ms,
     read_manifest,
 )
-from planner.history.tables import SCHEMAS
 from planner.simulate.generate import ClusterSpec, generate
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -128,28 +128,56 @@ def test_day_is_replaced_as_a_whole(tmp_path: Path, small: Snapshot) -> None:
     assert not list((tmp_path / STAGING).iterdir())
 
 
-def test_kill_between_the_two_renames_loses_nothing(
+class Killed(BaseException):
+    """What a process that is killed does not come to."""
+
+
+def test_killed_while_it_replaces_a_day_there_is_one_or_the_other(
     tmp_path: Path, small: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write(tmp_path, [at(small, START)])
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # what a killed process does not come to
-    rename = Path.rename
+    """Before each change of the disk that a commit makes; what is not ours stays."""
+    steps = 0
 
-    def dies_at_the_second(self: Path, target: Path) -> Path:
-        if target == folder:
-            raise KeyboardInterrupt
-        return rename(self, target)
+    def dies(step: int, real: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **named: object) -> object:
+            nonlocal steps
+            steps += 1
+            if steps > step:
+                raise Killed
+            return real(*args, **named)
 
-    monkeypatch.setattr(Path, "rename", dies_at_the_second)
-    with pytest.raises(KeyboardInterrupt):
-        write(tmp_path, [at(small, START), at(small, START + 1)])
-    monkeypatch.undo()
-    assert not list(complete_days(tmp_path))
-    recover(tmp_path)
-    assert len(list(read_day(folder))) == 2
-    assert not list((tmp_path / STAGING).iterdir())
-    check_day(folder)
-    assert sorted(p.name for p in folder.iterdir()) == sorted([*read_manifest(folder).parts, MANIFEST])
+        return call
+
+    lengths = []
+    for step in range(20):
+        root, steps = tmp_path / str(step), 0
+        folder = write(root, [at(small, START)])
+        (folder / "notes.txt").write_text("mine")
+        with monkeypatch.context() as patch:
+            for name in ("rename", "replace", "unlink", "mkdir"):
+                patch.setattr(Path, name, dies(step, getattr(Path, name)))
+            with contextlib.suppress(Killed):
+                write(root, [at(small, START), at(small, START + 1)])
+        lengths.append(len(list(read_day(folder))))
+        check_day(folder)
+        write(root, [at(small, START + i) for i in range(3)])
+        clear_staging(root)
+        assert len(list(read_day(folder))) == 3
+        assert sorted(p.name for p in folder.iterdir()) == sorted(
+            [*read_manifest(folder).parts, MANIFEST, "notes.txt"]
+        ), step
+        assert not list((root / STAGING).iterdir())
+    assert lengths == sorted(lengths)
+    assert set(lengths) == {1, 2}
+
+
+def test_a_reader_goes_on_while_its_day_is_replaced(tmp_path: Path, small: Snapshot) -> None:
+    reading = read_day(write(tmp_path, [at(small, START + i * 1_000) for i in range(3)]))
+    assert next(reading).info.captured_at_ms == START
+    folder = write(tmp_path, [at(small, START + i * 500) for i in range(6)])
+    assert [s.info.captured_at_ms for s in reading][-1] in (START + 2_000, START + 2_500)
+    delete_day(folder)
+    assert not folder.exists()
 
 
 def test_damage_is_said_in_one_sentence(tmp_path: Path, small: Snapshot) -> None:
@@ -190,7 +218,5 @@ def test_full_disk_has_a_remedy(tmp_path: Path) -> None:
         error = OSError(errno.ENOSPC, "No space left on device")
     except OSError as caught:
         error = caught
-    said = cannot_write(error, tmp_path)
-    assert isinstance(said, ReplayError)
-    assert "disk is full" in str(said)
-    assert "Make room" in str(said)
+    with pytest.raises(ReplayError, match=r"disk is full.*Make room"), writing_history(tmp_path):
+        raise error

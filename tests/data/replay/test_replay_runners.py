@@ -1,5 +1,8 @@
 """All runners give the same results, whatever the order in which tasks end."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +22,7 @@ from planner.replay.spec import tasks_of
 from planner.replay.workers import check_workers
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
-from planner.spark.session import OpenSession, SparkPlace, open_session, spark_place
+from planner.spark.session import OpenSession, SparkPlace, open_session, package_code, spark_place
 from tests.data.replay.replays import HOURLY, make_job
 
 if TYPE_CHECKING:
@@ -256,3 +259,19 @@ class TestFiles:
         assert all(broker in (row["source"], row["destination"]) for row in found.to_pylist())
         assert read.moves("hourly", limit=1).num_rows == 1
         assert read.moves("'; DROP TABLE moves; --").num_rows == 0
+
+
+def test_code_for_workers_runs_from_its_zip(tmp_path: Path) -> None:
+    """Tables included: a worker has neither the package nor its folder."""
+    archive = package_code(tmp_path)
+    code = "import planner.replay.kernel as k, planner.cluster.releases as r; print(k.__file__, len(r.RELEASES))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(archive) in done.stdout

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import PulsarError, VectorError
+from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
 from planner.conform.compare import differences
 from planner.conform.extensible import ANSWERS, placement_answer
-from planner.conform.load_data import Json
 from planner.pulsar.shedding.transfer import TransferShedder
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens"

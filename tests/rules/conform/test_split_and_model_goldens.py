@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from planner.cluster.pulsar_json import Json
 from planner.conform import model_kinds, splits
-from planner.conform.load_data import Json
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens"
 ANSWERS = {**splits.ANSWERS, **model_kinds.ANSWERS}

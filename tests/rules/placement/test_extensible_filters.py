@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import PulsarError
+from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
@@ -21,7 +22,6 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
-from planner.conform.load_data import Json
 from planner.pulsar.placement.extensible_filters import FILTERS, ExtensibleFilters
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "placement_extensible" / "filters.jsonl.gz"

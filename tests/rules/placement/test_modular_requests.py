@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.conform.load_data import Json
+from planner.cluster.pulsar_json import Json
 from tests.oracle.requests import mismatches
 
 RECORDED = Path(__file__).parent.parent.parent / "goldens" / "modular_manager" / "requests.jsonl.gz"

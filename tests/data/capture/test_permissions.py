@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.capture.allowed import ALLOW, SECRETS, allowed_captures
+from planner.capture.permissions import ALLOW, SECRETS, capture_permissions
 from planner.cluster.errors import CaptureError
 
 LISTED = {ALLOW: "http://broker-1:8080, https://b2:8443 zk:zk-1:2181,zk-2:2181/pulsar"}
@@ -12,15 +12,15 @@ LISTED = {ALLOW: "http://broker-1:8080, https://b2:8443 zk:zk-1:2181,zk-2:2181/p
 
 @pytest.mark.parametrize("text", ["", "0", "no", "OFF", "  "])
 def test_nothing_may_be_captured_unless_it_is_said(text: str) -> None:
-    allowed = allowed_captures({ALLOW: text})
+    allowed = capture_permissions({ALLOW: text})
     assert not allowed.any_at_all
     with pytest.raises(CaptureError, match="switched off"):
         allowed.check("http://broker-1:8080", "", secrets=False, custom=False)
-    assert not allowed_captures({}).any_at_all
+    assert not capture_permissions({}).any_at_all
 
 
 def test_listed_addresses_may_be_asked_with_secrets() -> None:
-    allowed = allowed_captures(LISTED)
+    allowed = capture_permissions(LISTED)
     assert allowed.admin_urls == ("http://broker-1:8080", "https://b2:8443")
     assert allowed.stores == ("zk:zk-1:2181,zk-2:2181/pulsar",)
     allowed.check("http://broker-1:8080", "", secrets=True, custom=False)
@@ -36,7 +36,7 @@ def test_listed_addresses_may_be_asked_with_secrets() -> None:
 
 
 def test_any_address_gets_no_secret() -> None:
-    allowed = allowed_captures({ALLOW: "1", "PLANNER_PULSAR_TOKEN": "secret", SECRETS: "/"})
+    allowed = capture_permissions({ALLOW: "1", "PLANNER_PULSAR_TOKEN": "secret", SECRETS: "/"})
     assert allowed.anything
     assert allowed.tokens == ()
     assert allowed.files == ()
@@ -56,7 +56,7 @@ def test_only_tokens_of_the_planner_and_files_of_one_folder_can_be_named(tmp_pat
         "PLANNER_EMPTY_TOKEN": " ",
         "AWS_SECRET_TOKEN": "b",
     }
-    allowed = allowed_captures(environment)
+    allowed = capture_permissions(environment)
     assert allowed.tokens == ("PLANNER_PULSAR_TOKEN",)
     assert allowed.files == ("token",)
     assert allowed.file("token") == tmp_path / "token"
@@ -77,10 +77,10 @@ def test_only_tokens_of_the_planner_and_files_of_one_folder_can_be_named(tmp_pat
 )
 def test_what_is_written_wrong_is_said(text: str, said: str) -> None:
     with pytest.raises(CaptureError, match=said) as caught:
-        allowed_captures({ALLOW: text})
+        capture_permissions({ALLOW: text})
     assert "pa55word" not in str(caught.value)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="cannot be read"):
-        allowed_captures({**LISTED, SECRETS: str(tmp_path / "none")})
+        capture_permissions({**LISTED, SECRETS: str(tmp_path / "none")})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.errors import CaptureError
-from planner.formats.reading import read_snapshot
-from planner.history.recent import moment_of, recent_snapshots
+from planner.history.latest import Moment, recent_moments
+from planner.history.manifest import moment_of
 from planner.history.watched import HistoryFolder
 from tests.app.simulate.traces import START_MS, cluster
 
@@ -25,26 +25,26 @@ def folder(tmp_path: Path) -> Path:
     return history.folder_of("by-hand")
 
 
-def seconds(folders: list[Path]) -> list[float]:
+def seconds(moments: list[Moment]) -> list[float]:
     midnight = START_MS - START_MS % 86_400_000
-    return [(moment_of(folder) - midnight - 7) / 1000 for folder in folders]
+    return [(moment.time_ms - midnight - 7) / 1000 for moment in moments]
 
 
 def test_the_last_one_before_each_cycle(folder: Path) -> None:
-    assert seconds(recent_snapshots(folder, 3, 60_000)) == [-20.0, 40.0, 100.0]
-    assert seconds(recent_snapshots(folder, 99, 60_000)) == [-80.0, -20.0, 40.0, 100.0]
-    assert seconds(recent_snapshots(folder, 3, 60_000, START_MS + 30_000)) == [20.0, 80.0, 100.0]
-    newest = recent_snapshots(folder, 1, 60_000)[0]
-    assert read_snapshot(newest).info.captured_at_ms == moment_of(newest)
+    assert seconds(recent_moments(folder, 3, 60_000)) == [-20.0, 40.0, 100.0]
+    assert seconds(recent_moments(folder, 99, 60_000)) == [-80.0, -20.0, 40.0, 100.0]
+    assert seconds(recent_moments(folder, 3, 60_000, START_MS + 30_000)) == [20.0, 80.0, 100.0]
+    newest = recent_moments(folder, 1, 60_000)[0]
+    assert newest.read().info.captured_at_ms == newest.time_ms
 
 
 def test_names_that_are_no_moment() -> None:
     for name in ("", "20270115T000500Z", "20271315T000500.000Z", ".20270115T000500.000Z.part"):
-        assert moment_of(Path("history") / name) == 0
+        assert moment_of(name) == 0
 
 
 def test_a_history_that_is_not_there(tmp_path: Path) -> None:
-    assert recent_snapshots(tmp_path / "none", 3, 60_000) == []
+    assert recent_moments(tmp_path / "none", 3, 60_000) == []
     (tmp_path / "day=2027-01-15").write_text("")
     with pytest.raises(CaptureError, match="cannot be read"):
-        recent_snapshots(tmp_path, 3, 60_000)
+        recent_moments(tmp_path, 3, 60_000)

@@ -1,4 +1,4 @@
-"""What is kept of an answer: settings without passwords, and the namespaces that were asked for."""
+"""Filters answers before they are stored: settings without passwords, and only the namespaces that were asked for."""
 
 import json
 import re

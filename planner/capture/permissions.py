@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.capture.options import check_url
+from planner.capture.stores.registry import SCHEMES, is_store_address
 from planner.cluster.errors import CaptureError
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
@@ -21,14 +22,13 @@ SECRETS = "PLANNER_CAPTURE_SECRETS"
 """Variable with the folder whose files a page may name."""
 
 _TOKEN = re.compile(r"PLANNER_[A-Z0-9_]*TOKEN")
-_STORE = re.compile(r"zk:[-\w.:,\[\]]+(?:/[-\w./]*)?")
 _YES = {"1", "true", "yes", "on", "any"}
 _NO = {"", "0", "false", "no", "off"}
 _MOST_FILES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class CapturePermissions:
     """What a page may capture.
 
     Attributes:
@@ -98,7 +98,7 @@ class Allowed:
             )
 
 
-def allowed_captures(environment: Mapping[str, str] | None = None) -> Allowed:
+def capture_permissions(environment: Mapping[str, str] | None = None) -> CapturePermissions:
     """Return what pages may capture.
 
     Args:
@@ -110,13 +110,13 @@ def allowed_captures(environment: Mapping[str, str] | None = None) -> Allowed:
     given = os.environ if environment is None else environment
     text = given.get(ALLOW, "").strip()
     if text.lower() in _NO:
-        return Allowed()
+        return CapturePermissions()
     if text.lower() in _YES:
-        return Allowed(anything=True)
+        return CapturePermissions(anything=True)
     urls, stores = [], []
-    for word in re.split(r"[\s,]+(?=https?:|zk:)", text):
+    for word in re.split(rf"[\s,]+(?=https?:|{SCHEMES})", text):
         address = word.strip(", \t\n")
-        if _STORE.fullmatch(address):
+        if is_store_address(address):
             stores.append(address)
         else:
             check_url(address, ALLOW)
@@ -127,7 +127,9 @@ def allowed_captures(environment: Mapping[str, str] | None = None) -> Allowed:
         )
     folder = Path(given[SECRETS]) if given.get(SECRETS) else None
     tokens = tuple(sorted(name for name in given if _TOKEN.fullmatch(name) and given[name].strip()))
-    return Allowed(False, tuple(dict.fromkeys(urls)), tuple(dict.fromkeys(stores)), tokens, folder, _files(folder))
+    return CapturePermissions(
+        False, tuple(dict.fromkeys(urls)), tuple(dict.fromkeys(stores)), tokens, folder, _files(folder)
+    )
 
 
 def _files(folder: Path | None) -> tuple[str, ...]:

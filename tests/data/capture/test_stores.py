@@ -1,0 +1,76 @@
+"""A metadata store is its file and one line of the registry: everything else asks the registry."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.capture.answer_filter import NamespaceFilter
+from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
+from planner.capture.options import CaptureOptions
+from planner.capture.permissions import capture_permissions
+from planner.capture.run import capture_cluster
+from planner.capture.stores import registry
+from planner.capture.stores.protocol import Dump, StoreKind
+from planner.cluster.errors import CaptureError
+from tests.data.recorded_cluster import Cluster
+
+ROOT = Path(__file__).parent.parent.parent.parent
+PATH = "/loadbalance/leader"
+
+
+class EtcdStore:
+    """A store with one node."""
+
+    def __init__(self, _options: CaptureOptions) -> None:
+        self.closed = False
+
+    def dump(self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS) -> Dump:
+        assert (cluster, bool(wanted), len(folders)) == ("planner", False, len(STORE_FOLDERS))
+        return Dump(({"path": PATH, "data": '{"brokerId": "127.0.0.1:18081"}'},), ("It is small.",))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+ETCD = StoreKind("etcd", "etcd", re.compile(r"etcd:https?://[-\w.:]+"), "etcd:http://host:2379", EtcdStore)
+
+
+@pytest.fixture
+def etcd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more store, added where a store is added."""
+    monkeypatch.setattr(registry, "STORES", (*registry.STORES, ETCD))
+
+
+@pytest.mark.usefixtures("etcd")
+def test_another_store_is_captured_like_the_first(cluster: Cluster, options: Callable[..., CaptureOptions]) -> None:
+    result = capture_cluster(options(cluster, metadata_store="etcd:http://e1:2379"))
+    dump = next(part for part in result.parts if part.file == "zookeeper.json")
+    assert PATH in (result.folder / "raw" / dump.file).read_text()
+    assert "It is small." in result.snapshot.info.warnings
+
+
+@pytest.mark.usefixtures("etcd")
+def test_addresses_of_a_store_are_checked_by_its_kind() -> None:
+    assert registry.kind_of("zk:zk-1:2181").name == "ZooKeeper"
+    assert registry.kind_of("etcd:http://e1:2379") is ETCD
+    for address, words in (
+        ("etcd:///", "no address of etcd"),
+        ("zk:", "ZooKeeper"),
+        ("rocksdb:x", "ZooKeeper and etcd"),
+    ):
+        with pytest.raises(CaptureError, match=words):
+            registry.kind_of(address)
+
+
+def test_pages_may_ask_the_stores_that_are_listed() -> None:
+    allowed = capture_permissions({"PLANNER_ALLOW_CAPTURE": "http://b:8080,zk:zk-1:2181,zk-2:2181 zk:other:2181/root"})
+    assert allowed.stores == ("zk:zk-1:2181,zk-2:2181", "zk:other:2181/root")
+
+
+def test_a_store_is_named_in_its_file_and_the_registry_alone() -> None:
+    home = ROOT / "planner" / "capture" / "stores"
+    for path in (ROOT / "planner" / "capture").rglob("*.py"):
+        if path.parent != home:
+            assert not re.search(r"kazoo|ZooKeeper|\bzk:(?!host)", path.read_text(encoding="utf-8")), path
