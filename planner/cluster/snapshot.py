@@ -22,6 +22,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, 
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.ranges import bundle_name
+from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 
 ColumnKind: TypeAlias = Literal["text", "float", "int", "bool", "id", "hash"]
@@ -334,7 +335,7 @@ class SnapshotInfo:
     cluster: str
     load_manager: LoadManager
     captured_at_ms: int
-    pulsar_version: str = "4.2.4"
+    pulsar_version: str = RELEASES[-1]
     leader: str = ""
     source: str = ""
     description: str = ""

@@ -17,8 +17,8 @@ from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.broker_load import BrokerLoadData
 from planner.pulsar.load.top_bundles import top_bundles
-from planner.pulsar.placement import least_resource_usage_extensible, round_robin_extensible
 from planner.pulsar.placement.protocol import Placement
+from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
 from planner.pulsar.splitting import automatic_extensible
 from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
@@ -219,10 +219,13 @@ def _auto_split_extensible(vector: Json) -> Json:
     return {"steps": answers}
 
 
-_PLACEMENTS: Mapping[str, Placement] = {
-    "extensions.LeastResourceUsageWithWeight": least_resource_usage_extensible.PLACEMENT,
-    "RoundRobinBrokerSelectionStrategy": round_robin_extensible.PLACEMENT,
+_MODULAR = {one.name for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR}
+EXTENSIBLE_PLACEMENTS: Mapping[str, Placement] = {
+    f"extensions.{one.name}" if one.name in _MODULAR else one.name: one
+    for one in PLACEMENTS
+    if one.load_manager is LoadManager.EXTENSIBLE
 }
+"""The strategies of the extensible load manager as vectors name them."""
 
 
 def placement_answer(vector: Json) -> Json:
@@ -232,12 +235,12 @@ def placement_answer(vector: Json) -> Json:
         VectorError: The strategy is another one.
     """
     name = vector["input"]["strategy"]
-    strategy = _PLACEMENTS.get(name)
+    strategy = EXTENSIBLE_PLACEMENTS.get(name)
     if strategy is None:
         raise VectorError(
             f"'{name}' is no placement strategy of the extensible load manager.",
             where=str(vector.get("id", "")),
-            remedy=f"Give one of {', '.join(_PLACEMENTS)}.",
+            remedy=f"Give one of {', '.join(EXTENSIBLE_PLACEMENTS)}.",
         )
     config, state = Settings(vector["config"]), strategy.initial()
     answers: list[Json] = []
@@ -247,7 +250,7 @@ def placement_answer(vector: Json) -> Json:
         data = broker_load.update(broker_load.fresh(len(loads)), snapshot.brokers, config, 1)
         snapshot = replace(snapshot, brokers=broker_load.write(data, snapshot.brokers))
         state, decision = strategy.select("", step["candidates"], snapshot, state, config, 0)
-        if name == "RoundRobinBrokerSelectionStrategy":
+        if strategy.measure == "turns":
             answers.append({"selected": decision.selected})
             continue
         chosen: Json = {"candidates": sorted(decision.acceptable)} if decision.acceptable else {"selected": None}

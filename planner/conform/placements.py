@@ -10,13 +10,11 @@ from planner.cluster.errors import SettingError, VectorError
 from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
-from planner.conform.extensible import placement_answer
+from planner.conform.extensible import EXTENSIBLE_PLACEMENTS, placement_answer
 from planner.conform.load_data import snapshot_of_load_data
 from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.least_resource_usage import UsageAverages
 from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
-
-_EXTENSIBLE = ("extensions.LeastResourceUsageWithWeight", "RoundRobinBrokerSelectionStrategy")
 
 
 def placement(vector: Json) -> Json:
@@ -29,13 +27,13 @@ def placement(vector: Json) -> Json:
         VectorError: The strategy is unknown.
     """
     name: str = vector["input"]["strategy"]
-    if name in _EXTENSIBLE:
+    if name in EXTENSIBLE_PLACEMENTS:
         return placement_answer(vector)
     try:
         strategy = placement_by_name(name, LoadManager.MODULAR)
     except SettingError as error:
         known = [p.name for p in PLACEMENTS if p.load_manager is LoadManager.MODULAR]
-        remedy = f"Give one of {', '.join((*known, *_EXTENSIBLE))}."
+        remedy = f"Give one of {', '.join((*known, *EXTENSIBLE_PLACEMENTS))}."
         raise VectorError(f"Unknown strategy '{name}'.", where=str(vector.get("id", "")), remedy=remedy) from error
     config, state = Settings(vector.get("config")), strategy.initial()
     steps: list[Json] = []
@@ -48,7 +46,7 @@ def placement(vector: Json) -> Json:
         snapshot = _known_averages(snapshot_of_load_data(data, config))
         state, decision = strategy.select(step.get("bundle", ""), step["candidates"], snapshot, state, config, 0)
         answer: dict[str, Any] = {}
-        if strategy.name == "RoundRobinBrokerSelector" or not decision.acceptable:
+        if strategy.measure == "turns" or not decision.acceptable:
             answer["selected"] = decision.selected
         else:
             answer["candidates"] = sorted(decision.acceptable)

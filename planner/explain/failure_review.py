@@ -16,8 +16,10 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
+from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.placement.filters import isolate
-from planner.pulsar.placement.modular import configured_placement, with_known_rates
+from planner.pulsar.placement.modular import with_known_rates
+from planner.pulsar.placement.protocol import Placement
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import load_of
 from planner.simulate.trace import Trace
@@ -271,7 +273,7 @@ class _Rule:
     def of(cluster: _Cluster) -> "_Rule":
         snapshot, config = cluster.snapshot, cluster.config
         modular = snapshot.info.load_manager is LoadManager.MODULAR
-        name = configured_placement(config).name if modular else "LeastResourceUsageWithWeight"
+        placement = running_placement(snapshot.info.load_manager, config)
         evenly = modular and config.flag("loadBalancerDistributeBundlesEvenlyEnabled")
         usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
         limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
@@ -284,24 +286,23 @@ class _Rule:
         return _Rule(
             *_groups(snapshot),
             evenly=evenly,
-            by_rate=name == "LeastLongTermMessageRate",
+            by_rate=placement.measure == "msg_rate",
             rate=rate + np.where(usage > limit, _AVOIDED, 0.0),
             bundle_rate=np.where(bundles.has_data, own_rate, now_rate),
-            usage=seen if name == "LeastResourceUsageWithWeight" else None,
+            usage=seen if placement.measure == "averaged_usage" else None,
             difference=config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100,
-            method=_method(name, evenly=evenly),
+            method=_method(placement, evenly=evenly),
         )
 
 
-def _method(name: str, *, evenly: bool) -> str:
+def _method(placement: Placement, *, evenly: bool) -> str:
     first = "the broker with the fewest bundles of the namespace first, then " if evenly else ""
-    draw = (
-        "" if name == "LeastLongTermMessageRate" else " Where Pulsar draws at random, the one that got fewest takes it."
-    )
+    by_rate = placement.measure == "msg_rate"
+    draw = "" if by_rate else " Where Pulsar draws at random, the one that got fewest takes it."
     return (
-        f"Each lost bundle is looked up once, namespace by namespace, and placed as {name} would: {first}what that"
-        f" strategy prefers by the load before the loss.{draw} Left out: anti-affinity, the limit of topics, versions,"
-        " the second choice after an overloaded one, and whatever is shed afterwards."
+        f"Each lost bundle is looked up once, namespace by namespace, and placed as {placement.name} would: {first}what"
+        f" that strategy prefers by the load before the loss.{draw} Left out: anti-affinity, the limit of topics,"
+        " versions, the second choice after an overloaded one, and whatever is shed afterwards."
     )
 
 

@@ -11,6 +11,7 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
+from planner.pulsar.manager.pairing import running_placement
 from planner.simulate.measures import (
     BrokerSeries,
     CycleCounts,
@@ -114,9 +115,7 @@ class Outcome:
     @cached_property
     def placement(self) -> str:
         """Simple class name of the placement strategy that really runs."""
-        if self.load_manager is LoadManager.EXTENSIBLE:
-            return "LeastResourceUsageWithWeight"
-        return self.trace.settings.text("loadBalancerLoadPlacementStrategy").rpartition(".")[2]
+        return running_placement(self.load_manager, self.trace.settings).name
 
     @cached_property
     def last(self) -> Snapshot:

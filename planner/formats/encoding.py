@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError, SettingError
+from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     DispatchRate,
@@ -42,7 +43,7 @@ class _Info(_Shape):
     cluster: _Name
     load_manager: Literal["modular", "extensible"]
     captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
-    pulsar_version: Annotated[str, Field(max_length=50)] = "4.2.4"
+    pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
     leader: Annotated[str, Field(max_length=4_096)] = ""
     source: _Text = ""
     description: _Text = ""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import namespace_of_topic, topic_hash
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
+from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
@@ -33,6 +34,7 @@ from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPI
 from planner.history.samples import Samples, Series
 from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
+from planner.pulsar.manager.pairing import default_settings
 
 _RATES = BUNDLE_VALUES[:4]
 _TOPIC_GAUGES = TOPIC_VALUES[:6]
@@ -457,7 +459,7 @@ class ClusterState:
                 leader=base.info.leader if base is not None and base.info.leader in names else "",
                 source="Ingested history",
             ),
-            settings=base.settings if base is not None else self._settings(manager),
+            settings=base.settings if base is not None else default_settings(manager),
             brokers=self._brokers(names, order, present),
             namespaces=ranges.namespaces,
             bundles=bundles,
@@ -468,23 +470,12 @@ class ClusterState:
         self.changed = False
         return self._last
 
-    def _settings(self, manager: LoadManager) -> Settings:
-        if manager is LoadManager.MODULAR:
-            return Settings({})
-        name = "org.apache.pulsar.broker.loadbalance.extensions"
-        return Settings(
-            {
-                "loadManagerClassName": f"{name}.ExtensibleLoadManagerImpl",
-                "loadBalancerLoadSheddingStrategy": f"{name}.scheduler.TransferShedder",
-            }
-        )
-
     def _version(self) -> str:
         said = [text["version"] for text in self.broker_texts if text.get("version")]
         if said:
             most: str = max(sorted(set(said)), key=said.count)
             return most
-        return self.base.info.pulsar_version if self.base is not None else "4.2.4"
+        return self.base.info.pulsar_version if self.base is not None else RELEASES[-1]
 
     def _brokers(self, names: list[str], order: Int64Array, present: BoolArray) -> BrokerTable:
         values = self.brokers["values"][order].copy()

@@ -33,6 +33,7 @@ from planner.pulsar.admin_commands import (
     positional,
     split_command,
 )
+from planner.pulsar.manager.pairing import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
@@ -58,10 +59,6 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "loadBalancerLoadPlacementStrategy": {
         one.name: one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
     },
-}
-_MANAGERS = {
-    LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
-    LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
 }
 _RANGE = SPLIT_ALGORITHMS[0].name
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
@@ -126,7 +123,7 @@ def setting_changes(
     pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
     found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
-        found["loadManagerClassName"] = (_MANAGERS[managers[0]], _MANAGERS[managers[1]])
+        found["loadManagerClassName"] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
     return dict(sorted(found.items()))
 
 

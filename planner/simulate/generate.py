@@ -18,7 +18,7 @@ from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.errors import SettingError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
-from planner.cluster.settings import Settings
+from planner.cluster.releases import RELEASES
 from planner.cluster.snapshot import (
     BundleTable,
     IsolationPolicy,
@@ -32,6 +32,7 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.manager.pairing import default_settings
 
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")
@@ -282,7 +283,7 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "reported_bundles": np.bincount(bundles.owner[bundles.owner >= 0], minlength=size).astype(np.int64),
         "updated_at_ms": np.maximum(spec.captured_at_ms - rng.integers(0, 5_000, size), 0),
         "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
-        "version": ("4.2.4",) * size,
+        "version": (RELEASES[-1],) * size,
     }
     return columns
 
@@ -303,14 +304,7 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
     bundles = _bundles(spec, ranges, topics, rng)
     columns = _broker_columns(spec, bundles, rng)
     names = tuple(f"broker-{i:0{len(str(spec.brokers))}d}.{spec.cluster}.example:8080" for i in range(spec.brokers))
-    settings: dict[str, Any] = {}
     if spec.load_manager is LoadManager.EXTENSIBLE:
-        settings = {
-            "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
-            "loadBalancerLoadSheddingStrategy": (
-                "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
-            ),
-        }
         throughput = columns[_TRAFFIC[2]] + columns[_TRAFFIC[3]]
         usage = columns["cpu_usage_percent"] / columns["cpu_limit_percent"]
         columns["weighted_max_ema"] = np.round(usage * rng.normal(1.0, 0.02, spec.brokers), 6).clip(0)
@@ -338,7 +332,7 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
                 f" {spec.topics:,} topics; not a real cluster."
             ),
         ),
-        settings=Settings(settings),
+        settings=default_settings(spec.load_manager),
         brokers=make_brokers(names, **columns),
         namespaces=namespaces,
         bundles=bundles,

@@ -6,29 +6,20 @@ from typing import Any
 from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.pulsar.manager.pairing import MANAGER_CLASSES
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import SHEDDERS
 
-_IMPL = "org.apache.pulsar.broker.loadbalance.impl"
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {
-    "loadBalancerLoadSheddingStrategy": (
-        f"{_IMPL}.OverloadShedder",
-        f"{_IMPL}.ThresholdShedder",
-        f"{_IMPL}.UniformLoadShedder",
-        f"{_IMPL}.AvgShedder",
-        "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder",
+    "loadBalancerLoadSheddingStrategy": tuple(one.java_class for one in SHEDDERS),
+    "loadBalancerLoadPlacementStrategy": tuple(
+        one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
     ),
-    "loadBalancerLoadPlacementStrategy": (
-        f"{_IMPL}.LeastLongTermMessageRate",
-        f"{_IMPL}.LeastResourceUsageWithWeight",
-        f"{_IMPL}.RoundRobinBrokerSelector",
-        f"{_IMPL}.AvgShedder",
-    ),
-    "loadManagerClassName": (
-        f"{_IMPL}.ModularLoadManagerImpl",
-        "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
-    ),
+    "loadManagerClassName": tuple(MANAGER_CLASSES.values()),
 }
 """Official classes of 4.2.4 that a setting may name."""
 

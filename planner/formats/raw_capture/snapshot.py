@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from planner.cluster.errors import FormatError
 from planner.cluster.ranges import bundle_name
+from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
@@ -24,7 +25,7 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 
 _MS_PER_MINUTE = 60_000
 _VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")
-_REFERENCE = "4.2.4"
+_REFERENCE = RELEASES[-1]
 _SLOW = frozenset(
     [
         "tenants",

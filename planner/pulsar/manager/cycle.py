@@ -22,9 +22,9 @@ from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
-from planner.pulsar.shedding import avg, transfer
+from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import shedder_by_name
+from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 
 _DISABLED = ReasonCode("cycle.disabled", "automatic unloading is switched off")
 _ALONE = ReasonCode("cycle.single_broker", "fewer than two brokers are active: nowhere to unload to")
@@ -121,17 +121,18 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
     configured = shedder_by_name(config.text("loadBalancerLoadSheddingStrategy"))
     if load_manager is configured.load_manager:
         return configured, ()
+    default = default_shedder(load_manager)
     if load_manager is LoadManager.EXTENSIBLE:
         note = (
             f"loadBalancerLoadSheddingStrategy is {configured.name}, which the extensible load manager cannot run:"
-            " Pulsar logs an error and uses TransferShedder."
+            f" Pulsar logs an error and uses {default.name}."
         )
-        return transfer.SHEDDER, (note,)
-    note = (
-        f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load manager; this"
-        " cluster runs the modular one, whose start would fail. ThresholdShedder, the default, is shown."
-    )
-    return shedder_by_name("ThresholdShedder"), (note,)
+    else:
+        note = (
+            f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load manager; this"
+            f" cluster runs the modular one, whose start would fail. {default.name}, the default, is shown."
+        )
+    return default, (note,)
 
 
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:

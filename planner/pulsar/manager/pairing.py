@@ -1,15 +1,45 @@
 """Which placement strategy runs beside which shedding strategy, as the modular load manager takes them."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
+from planner.pulsar.placement.modular import configured_placement
+from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS, default_shedder
+
+MANAGER_CLASSES: Final[Mapping[LoadManager, str]] = {
+    LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
+    LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
+}
+"""Class names of the load managers, the values of `loadManagerClassName`."""
 
 PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
 PAIRED: Final = frozenset(filter(None, (shedder.profile.paired_placement for shedder in SHEDDERS)))
 """Placement strategies that only one shedding strategy takes, by name."""
+
+
+def default_settings(load_manager: LoadManager) -> Settings:
+    """Return the settings of a cluster that runs a load manager and changes nothing else."""
+    own = {
+        "loadManagerClassName": MANAGER_CLASSES[load_manager],
+        "loadBalancerLoadSheddingStrategy": default_shedder(load_manager).java_class,
+    }
+    return Settings(own)
+
+
+def running_placement(load_manager: LoadManager, config: Settings) -> Placement:
+    """Return the placement strategy that a load manager runs: the configured one, or the only one that places freely.
+
+    Raises:
+        SettingError: The modular load manager has no strategy of the configured name.
+    """
+    if load_manager is LoadManager.MODULAR:
+        return configured_placement(config)
+    return next(one for one in PLACEMENTS if one.load_manager is load_manager)
 
 
 def placement_beside(shedder: Shedder, config: Settings, own: Settings) -> str:

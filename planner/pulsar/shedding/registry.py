@@ -3,6 +3,7 @@
 import difflib
 
 from planner.cluster.errors import SettingError
+from planner.cluster.snapshot import LoadManager
 from planner.pulsar.shedding import avg, overload, threshold, transfer, uniform
 from planner.pulsar.shedding.protocol import Shedder
 
@@ -14,6 +15,11 @@ SHEDDERS: tuple[Shedder, ...] = (
     transfer.SHEDDER,
 )
 """Every strategy; the default of Pulsar 4.2.4 first."""
+
+
+def default_shedder(load_manager: LoadManager) -> Shedder:
+    """Return the strategy that a load manager runs when it is given none of its own."""
+    return next(shedder for shedder in SHEDDERS if shedder.load_manager is load_manager)
 
 
 def shedder_of_state(state: object) -> Shedder:
