@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from planner.cluster.decisions import ReasonCode
 from planner.cluster.snapshot import LoadManager
 
 
@@ -14,7 +13,6 @@ class Named(Protocol):
         java_class: Full class name; of a split algorithm, the simple one.
         summary: One sentence for people.
         settings: Real names of the settings it reads, in the order a form shows them.
-        reasons: Every kind of reason it can give.
     """
 
     @property
@@ -25,8 +23,6 @@ class Named(Protocol):
     def summary(self) -> str: ...  # noqa: D102
     @property
     def settings(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def reasons(self) -> tuple[ReasonCode, ...]: ...  # noqa: D102
 
 
 class Strategy(Named, Protocol):

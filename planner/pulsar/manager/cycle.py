@@ -48,23 +48,6 @@ _NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no
 _SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would give it to {broker} again")
 _PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails on a broker without load report")
 
-REASONS = (
-    _DISABLED,
-    _ALONE,
-    _UNLOADED,
-    _DRAWN,
-    _HANDED_OVER,
-    _LOOKED_UP,
-    _NOBODY_TAKES_IT,
-    _EXCLUDED,
-    _ISOLATED,
-    _ANTI_AFFINITY,
-    _NO_DESTINATION,
-    _SAME_BROKER,
-    _PLACEMENT_FAILED,
-)
-"""Every kind of reason that the frame gives."""
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unload:

@@ -96,7 +96,6 @@ class AvgPlacement:
     judges_by = "what AvgShedder paired"
     measure: Measure = "pair"
     settings: tuple[str, ...] = ()
-    reasons = (_BOUND, _DRAWN)
 
     def initial(self) -> Bindings:
         """Return the state of a strategy that was just created."""

@@ -26,8 +26,6 @@ _DROPPED = {
     ),
     FILTERS[4]: ReasonCode("place_extensible.isolation", "the isolation policies do not leave it to the namespace"),
 }
-REASONS = tuple(_DROPPED.values())
-"""Why a filter drops a broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,6 @@ class LeastLongTermMessageRate:
         "loadBalancerBandwidthInResourceWeight",
         "loadBalancerBandwidthOutResourceWeight",
     )
-    reasons = (_LOWEST, _HIGHER, _OVERLOADED, _ALL_OVERLOADED, _UNKNOWN_RATE, _ALL_UNKNOWN)
 
     def initial(self) -> Preallocated:
         """Return the state of a strategy object that was just created."""

@@ -68,7 +68,6 @@ class LeastResourceUsage:
         "loadBalancerBandwidthInResourceWeight",
         "loadBalancerBandwidthOutResourceWeight",
     )
-    reasons = (_BELOW, _ABOVE, _FALLBACK)
 
     def initial(self) -> UsageAverages:
         """Return the state of a strategy object that was just created."""

@@ -62,7 +62,6 @@ class LeastResourceUsageExtensible:
         "loadBalancerBandwidthInResourceWeight",
         "loadBalancerBandwidthOutResourceWeight",
     )
-    reasons = (_BELOW, _ABOVE, _ABOVE_ALL, _NO_DATA, _NO_DATA_ALL)
 
     def initial(self) -> Stateless:
         """Return the state of a strategy object that was just created."""

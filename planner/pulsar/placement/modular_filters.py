@@ -63,21 +63,6 @@ _CLASS = ReasonCode("place_modular.class", "it runs another load manager class t
 _VERSION = ReasonCode("place_modular.version", "another broker runs a later version")
 _RESTORED = ReasonCode("place_modular.restored", "a candidate again, because the filters failed or left nobody")
 
-REASONS = (
-    _NOT_SERVING,
-    _RESERVED,
-    _NOT_IN_POLICY,
-    _SECONDARY,
-    _TOPICS,
-    _DOMAIN,
-    _GROUP,
-    _UNEVEN,
-    _CLASS,
-    _VERSION,
-    _RESTORED,
-)
-"""Every kind of reason given here."""
-
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:

@@ -27,7 +27,6 @@ class RoundRobinExtensible:
     judges_by = "turns"
     measure: ClassVar[Measure] = "turns"
     settings = ("loadBalancerSheddingExcludedNamespaces",)
-    reasons = (_TURN, _WAITS)
 
     def initial(self) -> Rotation:
         """Return the state of a strategy object that was just created."""

@@ -22,7 +22,6 @@ from planner.pulsar.placement.avg import BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy
 from planner.pulsar.shedding.selection import (
     MIB,
-    SHARED_REASONS,
     Donors,
     active_brokers,
     broker_msg_rate,
@@ -300,19 +299,6 @@ class AvgShedder:
         "minUnloadMessage",
         "minUnloadMessageThroughput",
         *USAGE_WEIGHTS,
-    )
-    reasons = (
-        _MIDDLE,
-        _CLOSE,
-        _COUNTING,
-        _TOO_LITTLE,
-        _NO_FIT,
-        _DONOR,
-        _RECEIVER,
-        _TAKEN,
-        _TOO_BIG,
-        _EMPTY,
-        *SHARED_REASONS,
     )
 
     def initial(self) -> AvgState:

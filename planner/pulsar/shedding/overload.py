@@ -18,7 +18,6 @@ from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     MIB,
-    SHARED_REASONS,
     active_brokers,
     broker_throughput,
     bundle_throughput,
@@ -104,7 +103,6 @@ class OverloadShedder:
         "loadBalancerBrokerOverloadedThresholdPercentage",
         *USAGE_WEIGHTS,
     )
-    reasons = (_BELOW, _SINGLE, _NO_CANDIDATE, _DONOR, _TAKEN, _ENOUGH, *SHARED_REASONS)
 
     def initial(self) -> OverloadState:
         """Return the state of a strategy that has seen nothing."""

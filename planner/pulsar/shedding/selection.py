@@ -23,7 +23,6 @@ NOT_CONSIDERED = ReasonCode(
     "shedding.bundle_not_considered", "the leader keeps no averages of it, or it belongs to Pulsar itself"
 )
 RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:.1f} min ago, inside the grace period")
-SHARED_REASONS = (NO_LOAD_DATA, NOT_CONSIDERED, RECENTLY_UNLOADED)
 
 
 def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, ...]]:

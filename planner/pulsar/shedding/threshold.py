@@ -20,7 +20,6 @@ from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, whate
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     MIB,
-    SHARED_REASONS,
     active_brokers,
     broker_throughput,
     bundle_throughput,
@@ -182,19 +181,6 @@ class ThresholdShedder:
         "loadBalancerBundleUnloadMinThroughputThreshold",
         "lowerBoundarySheddingEnabled",
         *USAGE_WEIGHTS,
-    )
-    reasons = (
-        _BELOW,
-        _IDLE,
-        _TOO_LITTLE,
-        _SINGLE,
-        _NO_CANDIDATE,
-        _DONOR,
-        _LOWER_DONOR,
-        _LOWER_TOO_LITTLE,
-        _TAKEN,
-        _ENOUGH,
-        *SHARED_REASONS,
     )
 
     def initial(self) -> ThresholdState:

@@ -660,44 +660,6 @@ def _tell_rest(snapshot: Snapshot, log: _Log, code: ReasonCode, other: int = -1)
     log.say_rest(code, range(len(snapshot.brokers)), other=other)
 
 
-_REASONS = (
-    _DONOR,
-    _RECEIVER,
-    _CONSUMED,
-    _DONOR_EMPTY,
-    _DONOR_SINGLE,
-    _DONOR_NOTHING,
-    _RECEIVER_NOTHING,
-    _NOT_REACHED,
-    _MET,
-    _SETTLED,
-    _HIT_COUNT,
-    _HOLDS,
-    _COOLING,
-    _CYCLE_COOLING,
-    _OUTDATED,
-    _CYCLE_OUTDATED,
-    _NO_DATA,
-    _CYCLE_NO_DATA,
-    _CYCLE_NO_BROKERS,
-    _UNKNOWN,
-    *_MOVES.values(),
-    _EXCLUDED,
-    _RECENT,
-    _GATED,
-    _FILTERED,
-    _FILTER_FAILED,
-    _LAST,
-    _IDLE,
-    _TOO_BIG,
-    _NO_SWAP,
-    _BEHIND,
-    _SWAP_UNFIT,
-    _SWAP_VAIN,
-    _SWAP_SPARE,
-)
-
-
 _HITS = "loadBalancerSheddingConditionHitCountThreshold"
 
 
@@ -806,7 +768,6 @@ class TransferShedder:
         "loadBalancerBandwidthOutResourceWeight",
         "loadBalancerDebugModeEnabled",
     )
-    reasons = _REASONS
 
     def initial(self) -> TransferState:
         """Return the state of a strategy object that was just created."""

@@ -16,7 +16,6 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
-    SHARED_REASONS,
     active_brokers,
     broker_msg_rate,
     broker_throughput,
@@ -155,19 +154,6 @@ class UniformLoadShedder:
         "minUnloadMessage",
         "minUnloadMessageThroughput",
         "maxUnloadBundleNumPerShedding",
-    )
-    reasons = (
-        _WITHIN,
-        _NOT_HIGHEST,
-        _SINGLE,
-        _TOO_LITTLE,
-        _NO_FIT,
-        _RATE_DONOR,
-        _THROUGHPUT_DONOR,
-        _TAKEN,
-        _TOO_BIG,
-        _ENOUGH_BUNDLES,
-        *SHARED_REASONS,
     )
 
     def initial(self) -> UniformState:

@@ -103,25 +103,6 @@ _LOST = ReasonCode(
 )
 _CYCLE_FAILED = ReasonCode("split_extensible.cycle_failed", "not examined: Pulsar's cycle failed at an earlier bundle")
 
-REASONS = (
-    *_ACTS,
-    _FEW_TOPICS,
-    _NOT_OWNED,
-    _TOO_NARROW,
-    _BELOW,
-    _HIT_COUNT,
-    _NAMESPACE_FULL,
-    _PARALLEL,
-    _NO_BOUNDARY,
-    _ALGORITHM_FAILED,
-    _TOPICS_UNKNOWN,
-    _CYCLE_FULL,
-    _FAILS_CYCLE,
-    _LOST,
-    _CYCLE_FAILED,
-)
-"""Every kind of reason given here."""
-
 
 @dataclass(frozen=True, slots=True)
 class AutoSplitState:

@@ -79,21 +79,6 @@ _TOPICS_UNKNOWN = ReasonCode(
 _DISABLED = ReasonCode("split_modular.disabled", "automatic splitting is switched off")
 _ALONE = ReasonCode("split_modular.single_broker", "fewer than two brokers have load data: the leader does not split")
 
-REASONS = (
-    *_ACTS,
-    _FEW_TOPICS,
-    _BELOW,
-    _NAMESPACE_FULL,
-    _TOO_NARROW,
-    _NO_BOUNDARY,
-    _REFUSED,
-    _ALGORITHM_FAILED,
-    _TOPICS_UNKNOWN,
-    _DISABLED,
-    _ALONE,
-)
-"""Every kind of reason given here."""
-
 
 def decide_cycle(snapshot: Snapshot, config: Settings) -> SplitDecision:
     """Decide what the leader splits now, its switches included.

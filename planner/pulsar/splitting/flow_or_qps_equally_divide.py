@@ -79,7 +79,6 @@ class FlowOrQpsEquallyDivide:
         _example(1900, 90, (0x31500000, 0x67000000)),
         _example(1100, 110, (0x48500000,)),
     )
-    reasons = (_CUT, _FEW, _UNKNOWN, _WITHIN, _NO_CUT)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer every cut of one pass over the topics in the order of their hashes; see `SplitAlgorithm`.

@@ -85,25 +85,6 @@ _TOO_MANY = ReasonCode(
 )
 _UNKNOWN = ReasonCode("split_manual.topics_unknown", "this snapshot does not list topics, on which the answer depends")
 
-REASONS = (
-    _LARGEST_IS,
-    _HOT_IS,
-    _UNSUPPORTED,
-    _NO_POSITIONS,
-    _NONE_TO_CHOOSE,
-    _MALFORMED,
-    _NOT_A_BUNDLE,
-    _CLASS_CAST,
-    _FAILED,
-    _NO_CHANGE,
-    _NO_CHANGE_ERROR,
-    _REFUSED,
-    _NEVER,
-    _TOO_MANY,
-    _UNKNOWN,
-)
-"""Every kind of reason given here, besides those of the split algorithms."""
-
 
 @dataclass(frozen=True, slots=True)
 class SplitCommand:

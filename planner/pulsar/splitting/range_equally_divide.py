@@ -28,7 +28,6 @@ class RangeEquallyDivide:
         "The Concepts page writes both ends of a range as open; the lower end belongs to the bundle.",
     )
     examples: tuple[SplitExample, ...] = (SplitExample(0, 0x80000000, (), (0x40000000,)),)
-    reasons = (_MIDDLE,)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer the middle of the range; see `SplitAlgorithm`.

@@ -30,7 +30,6 @@ class SpecifiedPositionsDivide:
     examples: tuple[SplitExample, ...] = (
         SplitExample(0, 0x40000000, (0x30, 0x35), (0x33000000,), positions=(0x33000000,)),
     )
-    reasons = (_KEPT, _DROPPED, _FEW, _UNKNOWN)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer the positions strictly inside, sorted, repetitions kept; see `SplitAlgorithm`.

@@ -40,7 +40,6 @@ class TopicCountEquallyDivide:
             why="The middle of 0x35000000 and 0x65000000 is taken as if the digits were decimal.",
         ),
     )
-    reasons = (_MIDDLE, _FEW, _UNKNOWN)
 
     def boundaries(self, request: SplitRequest, config: Settings) -> SplitAnswer:
         """Answer the middle of the central hashes; see `SplitAlgorithm`.
