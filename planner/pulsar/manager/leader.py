@@ -9,10 +9,8 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
 from planner.pulsar.placement import modular
-from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.extensible import ExtensibleMemory
 from planner.pulsar.placement.modular import ModularMemory
-from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
 
@@ -58,7 +56,7 @@ def _state_to_json(state: Any) -> Any:
     for part in fields(state):
         value = getattr(state, part.name)
         if isinstance(value, Mapping):
-            by_value = isinstance(state, Bindings | AvgState) and part.name == "broker"
+            by_value = any(isinstance(key, tuple) for key in value)
             content[part.name] = [[list(k), v] for k, v in value.items()] if by_value else dict(value)
     return {"kind": type(state).__name__, **content}
 
