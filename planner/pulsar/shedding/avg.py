@@ -7,7 +7,7 @@ Both must be configured together. Its bindings are part of the state here.
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import BundleKey, bundle_keys
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy
+from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     MIB,
     Donors,
@@ -246,6 +246,30 @@ def _full(state: AvgState, brokers: Sequence[str], config: Settings) -> Iterator
         yield replace(state, hits_high=dict.fromkeys(brokers, high), hits_low=dict.fromkeys(brokers, hits_low))
 
 
+def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
+    scores, pairs = decision.scores, set()
+    for group in decision.reasons:
+        if group.code.code.startswith("avg.") and (group.bundles < 0).all():
+            for broker, other in zip(group.brokers.tolist(), group.others.tolist(), strict=True):
+                low, high = sorted((broker, other if other >= 0 else broker), key=lambda i: (scores[i], i))
+                pairs.add((low, high))
+    return sorted(pairs, key=lambda pair: scores[pair[0]])
+
+
+def _tally(kind: Literal["Low", "High"]) -> Tally:
+    apart = f"loadBalancerAvgShedder{kind}Threshold"
+    return Tally(
+        name=kind.lower(),
+        label=lambda config: f"{kind} hits (a pair at least {config.integer(apart)} points apart)",
+        of=lambda state, names: {
+            name: float((state.hits_low if kind == "Low" else state.hits_high).get(name, 0)) for name in names
+        },
+        unit="hits",
+        needed=lambda config: config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold"),
+        apart=lambda config: config.integer(apart),
+    )
+
+
 _PROFILE = Profile(
     bounds={
         "loadBalancerAvgShedderLowThreshold": (0, 200),
@@ -273,6 +297,8 @@ _PROFILE = Profile(
     judges_by="resource usage of pairs of brokers",
     minimum_reason=_TOO_LITTLE.code,
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
+    tallies=(_tally("Low"), _tally("High")),
+    pairs=_pairs_of,
     paired_placement="AvgShedder",
     calmer=_calmer,
     for_idle_brokers=_for_idle_brokers,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from planner.cluster.decisions import SheddingDecision
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 
@@ -64,6 +65,27 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Something that the strategy counts or averages from cycle to cycle, to be shown.
+
+    Attributes:
+        name: Short; tells it from the others.
+        label: What it is, under settings.
+        of: Its values in a state: by broker, or by one name for the whole cluster.
+        unit: Hits of each broker, a share of 1 of each broker, or cycles in a row of the cluster.
+        needed: The count at which it acts, or that must be exceeded; None where a threshold decides.
+        apart: How many points a pair of brokers must be apart to be counted; None where no pairs are compared.
+    """
+
+    name: str
+    label: Callable[[Settings], str]
+    of: Callable[[Any, Sequence[str]], Mapping[str, float]]
+    unit: Literal["hits", "share", "cycles"]
+    needed: Callable[[Settings], int] | None = None
+    apart: Callable[[Settings], int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What is known about a strategy.
 
@@ -81,6 +103,8 @@ class Profile:
         remembers_donors: Whether it keeps its hands off brokers that it shed from lately.
         minimum_reason: Code of its reason that a pair was apart for long enough, and too little would move; or empty.
         counters: Its counters; None when it has none.
+        tallies: What it counts or averages from cycle to cycle.
+        pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
         calmer: What makes it shed less at once.
         for_idle_brokers: What makes it fill brokers that are nearly empty.
@@ -102,6 +126,8 @@ class Profile:
     remembers_donors: bool = False
     minimum_reason: str = ""
     counters: Counters | None = None
+    tallies: tuple[Tally, ...] = ()
+    pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None
     paired_placement: str = ""
 
 

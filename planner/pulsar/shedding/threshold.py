@@ -16,7 +16,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
-from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, whatever_it_is
+from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     MIB,
@@ -158,6 +158,14 @@ _PROFILE = Profile(
     above_average=True,
     exact={_THRESHOLD: lambda score, lines: (score - lines.get("average", math.nan)) * 100},
     averaged=True,
+    tallies=(
+        Tally(
+            name="average",
+            label=lambda _: "The usage that the strategy remembers after each cycle",
+            of=lambda state, names: {name: state.usage_ema.get(name, math.nan) for name in names},
+            unit="share",
+        ),
+    ),
     calmer=_calmer,
     for_idle_brokers=_for_idle_brokers,
     for_never_reached=_for_never_reached,

@@ -23,7 +23,7 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy, whatever_it_is
+from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
 
 PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
 """Prepares the placement filters of one moment.
@@ -717,6 +717,15 @@ _PROFILE = Profile(
     exact={"loadBalancerBrokerOverloadedThresholdPercentage": lambda score, _: score * 100},
     averaged=True,
     remembers_donors=True,
+    tallies=(
+        Tally(
+            name="hit count",
+            label=lambda config: f"It acts when more than {config.integer(_HITS)} cycles in a row call for shedding",
+            of=lambda state, _: {"hit count": float(state.hit_count)},
+            unit="cycles",
+            needed=lambda config: config.integer(_HITS),
+        ),
+    ),
     counters=Counters(
         cycles_to_know=lambda config: config.integer(_HITS) + 1,
         after_unloads=_after_unloads,
