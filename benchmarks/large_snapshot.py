@@ -21,7 +21,7 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.pulsar.manager.cycle import next_cycle
 from planner.simulate.generate import ClusterSpec, generate
-from planner.web.bundle_map import measure, namespace_rows
+from planner.explain.cluster_tables import measure, namespace_rows
 from planner.workspace.database import open_workspace
 
 T = TypeVar("T")

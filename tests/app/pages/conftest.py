@@ -9,7 +9,10 @@ from streamlit.testing.v1 import AppTest
 
 from planner.web import state
 
-PAGES = Path(__file__).parent.parent.parent.parent / "pages"
+
+def script(name: str) -> AppTest:
+    """A page that has not run yet."""
+    return AppTest.from_string(f"from planner.web.registry import page\npage({name!r}).show()\n", default_timeout=60)
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
 
     def run(name: str, **address: str) -> AppTest:
-        test = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=60)
+        test = script(name)
         for key, value in address.items():
             test.query_params[key] = value
         return test.run()

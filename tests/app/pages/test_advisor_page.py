@@ -13,6 +13,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from pages import advisor as page_module
 from planner.history.generate import HistorySpec, write_day
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.jobs import Status, jobs_root, list_jobs
@@ -21,7 +22,6 @@ from planner.replay.spec import Job, job_to_json
 from planner.share.link import decode_link
 from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
-from planner.web import advisor as page_module
 from planner.web import state
 
 Page = Callable[..., AppTest]

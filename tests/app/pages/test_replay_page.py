@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.replay import job_rows
 from planner.cluster.snapshot import LoadManager
 from planner.history.generate import HistorySpec, write_day
 from planner.replay import jobs
@@ -18,7 +19,6 @@ from planner.replay.spec import tasks_of
 from planner.share.link import encode_link
 from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
-from planner.web.replay import job_rows
 from planner.workspace.samples import samples
 from tests.data.replay.replays import SHEDDING, make_history, make_job
 

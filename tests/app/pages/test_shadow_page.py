@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.cluster.relocation import Relocation
+from pages.shadow import changes_frame, cycles_frame
 from planner.shadow.record import (
     Cause,
     Deviation,
@@ -18,7 +18,6 @@ from planner.shadow.record import (
     Split,
     write_next,
 )
-from planner.web.shadow import changes_frame, cycles_frame
 
 Page = Callable[..., AppTest]
 A, B, C = (f"acme/orders/0x{low:08x}_0x{low + 0x40000000:08x}" for low in (0, 0x40000000, 0x80000000))
@@ -112,7 +111,7 @@ def test_one_of_several_clusters(page: Page, histories: Path) -> None:
     test = page("shadow", cluster="west/1")
     assert test.selectbox[0].value == "west/1"
     test = page("shadow", cluster="north")
-    assert "not followed on this server" in shown(test)
+    assert "is not possible as “Cluster” here" in shown(test)
     assert test.selectbox[0].value == "east"
 
 
