@@ -122,13 +122,14 @@ def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, 
     """Draw which clusters and days; None while nothing is chosen."""
     covered = _covered(str(jobs.histories_root()), history)
     names = sorted(covered)
-    left, middle, right = st.columns([2, 2, 2])
+    left, begin, end, right = st.columns([2, 1, 1, 2])
     chosen = address.several("clusters", "Clusters", names, names, place=left)
     days = sorted({day for name in chosen for day in covered[name].days})
     if not chosen or not days:
         st.info("Choose a cluster.", icon=":material/dns:")
         return None
-    first, last = _days(days, middle)
+    first = address.choice("first", "First day (UTC)", days, place=begin)
+    last = address.choice("last", "Last day", [day for day in days if day >= first], days[-1], place=end)
     whole = address.choice(
         "task",
         "Each task",
@@ -138,26 +139,6 @@ def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, 
         " at once. One over all days goes on where the day before ended.",
     )
     return covered, chosen, first, last, 0 if whole == "all" else 1
-
-
-def _days(days: list[str], place: Any) -> tuple[str, str]:
-    """Draw the choice of the first and the last day."""
-    if len(days) == 1:
-        place.selectbox("Days (UTC)", days)
-        return days[0], days[0]
-    ends = tuple(
-        asked if (asked := address.part(name)) in days else usual
-        for name, usual in (("first", days[0]), ("last", days[-1]))
-    )
-    if ends[0] > ends[1]:
-        ends = (days[0], days[-1])
-
-    def store(given: tuple[str, str]) -> None:
-        first, last = given
-        address.put(first="" if first == days[0] else first, last="" if last == days[-1] else last)
-
-    slider = partial(place.select_slider, "Days (UTC)", days)
-    return bound(f"days-{len(days)}", (ends[0], ends[1]), slider, store)
 
 
 def _base() -> Scenario:

@@ -167,7 +167,7 @@ def _adopt(text: str) -> bool:
     if known.present != scenario:
         known.past.append(known.present)
         known.present, known.future = scenario, []
-    state.select(found.digest, **{**address.parts(), "snapshot": short_digest(found.digest)})
+    state.select(found.digest, **{name: value for name, value in address.parts().items() if name != "snapshot"})
     return True
 
 

@@ -164,7 +164,7 @@ class TestForm:
         sample = next(s.digest for s in samples() if s.file == "pip-364.json")
         test = page("what_if", scenario=encode_link(Scenario(settings={SHEDDING: 33}), sample, "s"))
         assert not test.exception
-        other = AppTest.from_file(str(Path(__file__).parents[3] / "pages" / "replay.py"), default_timeout=60)
+        other = script("replay")
         for key in ("scenario_histories", "selected_digest"):
             other.session_state[key] = test.session_state[key]
         other.run()

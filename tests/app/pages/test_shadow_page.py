@@ -143,7 +143,7 @@ def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
 
 
 def test_rows_of_cycles_and_of_their_bundles() -> None:
-    rows = cycles_frame([cycle(1), WRONG])
+    rows = cycles_frame([WRONG, cycle(1)])
     assert rows["cycle"].tolist() == [2, 1]
     assert rows["as predicted"].tolist() == ["no", "yes"]
     assert rows["likely reason"].tolist() == ["late report, manual unload", ""]
