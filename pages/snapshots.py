@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment, plain, short_digest
 from planner.formats.archive import write_zip
@@ -19,7 +19,7 @@ from planner.formats.reading import read_upload
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, show_arrival
-from planner.web.session import Kept
+from planner.web.session import Kept, widget_state
 from planner.web.setting_form import written
 from planner.web.widgets import button, download, show_error, show_notes, show_refused, table
 from planner.workspace.database import SavedSnapshot
@@ -52,8 +52,8 @@ def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
         {
             "setting": list(changed),
             "in force": [written(v) for v in changed.values()],
-            "default": [written(SETTINGS_BY_NAME[n].default) for n in changed],
-            "meaning": [SETTINGS_BY_NAME[n].meaning for n in changed],
+            "default": [written(REFERENCE.settings[n].default) for n in changed],
+            "meaning": [REFERENCE.settings[n].meaning for n in changed],
         }
     )
 
@@ -157,9 +157,14 @@ def _details(view: state.Current) -> None:
     st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
     show_notes(saved.warnings, "What to know about this snapshot")
     name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
-    wanted = name.text_input("Name", saved.name, max_chars=200, key=f"name-{saved.digest}")
-    call = partial(state.workspace().rename, saved.digest, wanted)
-    button("Rename", "edit", call, place=rename, width="stretch", disabled=not wanted.strip())
+    key = f"name-{saved.digest}"
+    name.text_input("Name", saved.name, max_chars=200, key=key)
+
+    def call() -> None:
+        if widget_state(key).strip():
+            state.workspace().rename(saved.digest, widget_state(key))
+
+    button("Rename", "edit", call, place=rename, width="stretch")
     if delete.button("Delete", width="stretch", icon=":material/delete:"):
         _confirm_delete(saved)
     stem = f"snapshot-{short_digest(saved.digest)}"

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.decisions import ReasonBlock
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.explain.text import count
@@ -121,7 +121,7 @@ def _then(answer: Answer, *, bundle: bool) -> str:
     """Say what the settings of an answer are now, and what happens with the others."""
     now = []
     for change in answer.changes:
-        unit = SETTINGS_BY_NAME[change.setting].unit
+        unit = REFERENCE.settings[change.setting].unit
         now.append(f"{written(change.now)}{f' {unit}' if unit else ''}")
     exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
     if bundle:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.explain.text import count, moment, plain, short_digest
+from planner.pulsar.load.namespace_policies import expression_notes
 from planner.web import registry, scenarios, state
 from planner.web.session import bound
 from planner.web.widgets import show_error, show_notes
@@ -59,7 +60,7 @@ class Page:
             return
         with aside:
             _picker(view)
-        _describe(view.saved)
+        _describe(view)
         if self.subject is Subject.SCENARIO:
             scenarios.attach(view)
         self._draw(view)
@@ -107,7 +108,8 @@ def _picker(view: state.Current) -> None:
     bound("picker", view.digest, draw, state.select)
 
 
-def _describe(saved: SavedSnapshot) -> None:
+def _describe(view: state.Current) -> None:
+    saved = view.saved
     st.caption(
         f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
         f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
@@ -116,7 +118,8 @@ def _describe(saved: SavedSnapshot) -> None:
     )
     if saved.description:
         st.markdown(plain(saved.description))
-    show_notes(saved.warnings, "What to know about this snapshot")
+    notes = (*saved.warnings, *expression_notes(view.snapshot.policies))
+    show_notes(notes, "What to know about this snapshot")
 
 
 def show_arrival(saved: SavedSnapshot, what: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import streamlit as st
 
@@ -27,7 +27,6 @@ from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
 from planner.web.session import bound
 from planner.web.setting_form import written
-from planner.web.widgets import button
 
 _SAMPLE: Final = "sample"
 _SAMPLE_ARGUMENTS: Final = (
@@ -177,27 +176,28 @@ def _grid(snapshot: Snapshot) -> Grid:
         placeholder="the one in force",
         help="Each comes with the load manager and placement that it needs.",
     )
-    known = _axes(address.part("grid"))
+    known = _axes()
 
     def choose(names: list[str]) -> None:
-        _write_axes({name: known.get(name) or _suggested(name, snapshot) for name in names})
+        now = _axes()
+        _write_axes({name: now.get(name) or _suggested(name, snapshot) for name in names})
 
-    offered = [s.name for s in SETTINGS if s.group == "load balancer" and s.kind != "names"]
+    offered = [s.name for s in REFERENCE.settings.values() if s.group == "load balancer" and s.kind != "names"]
     box = partial(right.multiselect, "Settings to vary", offered, max_selections=_MOST_SETTINGS, placeholder="none")
     bound("replay-settings", list(known), box, choose)
     settings: dict[str, tuple[object, ...]] = {}
     for column, (name, values) in zip(st.columns(max(len(known), 1)), known.items(), strict=False):
-        setting = SETTINGS_BY_NAME[name]
+        setting = REFERENCE.settings[name]
         label = f"{name}{f' ({setting.unit})' if setting.unit else ''}"
         help_ = f"{setting.meaning} Values with commas in between. In force: {written(snapshot.settings[name])}."
         field = partial(column.text_input, label, max_chars=200, help=help_)
-        bound(f"values-{name}", values, field, partial(_vary, known, name))
+        bound(f"values-{name}", values, field, partial(_vary, name))
         settings[name] = values_of(name, values)
     return Grid(base=base, strategies=strategies, settings=settings)
 
 
-def _vary(known: dict[str, str], name: str, values: str) -> None:
-    _write_axes({**known, name: values})
+def _vary(name: str, values: str) -> None:
+    _write_axes({**_axes(), name: values})
 
 
 def _write_axes(axes: dict[str, str]) -> None:
@@ -205,10 +205,10 @@ def _write_axes(axes: dict[str, str]) -> None:
     address.put(grid=";".join(f"{name}:{values.replace(', ', ',')}" for name, values in axes.items()))
 
 
-def _axes(text: str) -> dict[str, str]:
-    """Read settings and values from the address."""
-    pairs = [part.partition(":") for part in text.split(";")]
-    found = {name: values for name, colon, values in pairs if colon and name in REFERENCE.settings}
+def _axes() -> dict[str, str]:
+    """Read settings and their values from the address."""
+    pairs = [part.partition(":") for part in address.part("grid").split(";")]
+    found = {name: values.replace(",", ", ") for name, colon, values in pairs if colon and name in REFERENCE.settings}
     return dict(list(found.items())[:_MOST_SETTINGS])
 
 
@@ -340,4 +340,6 @@ def draw_form() -> None:
         f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
         f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found)}, by the first minutes measured here."
     )
-    button("Replay", "play_arrow", lambda: address.replace(job=jobs.submit(job).name), type="primary")
+    if st.button("Replay", type="primary", icon=":material/play_arrow:"):
+        address.replace(job=jobs.submit(job).name)
+        st.rerun()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import streamlit as st
 
@@ -21,11 +21,9 @@ from planner.simulate.strategies import under_strategy
 from planner.simulate.wording import in_words
 from planner.web import scenarios, state
 from planner.web.edit_forms import Known, edit_form, missing
-from planner.web.session import bound
+from planner.web.session import bound, widget_state
 from planner.web.setting_form import setting_widget, written
 from planner.web.widgets import REFUSED, button, show_error, show_refused
-
-Steps: TypeAlias = tuple[Step, ...]
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT = "loadBalancerLoadPlacementStrategy"
@@ -76,7 +74,7 @@ def _saving(view: state.Current) -> None:
     kept = state.workspace().scenarios
 
     def save() -> None:
-        named = replace(present, name=name.strip())
+        named = replace(scenarios.present(view), name=widget_state("scenario-name").strip())
         scenarios.change(view, named)
         kept.save(named, view.digest, view.saved.name)
         st.toast(f"Saved as {plain(named.name)}.", icon=":material/save:")
@@ -89,10 +87,17 @@ def _saving(view: state.Current) -> None:
             s.digest: " · ".join([s.name or "without a name", *([count(s.edits, "edit")] if s.edits else [])])
             for s in saved
         }
-        chosen = str(st.selectbox("Saved scenarios", list(labels), format_func=labels.__getitem__, key="saved"))
+        st.selectbox("Saved scenarios", list(labels), format_func=labels.__getitem__, key="saved")
         left, right = st.columns(2)
-        button("Open", "folder_open", lambda: scenarios.change(view, kept.load(chosen)), place=left, width="stretch")
-        button("Delete", "delete", lambda: kept.delete(chosen, view.digest), place=right, width="stretch")
+
+        def load() -> None:
+            scenarios.change(view, kept.load(widget_state("saved")))
+
+        def delete() -> None:
+            kept.delete(widget_state("saved"), view.digest)
+
+        button("Open", "folder_open", load, place=left, width="stretch")
+        button("Delete", "delete", delete, place=right, width="stretch")
     scenarios.file_exchange(view)
 
 
@@ -125,6 +130,11 @@ def _set(view: state.Current, name: str, value: Any) -> None:
     """Change one setting of the scenario."""
     plain_value = written(value) if isinstance(value, tuple) or value is None else value
     _take(view, settings={**scenarios.present(view).settings, name: plain_value})
+
+
+def _drop(view: state.Current, name: str) -> None:
+    """Leave one setting as it is in the snapshot."""
+    _take(view, settings={n: value for n, value in scenarios.present(view).settings.items() if n != name})
 
 
 def _choose_shedder(view: state.Current, chosen: str) -> None:
@@ -161,15 +171,11 @@ def _settings(view: state.Current, config: Settings) -> None:
     for name in changed:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
-            setting_widget(SETTINGS_BY_NAME[name], config[name], f"scenario-{name}", partial(_set, view, name))
-        kept = {other: value for other, value in present.settings.items() if other != name}
-        button(
-            "", "close", partial(_take, view, settings=kept), key=f"drop-{name}", place=drop,
-            help="As in the snapshot again",
-        )  # fmt: skip
+            setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}", partial(_set, view, name))
+        button("", "close", partial(_drop, view, name), key=f"drop-{name}", place=drop, help="As in the snapshot again")
     shedder = effective_shedder(present.load_manager_over(view.snapshot), config)[0]
     first = [name for name in shedder.settings if name not in changed]
-    others = [s.name for s in SETTINGS if s.name not in changed and s.name not in special and s.name not in first]
+    others = [name for name in REFERENCE.settings if name not in {*changed, *special, *first}]
     box = partial(
         st.selectbox, "Change a setting", [*first, *others], placeholder="the strategy's own settings come first"
     )
@@ -184,14 +190,10 @@ def _edits(view: state.Current) -> None:
         words = in_words(step.edit)
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
-        before, after = steps[:at], steps[at + 1 :]
-
-        def turn(on: bool, before: Steps = before, step: Step = step, after: Steps = after) -> None:  # noqa: FBT001
-            _take(view, steps=(*before, replace(step, on=on), *after))
-
-        bound(f"edit-{at}", step.on, partial(switch.toggle, words, label_visibility="collapsed"), turn)
+        toggle = partial(switch.toggle, words, label_visibility="collapsed")
+        bound(f"edit-{at}", step.on, toggle, lambda on, step=step: _change_step(view, step, replace(step, on=on)))
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
-        delete = partial(_take, view, steps=(*before, *after))
+        delete = partial(_change_step, view, step, None)
         button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
         known = Known(view.snapshot, [step.edit for step in steps])
@@ -199,8 +201,18 @@ def _edits(view: state.Current) -> None:
         lacks = missing(known, edit)
         if lacks:
             st.caption(lacks)
-        add = partial(_take, view, steps=(*steps, Step(edit)))
-        button("Add", "add", add, type="primary", disabled=bool(lacks))
+        if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
+            _take(view, steps=(*steps, Step(edit)))
+            st.rerun()
+
+
+def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
+    """Put another edit in the place of one that is still there, or delete it."""
+    steps = list(scenarios.present(view).steps)
+    if step in steps:
+        at = steps.index(step)
+        steps[at : at + 1] = [] if other is None else [other]
+        _take(view, steps=tuple(steps))
 
 
 def _assumptions(view: state.Current) -> None:
@@ -209,7 +221,8 @@ def _assumptions(view: state.Current) -> None:
 
     def assume(name: str, draw: Callable[..., Any]) -> None:
         def store(value: Any) -> None:
-            _take(view, assumptions=replace(known, **{name: type(getattr(known, name))(value)}))
+            now = scenarios.present(view).assumptions
+            _take(view, assumptions=replace(now, **{name: type(getattr(now, name))(value)}))
 
         bound(f"assume-{name}", getattr(known, name), partial(draw, help=_WHY[name]), store)
 

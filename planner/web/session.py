@@ -63,7 +63,8 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
         key: Names the widget on its page; it does not depend on the value.
         value: What the widget shows.
         draw: Draws it; called with `key` and `on_change`.
-        store: Puts what was set to where the value comes from; called before the page runs again.
+        store: Puts what was set to where the value comes from; called before the page runs again. Several may be called
+            one after the other, so it reads whatever else it needs at that moment.
 
     Returns:
         The value.

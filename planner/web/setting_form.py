@@ -10,7 +10,6 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import Setting, SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.settings_catalog import SETTINGS_BY_NAME
 from planner.web import address
 from planner.web.session import bound
 from planner.web.widgets import show_error
@@ -64,7 +63,7 @@ def setting_form(names: Sequence[str], base: Settings, columns: int = _WIDE) -> 
     chosen = base
     for at in range(0, len(names), columns):
         for column, name in zip(st.columns(columns), names[at : at + columns], strict=False):
-            setting, start, asked = SETTINGS_BY_NAME[name], base[name], address.part(name)
+            setting, start, asked = REFERENCE.settings[name], base[name], address.part(name)
             try:
                 value = setting.parse(asked) if asked else start
             except PlannerError as error:

@@ -234,6 +234,12 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
         except PlannerError as error:
             show_error(error)
             address.put(**{name: ""})
+    rate = DispatchRate(
+        max(rate.msg_per_period, -1),
+        min(max(rate.bytes_per_period, -1), _SAFE),
+        min(max(rate.period_s, 1), _MOST_PERIOD_S),
+        rate.relative_to_publish_rate,
+    )
     columns = iter(st.columns([2, 1, 1, 1, 1], vertical_alignment="bottom"))
 
     def store(given: str) -> None:
@@ -244,16 +250,12 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
     bound(f"{name}-place", _KEEP if place is None else place.value, box, store)
     if place is None:
         return None
-    rate = DispatchRate(
-        max(rate.msg_per_period, -1),
-        min(max(rate.bytes_per_period, -1), _SAFE),
-        min(max(rate.period_s, 1), _MOST_PERIOD_S),
-        rate.relative_to_publish_rate,
-    )
 
     def field(attribute: str, draw: Callable[..., Any]) -> None:
         def keep(given: Any) -> None:
-            address.put(**{name: written_edit(place, replace(rate, **{attribute: given}))})
+            now = address.part(name)
+            where, before = read_edit(now, level) if now else (place, rate)
+            address.put(**{name: written_edit(where, replace(before, **{attribute: given}))})
 
         bound(f"{name}-{attribute}", getattr(rate, attribute), draw, keep)
 

@@ -64,7 +64,7 @@ def button(label: str, icon: str, act: Callable[[], None], *, key: str = "", pla
     Args:
         label: What it does.
         icon: Name of a Material icon.
-        act: Does it.
+        act: Does it. It reads at that moment what it needs: what widgets were set to may be newer than the page.
         key: Names the button where several have its label.
         place: Where to draw.
         options: Further arguments of `st.button`.

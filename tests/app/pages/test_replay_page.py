@@ -20,6 +20,7 @@ from planner.share.link import encode_link
 from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.workspace.samples import samples
+from tests.app.pages.conftest import script
 from tests.data.replay.replays import SHEDDING, make_history, make_job
 
 Page = Callable[..., AppTest]
@@ -114,7 +115,7 @@ class TestForm:
         assert "5 scenarios, 20 tasks" in shown(test)
         box(test, "Clusters").set_value(["east"]).run()  # type: ignore[attr-defined]
         assert "5 scenarios, 10 tasks" in shown(test)
-        box(test, "Each task").set_value("all days").run()  # type: ignore[attr-defined]
+        box(test, "Each task").set_value("all").run()  # type: ignore[attr-defined]
         assert "5 scenarios, 5 tasks" in shown(test)
         assert test.query_params["strategies"] == "AvgShedder,ThresholdShedder"
         assert test.query_params["grid"] == f"{SHEDDING}:5,10,20"
@@ -124,7 +125,7 @@ class TestForm:
         choices: tuple[tuple[str, tuple[object, ...]], ...] = (
             ("Shedding strategies", (["AvgShedder"], ["AvgShedder", "UniformLoadShedder"], ["UniformLoadShedder"], [])),
             ("Settings to vary", ([SHEDDING], [], [SHEDDING])),
-            ("Each task", ("all days", "a day", "all days")),
+            ("Each task", ("all", "day", "all")),
             ("Clusters", (["east"], ["west"], ["east", "west"], ["east"])),
         )
         for label, values in choices:
