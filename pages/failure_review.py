@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.text import percent
 from planner.figures.scores import bars_by_name
-from planner.figures.simulation import short_names
+from planner.figures.theme import short_names
 from planner.simulate.scenario import Assumptions, KillBroker, Step
 from planner.web import address, registry, scenarios, state
 from planner.web.page import Page, Subject

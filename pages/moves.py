@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from planner.explain.outcome import Outcome
+from planner.figures.flow import flow_text, move_flow
 from planner.figures.images import before_after_image, usage_image
-from planner.figures.simulation import flow_text, move_flow
 from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
 from planner.share.export import events_csv, plan_json
 from planner.share.report import Chart, markdown_report

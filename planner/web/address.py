@@ -95,7 +95,7 @@ def _draw(
 def choice(
     name: str,
     label: str,
-    options: Sequence[str] | Mapping[str, str],
+    options: Sequence[str] | Mapping[Any, str],
     default: str = "",
     *,
     words: Words = str,
@@ -138,7 +138,7 @@ def choice(
 def several(
     name: str,
     label: str,
-    options: Sequence[str] | Mapping[str, str],
+    options: Sequence[str] | Mapping[Any, str],
     default: Sequence[str] = (),
     *,
     words: Words = str,

@@ -72,14 +72,18 @@ def page(name: str) -> "Page":
 def streamlit_page(name: str) -> StreamlitPage:
     """Return a page as Streamlit's navigation knows it."""
     one = page(name)
-    path = name.replace("_", "-")
-    return st.Page(one.show, title=one.title, icon=one.icon, url_path=path, default=name == NAMES[0])
+    first = name == NAMES[0]
+    path = "" if first else name.replace("_", "-")
+    return st.Page(one.show, title=one.title, icon=one.icon, url_path=path, default=first)
 
 
 def navigation() -> StreamlitPage:
     """Draw the menu and return the page of the address; the first page answers under its own name, too."""
     first = st.Page(
-        partial(go, NAMES[0], keep=True), title=page(NAMES[0]).title, url_path=NAMES[0], visibility="hidden"
+        partial(go, NAMES[0], keep=True),
+        title=page(NAMES[0]).title,
+        url_path=NAMES[0].replace("_", "-"),
+        visibility="hidden",
     )
     menu = {group: [streamlit_page(name) for name in names] for group, names in GROUPS.items()}
     menu[next(iter(menu))].append(first)

@@ -191,7 +191,7 @@ def _edits(view: state.Current) -> None:
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
         toggle = partial(switch.toggle, words, label_visibility="collapsed")
-        bound(f"edit-{at}", step.on, toggle, lambda on, step=step: _change_step(view, step, replace(step, on=on)))
+        bound(f"edit-{at}", step.on, toggle, partial(_turn, view, step))
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
         delete = partial(_change_step, view, step, None)
         button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
@@ -204,6 +204,10 @@ def _edits(view: state.Current) -> None:
         if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
             _take(view, steps=(*steps, Step(edit)))
             st.rerun()
+
+
+def _turn(view: state.Current, step: Step, on: bool) -> None:  # noqa: FBT001 - a widget's value
+    _change_step(view, step, replace(step, on=on))
 
 
 def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
