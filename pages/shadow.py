@@ -11,7 +11,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.explain.text import count, moment, percent
 from planner.figures.shadow import shadow_score, shadow_text
-from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, read_next, score_of
+from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, Split, Unload, read_next, score_of
 from planner.web import address
 from planner.web.live_history import watched_clusters
 from planner.web.page import Page, Subject
@@ -57,29 +57,29 @@ def cycles_frame(cycles: Sequence[ShadowCycle]) -> pd.DataFrame:
 def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
     """Return one row for each bundle that was unloaded or split, or was to be."""
     causes = {(d.bundle, "split" in d.what): (d.what, d.cause.value) for d in cycle.differences}
-    rows = []
     predicted = {u.bundle: u for u in cycle.predicted}
     actual = {u.bundle: u for u in (*cycle.actual, *cycle.outside)}
+    rows = []
     for bundle in {**predicted, **actual}:
-        wanted, went = predicted.get(bundle), actual.get(bundle)
-        foreseen = "stays"
-        if wanted is not None:
-            foreseen = f"to {' or '.join(wanted.acceptable) or 'nobody'}{', or stays' if wanted.may_stay else ''}"
+        went, unload = actual.get(bundle), predicted.get(bundle) or actual[bundle]
         happened = "stayed" if went is None else f"to {went.destination or 'nobody yet'}"
-        what, cause = causes.get((bundle, False), ("", ""))
-        source = (wanted or went or cycle.actual[0]).source
-        rows.append((bundle, source, foreseen, happened, what, cause))
-    cuts = {s.bundle: s.boundaries for s in cycle.predicted_splits}
-    made = {s.bundle: s.boundaries for s in cycle.actual_splits}
+        foreseen = _to(unload) if bundle in predicted else "stays"
+        rows.append((bundle, unload.source, foreseen, happened, *causes.get((bundle, False), ("", ""))))
+    cuts = {split.bundle: _at(split) for split in cycle.predicted_splits}
+    made = {split.bundle: _at(split) for split in cycle.actual_splits}
     for bundle in {**cuts, **made}:
-        foreseen = f"split at {_at(cuts[bundle])}" if bundle in cuts else "no split"
-        happened = f"split at {_at(made[bundle])}" if bundle in made else "no split"
-        rows.append((bundle, "", foreseen, happened, *causes.get((bundle, True), ("", ""))))
+        told = (cuts.get(bundle, "no split"), made.get(bundle, "no split"))
+        rows.append((bundle, "", *told, *causes.get((bundle, True), ("", ""))))
     return pd.DataFrame(rows, columns=["bundle", "from", "predicted", "actual", "difference", "likely reason"])
 
 
-def _at(boundaries: tuple[int, ...] | None) -> str:
-    return "?" if boundaries is None else ", ".join(f"0x{boundary:08x}" for boundary in boundaries)
+def _to(unload: Unload) -> str:
+    return f"to {' or '.join(unload.acceptable) or 'nobody'}{', or stays' if unload.may_stay else ''}"
+
+
+def _at(split: Split) -> str:
+    cuts = "?" if split.boundaries is None else ", ".join(f"0x{boundary:08x}" for boundary in split.boundaries)
+    return f"split at {cuts}"
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the record …")
@@ -126,11 +126,8 @@ def _next(following: NextCycle) -> None:
         st.caption(f"As of {moment(following.captured_at_ms)}. {following.shedder} decides {when}{known}.")
     if not following.unloads and not following.splits:
         st.markdown("Nothing is to be unloaded or split.")
-    rows = [
-        (u.bundle, u.source, f"to {' or '.join(u.acceptable) or 'nobody'}{', or stays' if u.may_stay else ''}")
-        for u in following.unloads
-    ]
-    rows += [(s.bundle, "", f"split at {_at(s.boundaries)}") for s in following.splits]
+    rows = [(u.bundle, u.source, _to(u)) for u in following.unloads]
+    rows += [(s.bundle, "", _at(s)) for s in following.splits]
     if rows:
         frame = pd.DataFrame(rows, columns=["bundle", "from", "predicted"])
         st.dataframe(frame, hide_index=True, width="stretch", key="next-cycle")
@@ -158,21 +155,26 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
             st.metric(label, value, shown, "off", delta_arrow="off", help=meaning, width=_CARD_PX)
 
 
-def _cycles(cycles: Sequence[ShadowCycle]) -> None:
-    """Draw the cycles, and one of them in detail."""
+def _acting(cycles: Sequence[ShadowCycle]) -> None:
+    """Draw the cycles with unloads: predicted against actual."""
     acting = [c for c in cycles if c.acts][-_DRAWN:]
-    if acting:
-        numbers, right = [c.number for c in acting], [c.right for c in acting]
-        figure = shadow_score(numbers, [len(c.predicted) for c in acting], [len(c.actual) for c in acting], right)
-        last = f" Drawn are the last {_DRAWN}." if len(acting) == _DRAWN else ""
-        chart(figure, f"Cycles with unloads: {shadow_text(numbers, right)}{last}", "shadow-score")
+    if not acting:
+        return
+    numbers, right = [c.number for c in acting], [c.right for c in acting]
+    figure = shadow_score(numbers, [len(c.predicted) for c in acting], [len(c.actual) for c in acting], right)
+    last = f" Drawn are the last {_DRAWN}." if len(acting) == _DRAWN else ""
+    chart(figure, f"Cycles with unloads: {shadow_text(numbers, right)}{last}", "shadow-score")
+
+
+def _cycles(cycles: Sequence[ShadowCycle]) -> None:
+    """Draw the cycles, the newest first, and one of them in detail."""
+    _acting(cycles)
     st.subheader("Cycles")
     only = st.toggle("Only cycles in which something happened, or was to happen", value=True, key="shadow-only")
-    shown = [c for c in cycles if c.acts or c.differences or c.actual_splits] if only else list(cycles)
+    shown = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
     if not shown:
         st.markdown("None yet: nothing was unloaded or split, and nothing was to be.")
         return
-    shown.reverse()
     # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
     key = f"shadow-cycles-{len(shown)}-{shown[0].number}"
     table(cycles_frame(shown), "shadow-cycles", key=key, pick=lambda row: address.put(cycle=str(shown[row].number)))

@@ -174,10 +174,8 @@ def _details(view: state.Current) -> None:
         download("Download as zip (Parquet)", make, f"{stem}.zip", "application/zip", width="stretch")
     with right:
         if saved.topics <= _DOCUMENT_TOPICS:
-            label = "Download as JSON document"
-            download(
-                label, lambda: write_document(snapshot).encode(), f"{stem}.json", "application/json", width="stretch"
-            )
+            make = partial(document_bytes, snapshot)
+            download("Download as JSON document", make, f"{stem}.json", "application/json", width="stretch")
         else:
             st.caption(f"The JSON document is for small clusters (up to {_DOCUMENT_TOPICS:,} topics).")
     st.markdown("**Settings that differ from the defaults of Pulsar 4.2.4**")

@@ -29,20 +29,18 @@ MEASURES = {
 }
 """What the colour can show: name and unit."""
 
-_LABELS = {
-    "cpu": "CPU",
-    "memory": "Heap memory",
-    "directMemory": "Direct memory",
-    "bandwidthIn": "Bandwidth in",
-    "bandwidthOut": "Bandwidth out",
-}
-_UNITS = {
-    "cpu": "% of one core",
-    "memory": "MiB",
-    "directMemory": "MiB",
-    "bandwidthIn": "kbit/s",
-    "bandwidthOut": "kbit/s",
-}
+_RESOURCES = {
+    "cpu": ("CPU", "% of one core", "cpu", "cpu_usage_percent", "cpu_limit_percent"),
+    "memory": ("Heap memory", "MiB", "memory", "memory_usage_mib", "memory_limit_mib"),
+    "directMemory": ("Direct memory", "MiB", "direct_memory", "direct_memory_usage_mib", "direct_memory_limit_mib"),
+    "bandwidthIn": (
+        "Bandwidth in", "kbit/s", "bandwidth_in", "bandwidth_in_usage_kbit_per_s", "bandwidth_in_limit_kbit_per_s",
+    ),
+    "bandwidthOut": (
+        "Bandwidth out", "kbit/s", "bandwidth_out", "bandwidth_out_usage_kbit_per_s", "bandwidth_out_limit_kbit_per_s",
+    ),
+}  # fmt: skip
+"""What to call a resource, its unit, its weight, and the columns of its use and its limit."""
 _HOTTEST = 20
 
 
@@ -108,9 +106,9 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     percents = usage_percent_by_resource(brokers)
     frame = pd.DataFrame({"broker": brokers.name})
     frame["usage W (%)"] = weighted_usage(brokers, snapshot.settings, manager) * 100
-    frame["decided by"] = [_LABELS[r] for r in deciding_resource(brokers, snapshot.settings, manager)]
+    frame["decided by"] = [_RESOURCES[r][0] for r in deciding_resource(brokers, snapshot.settings, manager)]
     for name, row in zip(RESOURCES, percents, strict=True):
-        frame[f"{_LABELS[name]} (%)"] = row.astype(np.float64)
+        frame[f"{_RESOURCES[name][0]} (%)"] = row.astype(np.float64)
     frame["unweighted max (%)"] = max_usage(brokers, manager) * 100
     if manager is LoadManager.EXTENSIBLE:
         frame["weighted max EMA (%)"] = brokers.weighted_max_ema * 100
@@ -125,33 +123,17 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     return frame.sort_values("usage W (%)", ascending=False, kind="stable")
 
 
-def _weight(weights: ResourceWeights, resource: str) -> float:
-    return {
-        "cpu": weights.cpu,
-        "memory": weights.memory,
-        "directMemory": weights.direct_memory,
-        "bandwidthIn": weights.bandwidth_in,
-        "bandwidthOut": weights.bandwidth_out,
-    }[resource]
-
-
 def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
     """Return one row for each resource of a broker: use, limit, percentage, weight, and what it counts for."""
     brokers, manager = snapshot.brokers, snapshot.info.load_manager
     weights = ResourceWeights.of(snapshot.settings, manager)
     percents = usage_percent_by_resource(brokers)[:, broker].astype(np.float64)
     decides = deciding_resource(brokers, snapshot.settings, manager)[broker]
-    columns = {
-        "cpu": (brokers.cpu_usage_percent, brokers.cpu_limit_percent),
-        "memory": (brokers.memory_usage_mib, brokers.memory_limit_mib),
-        "directMemory": (brokers.direct_memory_usage_mib, brokers.direct_memory_limit_mib),
-        "bandwidthIn": (brokers.bandwidth_in_usage_kbit_per_s, brokers.bandwidth_in_limit_kbit_per_s),
-        "bandwidthOut": (brokers.bandwidth_out_usage_kbit_per_s, brokers.bandwidth_out_limit_kbit_per_s),
-    }
     rows = []
     for name, percent in zip(RESOURCES, percents.tolist(), strict=True):
-        usage, limit = (float(c[broker]) for c in columns[name])
-        weight = _weight(weights, name)
+        label, unit, weighed, *columns = _RESOURCES[name]
+        usage, limit = (float(getattr(brokers, column)[broker]) for column in columns)
+        weight = getattr(weights, weighed)
         if name == "memory" and manager is LoadManager.MODULAR:
             meaning = "never counts in the modular load manager"
         elif limit <= 0:
@@ -162,10 +144,10 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
             meaning = "decides the score" if name == decides else "counts, but another is larger"
         rows.append(
             {
-                "resource": _LABELS[name],
+                "resource": label,
                 "used": usage,
                 "limit": limit,
-                "unit": _UNITS[name],
+                "unit": unit,
                 "% of limit": percent,
                 "weight": weight,
                 "meaning": meaning,

@@ -47,11 +47,6 @@ def widget_state(key: str) -> Any:
     return st.session_state.get(key)
 
 
-def set_widget_state(key: str, value: Any) -> None:
-    """Set a widget; in a callback, or before the widget is drawn."""
-    st.session_state[key] = value
-
-
 def _changed(key: str, store: Callable[[Any], None]) -> None:
     store(st.session_state[key])
 
