@@ -21,7 +21,7 @@ from planner.advise.advice_text import (
 from planner.advise.advisor import Advice, Configured, Question, advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
 from planner.advise.objectives import OBJECTIVES, Side, value_of
-from planner.advise.search import Method, neighbours, propose, space_of, told_of, widened
+from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.snapshot import LoadManager
 from planner.explain.text import count, moment, period, plain
@@ -330,10 +330,10 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
         columns = st.columns(2)
         try:
             space = widened(space_of(base, now, shedders or offered[:1]), material.scenarios)
-            st.caption(f"Searched: {', '.join(_range_text(one.name, one.low, one.high) for one in space.knobs)}.")
+            st.caption(f"Searched: {', '.join(_range_text(one.name, one.low, one.high) for one in space.parameters)}.")
             if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
                 chosen_method: Method = method
-                told = told_of(advice, material.scenarios)
+                told = trials_of(advice, material.scenarios)
                 _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
             chosen = advice.candidate(advice.chosen).scenario
             if columns[1].button("Replay what lies around the recommendation", icon=":material/filter_center_focus:"):

@@ -21,7 +21,6 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import namespace_boundaries, split_request
 from planner.web import address, state
-from planner.web.documentation import SPLIT_DIFFERENCES
 from planner.web.page import Page
 from planner.web.widgets import chart, show_error, show_notes, table
 
@@ -134,7 +133,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
         cuts, split = (), ""
         show_error(error)
     algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
-    show_notes(SPLIT_DIFFERENCES.get(algorithm.name, ()), "Where the public documentation differs from the code")
+    show_notes(algorithm.differences, "Where the public documentation differs from the code")
     _topics(view, bundle, cuts, split)
 
 

@@ -22,7 +22,6 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
 from planner.web import address, state
-from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
 from planner.web.page import Page
@@ -237,7 +236,7 @@ def _one_cycle(
     reasons = reason_rows(step.snapshot, step.decision.shedding.reasons, bundles=False)
     table(pd.DataFrame(reasons), "reasons-of-cycle")
     show_memory(step.after, "counters")
-    show_notes(SHEDDING_DIFFERENCES.get(shedder.name, ()), "Where the public documentation differs from the code")
+    show_notes(shedder.profile.differences, "Where the public documentation differs from the code")
 
 
 def _pairs(step: CycleStep, before: AvgState, cycle: int, config: Settings) -> None:

@@ -15,7 +15,6 @@ from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.measures import imbalance
 from planner.simulate.sequence import CycleStep
 from planner.web import state
-from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.moves import show_memory, show_moves
 from planner.web.page import Page
 from planner.web.widgets import chart, show_notes, table
@@ -78,9 +77,7 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
             table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320 if len(rows) > _ROOM else None)
     show_memory(step.after, "next")
-    show_notes(
-        SHEDDING_DIFFERENCES.get(decision.shedder.name, ()), "Where the public documentation differs from the code"
-    )
+    show_notes(decision.shedder.profile.differences, "Where the public documentation differs from the code")
 
 
 def _splits(view: state.Current) -> None:

@@ -12,8 +12,8 @@ from planner.explain.decision_tables import before_and_after, reason_rows, verdi
 from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.placement import avg, least_resource_usage_extensible
-from planner.pulsar.placement.modular import configured_placement
+from planner.pulsar.manager.pairing import PAIRED, placement_beside
+from planner.pulsar.placement import least_resource_usage_extensible
 from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
@@ -21,14 +21,12 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.sequence import CycleStep
 from planner.web import address, state
-from planner.web.documentation import SHEDDING_DIFFERENCES
 from planner.web.moves import show_memory, show_moves
 from planner.web.page import Page
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.widgets import chart, show_notes, table
 
-_AVG = avg.PLACEMENT.name
 _MOST_CYCLES = 30
 _SHOWN_REASONS = 5_000
 _ROOM = 9
@@ -60,9 +58,7 @@ def _placement(view: state.Current, shedder: Shedder, place: Any) -> Placement:
         place.selectbox("Placement strategy", [only.name], key="placement-extensible", help=help_, disabled=True)
         return only
     names = [p.name for p in PLACEMENTS if p.load_manager is manager]
-    configured = configured_placement(view.snapshot.settings).name
-    if (shedder.name == _AVG) != (configured == _AVG):
-        configured = _AVG if shedder.name == _AVG else names[0]
+    configured = placement_beside(shedder, view.snapshot.settings, view.snapshot.settings)
     help_ = (
         "loadBalancerLoadPlacementStrategy: chooses where a bundle goes. AvgShedder must be both the shedding and the"
         " placement strategy: only then a bundle goes to the other broker of its pair."
@@ -109,7 +105,8 @@ def draw(view: state.Current) -> None:
             st.info(off, icon=":material/toggle_off:")
         st.caption(f"{shedder.summary} {placement.summary}")
         step = state.step(view, config, cycle)
-        mixed = (shedder.name == _AVG) != (placement.name == _AVG)
+        pair = shedder.profile.paired_placement
+        mixed = placement.name != pair and (bool(pair) or placement.name in PAIRED)
         if mixed:
             st.warning(step.decision.notes[0], icon=":material/link_off:")
         show_notes(step.decision.notes[mixed:], "Notes on this decision")
@@ -161,7 +158,7 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
         table(shown, "bundle-reasons", height=360 if len(rows) > _ROOM else None)
     show_memory(step.after, "shedding")
     show_notes(
-        SHEDDING_DIFFERENCES.get(step.decision.shedder.name, ()),
+        step.decision.shedder.profile.differences,
         "Where the public documentation differs from the code",
     )
 

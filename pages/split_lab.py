@@ -22,7 +22,6 @@ from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from planner.share.commands import split_command
 from planner.share.shell import quoted
 from planner.web import address, state
-from planner.web.documentation import SPLIT_DIFFERENCES, SPLIT_EXAMPLES
 from planner.web.page import Page
 from planner.web.setting_form import setting_form
 from planner.web.widgets import chart, show_error, show_notes, table
@@ -154,7 +153,7 @@ def draw(view: state.Current) -> None:
     try:
         with results:
             st.caption(algorithm.summary)
-            positions = _positions() if picked == "specified_positions_divide" else None
+            positions = _positions() if algorithm.needs_positions else None
         with limits:
             st.subheader("Limits")
             config = _settings(snapshot, algorithm)
@@ -248,14 +247,11 @@ def _only(group: ReasonBlock, rows: Int64Array) -> ReasonBlock:
 def example_lines(algorithm: SplitAlgorithm) -> list[str]:
     """Return one line for each worked example of the documentation: what it says, and what Pulsar 4.2.4 does."""
     lines = []
-    for example in SPLIT_EXAMPLES:
-        if example.algorithm != algorithm.name:
-            continue
-        said, cuts = (
-            ", ".join(f"`0x{cut:08x}`" for cut in found) for found in (example.documented, example.computed())
-        )
+    for example in algorithm.examples:
+        computed = example.computed(algorithm)
+        said, cuts = (", ".join(f"`0x{cut:08x}`" for cut in found) for found in (example.documented, computed))
         what = f"{format_range(example.low, example.high)}{f', {example.limits}' if example.limits else ''}"
-        agrees = example.documented == example.computed()
+        agrees = example.documented == computed
         lines.append(
             f"{what}: {cuts}, as the page says."
             if agrees
@@ -268,7 +264,7 @@ def _documentation(algorithm: SplitAlgorithm) -> None:
     """Draw the documentation's worked examples beside what the code does."""
     st.subheader("The documentation's worked examples")
     st.markdown("\n".join(f"- {line}" for line in example_lines(algorithm)))
-    show_notes(SPLIT_DIFFERENCES.get(algorithm.name, ()), "Where the public documentation differs from the code")
+    show_notes(algorithm.differences, "Where the public documentation differs from the code")
 
 
 PAGE = Page(

@@ -13,11 +13,10 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import placement_beside
+from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.strategies import under_strategy
 from planner.simulate.wording import in_words
 from planner.web import scenarios, state
 from planner.web.edit_forms import Known, edit_form, missing
@@ -26,7 +25,6 @@ from planner.web.setting_form import setting_widget, written
 from planner.web.widgets import REFUSED, button, show_error, show_refused
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT = "loadBalancerLoadPlacementStrategy"
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
     ("cpu_percent_per_mb_per_s", "% of a core per MB/s", 0.0, 1e6),
     ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
@@ -139,15 +137,18 @@ def _drop(view: state.Current, name: str) -> None:
 
 def _choose_shedder(view: state.Current, chosen: str) -> None:
     """Change the shedding strategy, and the placement strategy where it needs another one."""
-    present, snapshot = scenarios.present(view), view.snapshot
-    settings = dict(under_strategy(present, snapshot.settings, snapshot.info.load_manager, chosen).settings)
-    if _PLACEMENT not in present.settings and settings.get(_PLACEMENT) == _placement(snapshot.settings):
-        del settings[_PLACEMENT]
+    present, own = scenarios.present(view), view.snapshot.settings
+    settings = {**present.settings, _SHEDDING: chosen}
+    if present.load_manager_over(view.snapshot) is LoadManager.MODULAR:
+        config = present.settings_over(view.snapshot)
+        place = placement_beside(shedder_by_name(chosen), config, own)
+        if place != _placement(config):
+            settings[PLACEMENT] = place
     _take(view, settings=settings)
 
 
 def _placement(config: Settings) -> str:
-    return config.text(_PLACEMENT).rpartition(".")[2]
+    return config.text(PLACEMENT).rpartition(".")[2]
 
 
 def _strategies(view: state.Current, config: Settings) -> None:
@@ -160,13 +161,13 @@ def _strategies(view: state.Current, config: Settings) -> None:
         names = [p.name for p in PLACEMENTS if p.load_manager is manager]
         placed = _placement(config)
         box = partial(st.selectbox, "Placement strategy", names)
-        bound("scenario-placement", placed if placed in names else names[0], box, partial(_set, view, _PLACEMENT))
+        bound("scenario-placement", placed if placed in names else names[0], box, partial(_set, view, PLACEMENT))
 
 
 def _settings(view: state.Current, config: Settings) -> None:
     """Draw the settings that the scenario changes, and a way to change more."""
     present = scenarios.present(view)
-    special = {_SHEDDING, _PLACEMENT}
+    special = {_SHEDDING, PLACEMENT}
     changed = [name for name in present.settings if name not in special]
     for name in changed:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")

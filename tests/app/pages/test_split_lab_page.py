@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.split_lab import read_positions
 from planner.cluster.errors import SettingError
-from planner.web.documentation import SPLIT_EXAMPLES
+from planner.pulsar.splitting.registry import split_algorithm
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]
