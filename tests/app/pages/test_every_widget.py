@@ -5,7 +5,7 @@ The boxes are those that a page really shows, so that new ones are covered witho
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -30,7 +30,7 @@ KINDS = (
 def _options_by_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Options are named as a person sees them: AppTest knows their words, and not what stands for them."""
     for kind in (Selectbox, Multiselect, ButtonGroup):
-        original = kind.format_func.fget  # type: ignore[attr-defined]
+        original: Any = vars(kind)["format_func"].fget
 
         def words(self: Any, original: Any = original) -> Callable[[Any], str]:
             return lambda value: value if value in self.options else original(self)(value)
@@ -43,7 +43,7 @@ def boxes(test: AppTest) -> Boxes:
     return {
         f"{kind} {box.key or box.label}": box
         for kind in KINDS
-        for box in test.get(kind)
+        for box in cast("list[Any]", test.get(kind))
         if not box.proto.disabled and not box.form_id
     }
 
