@@ -12,7 +12,9 @@ from planner.explain.failure_review import FailureReview, at_the_end, review_los
 from planner.explain.text import percent
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
-from planner.simulate.scenario import Assumptions, KillBroker, Step
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.scenario import Step
 from planner.web import address, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, metrics, table
@@ -52,7 +54,7 @@ def _try_it(view: state.Current, found: FailureReview) -> None:
     names = found.names(int(found.worst_first()[0]))
     if st.button(f"Simulate the worst loss: {' and '.join(names)}", icon=":material/science:"):
         present = scenarios.present(view)
-        steps = tuple(Step(KillBroker(broker=name, at_min=2)) for name in names)
+        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in names)
         scenarios.change(view, present.with_steps(*present.steps, *steps))
         registry.go("what_if")
 

@@ -1,15 +1,16 @@
 """Moves: what the scenario moves, whom it disconnects, and the commands to take away."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
+from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
 from planner.figures.images import before_after_image, usage_image
 from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
-from planner.share.export import events_csv, plan_json
+from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.report import Chart, markdown_report
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -79,10 +80,10 @@ def _moves(outcome: Outcome) -> None:
         st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
         return
     _blast_radius(trace, wanted)
-    ways = [way for way in outcome.ways if wanted.passes(way.cause, way.bundle, way.source, way.destination)]
-    if any(way.destination for way in ways):
+    moves = [move for move in outcome.moves if wanted.passes(move.kind, move.bundle, move.source, move.destination)]
+    if any(move.destination for move in moves):
         by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)
-        chart(move_flow(ways, by_bundles=by == "bundles"), flow_text(ways), "moves-flow")
+        chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
     frame = outcome.events[keep]
     table(frame, "moves", height=420 if len(frame) > _MANY else None, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
 
@@ -126,7 +127,7 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
     ]
     link = scenarios.link_to(view, trace.scenario)
     text = markdown_report(
-        trace, snapshot_name=view.saved.name, charts=charts, findings=outcome.findings, link=link, options=options
+        trace, snapshot_name=view.saved.name, charts=charts, findings=diagnose(outcome), link=link, options=options
     )
     download("Download the report", text, "report.md", "text/markdown", type="primary")
     st.caption(f"Markdown with its charts inside, {len(text) / 1000:,.0f} kB.")
@@ -134,13 +135,13 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
 
 def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     def plan() -> bytes:
-        return plan_json(trace, snapshot_name=view.saved.name, findings=outcome.findings, options=options).encode()
+        return plan_json(trace, snapshot_name=view.saved.name, findings=diagnose(outcome), options=options).encode()
 
     with st.container(horizontal=True):
         download("Plan as JSON", plan, "plan.json", "application/json")
         download("Events as CSV", lambda: events_csv(trace).encode(), "events.csv", "text/csv")
     _report(view, outcome, trace, options)
-    final = [asdict(move) for move in final_moves(trace)]
+    final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
     if final:
         st.markdown("**Who serves what at the end, where that differs from the start**")
         table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
@@ -155,12 +156,12 @@ def draw(view: state.Current) -> None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)
     moves, diagnosis, act, files = st.tabs(
-        ["Moves", f"Diagnosis ({len(outcome.findings)})", "Commands", "Export, report"]
+        ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Export, report"]
     )
     with moves:
         _moves(outcome)
     with diagnosis:
-        finding_cards(view, outcome.findings, "moves")
+        finding_cards(view, diagnose(outcome), "moves")
     with act:
         options = _commands(trace)
     with files:

@@ -9,9 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.relocation import Relocation
 from planner.explain.text import count, moment, percent
 from planner.figures.shadow import shadow_score, shadow_text
-from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, Split, Unload, read_next, score_of
+from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, Split, read_next, score_of
 from planner.web import address
 from planner.web.live_history import watched_clusters
 from planner.web.page import Page, Subject
@@ -73,7 +74,7 @@ def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["bundle", "from", "predicted", "actual", "difference", "likely reason"])
 
 
-def _to(unload: Unload) -> str:
+def _to(unload: Relocation) -> str:
     return f"to {' or '.join(unload.acceptable) or 'nobody'}{', or stays' if unload.may_stay else ''}"
 
 

@@ -15,12 +15,11 @@ from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
 from planner.explain.text import count
 from planner.figures.hash_space import topic_positions
+from planner.pulsar.admin_commands import quoted, split_command
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
-from planner.share.commands import split_command
-from planner.share.shell import quoted
 from planner.web import address, state
 from planner.web.page import Page
 from planner.web.setting_form import setting_form

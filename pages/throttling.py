@@ -13,22 +13,22 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
 from planner.explain.text import bytes_per_s, count, msg_per_s
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
-from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, Source, all_chains, has_limit
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
 from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
-from planner.simulate.dispatch.edits import LimitEdit, commands, edited, setting_commands
+from planner.simulate.dispatch.edits import LimitEdit, edited, setting_commands
 from planner.simulate.dispatch.load import SubscriptionType
 from planner.simulate.dispatch.prefill import topic_traffic
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import DispatchTrace
-from planner.simulate.scenario import Scenario, SetDispatchRate, Step
+from planner.simulate.edits.registry import DispatchLimit
+from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
 from planner.web.page import Page
 from planner.web.setting_form import setting_form
 from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
 from planner.web.widgets import chart, show_notes, table
 
-_SCENARIO_LEVELS = {Level.TOPIC: "topic", Level.SUBSCRIPTION: "subscription"}
 _LOSER = "color: #7a8594"
 _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
@@ -294,7 +294,7 @@ def _draw_documentation() -> None:
 def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> None:
     changed = {name: after[name] for name in SWITCHES if after[name] != before[name]}
     dynamic = {name: value for name, value in changed.items() if REFERENCE.settings[name].dynamic}
-    lines = [line for edit in edits for line in commands(edit)] + list(setting_commands(dynamic))
+    lines = [line for edit in edits for line in edit.commands()] + list(setting_commands(dynamic))
     if lines:
         st.markdown("**The commands**")
         st.code("\n".join(lines), language="sh", wrap_lines=True)
@@ -318,23 +318,10 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
         before: Settings of the snapshot.
         after: Settings with the limits.
     """
-    steps = list(present.steps)
-    for edit in edits:
-        level: Any = _SCENARIO_LEVELS.get(edit.level)
-        if level is None or edit.place not in {Source.NAMESPACE, Source.LOCAL_TOPIC}:
-            continue
-        rate = edit.rate
-        made = SetDispatchRate(
-            target=edit.target,
-            level=level,
-            msg_per_period=rate.msg_per_period,
-            bytes_per_period=rate.bytes_per_period,
-            period_s=rate.period_s,
-            relative_to_publish_rate=rate.relative_to_publish_rate,
-        )
-        steps.append(Step(made))
+    made = [edit for edit in map(DispatchLimit.of, edits) if edit is not None]
+    steps = (*present.steps, *map(Step, made))
     changed: dict[str, Any] = {name: after[name] for name in after.overrides if after[name] != before[name]}
-    return replace(present, steps=tuple(steps), settings={**present.settings, **changed})
+    return replace(present, steps=steps, settings={**present.settings, **changed})
 
 
 def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:

@@ -13,6 +13,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.errors import PlannerError
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count
 from planner.figures.hash_space import make_raster
@@ -283,7 +284,7 @@ def _result(view: state.Current) -> None:
     _cards(outcome.summary, before)
     _overload(outcome)
     show_notes(outcome.trace.notes, "Notes on this simulation")
-    findings = outcome.findings
+    findings = diagnose(outcome)
     names = f": {', '.join(f.title for f in findings)}" if findings else ": no known failure pattern"
     with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
         finding_cards(view, findings, "what-if")

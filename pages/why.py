@@ -11,7 +11,7 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.explain.text import count
-from planner.explain.what_if import Answer, Target, WhatIf
+from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -137,7 +137,8 @@ def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> 
     labels = {running.name: f"{running.name} (in force)", **{name: name for name in others}}
     chosen = others.get(address.choice("ask", "Ask", labels), running)
     with st.spinner("Trying changes ..."):
-        answer = outcome.answer(cycle, target, chosen)
+        key = ("what if", cycle, target, chosen.name)
+        (answer,) = outcome.once(key, lambda: what_if(outcome.trace, cycle, target, (chosen,)))
     _answers(answer, bundle=bool(target.bundle))
 
 

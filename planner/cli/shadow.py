@@ -7,14 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.snapshot import Snapshot
-from planner.formats.reading import read_snapshot
-from planner.history.watched import HistoryFolder
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
 from planner.shadow.record import ShadowRecord, clusters_of
 from planner.shadow.watched import ShadowWatch
 
 
-def replay(history: HistoryFolder, cluster: str, shadow: ShadowWatch) -> int:
+def replay(root: Path, cluster: str, shadow: ShadowWatch) -> int:
     """Let shadow mode go through the snapshots of a history.
 
     Returns:

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import numpy as np
 import plotly.graph_objects as go
 
+from planner.cluster.relocation import Relocation
 from planner.explain.text import count
 from planner.figures.theme import CATEGORICAL, finish, short_names
-from planner.simulate.moves import Journey
 
 Pair: TypeAlias = tuple[str, str]
 """A donor and a receiver."""
@@ -29,14 +29,14 @@ _THIN = 1e-4
 """Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""
 
 
-def _flows(ways: Sequence[Journey]) -> dict[Pair, Size]:
+def _flows(moves: Sequence[Relocation]) -> dict[Pair, Size]:
     """Return bundles and MB/s that went from each broker to each other."""
     flows: dict[Pair, Size] = {}
-    for way in ways:
-        if way.destination:
-            pair = (way.source or "nobody", way.destination)
+    for move in moves:
+        if move.destination:
+            pair = (move.source or "nobody", move.destination)
             bundles, size = flows.get(pair, (0, 0.0))
-            flows[pair] = bundles + 1, size + way.throughput_bytes_per_s / _MB
+            flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / _MB
     return flows
 
 
@@ -65,16 +65,16 @@ def _faded(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.45)"
 
 
-def move_flow(ways: Sequence[Journey], *, by_bundles: bool = False) -> go.Figure:
+def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Figure:
     """Draw what went from which broker (left) to which (right).
 
     At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
 
     Args:
-        ways: As `planner.simulate.moves.journeys` returns them, or some of them.
+        moves: As `planner.simulate.moves.relocations` returns them, or some of them.
         by_bundles: Draw numbers of bundles; else their throughput.
     """
-    flows = dict(sorted(_together(_flows(ways)).items()))
+    flows = dict(sorted(_together(_flows(moves)).items()))
     widths = _widths(flows, by_bundles=by_bundles)
     sides = [sorted({pair[side] for pair in flows}, key=lambda n: (n == _REST, n)) for side in (0, 1)]
     room_px, heights = _layout(widths, sides)
@@ -154,18 +154,18 @@ def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[
     return heights
 
 
-def flow_text(ways: Sequence[Journey]) -> str:
+def flow_text(moves: Sequence[Relocation]) -> str:
     """Say what `move_flow` shows."""
-    flows = _flows(ways)
+    flows = _flows(moves)
     if not flows:
         return "No bundle went from one broker to another."
-    moved = [way for way in ways if way.destination]
+    moved = [move for move in moves if move.destination]
     (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
     total = sum(size for _, size in flows.values())
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
     return (
-        f"{count(len(moved), 'move')} of {count(len({way.bundle for way in moved}), 'bundle')} with {total:.4g} MB/s,"
+        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {total:.4g} MB/s,"
         f" from {count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
         f" {size:.4g} MB/s, from {short[source]} to {short[target]}."
     )

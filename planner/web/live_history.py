@@ -9,8 +9,7 @@ from planner.cluster.errors import CaptureError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.explain.text import count, moment
-from planner.formats.reading import read_snapshot
-from planner.history.recent import moment_of, recent_snapshots
+from planner.history.latest import Moment, recent_moments
 from planner.replay.jobs import histories_root
 from planner.shadow.record import clusters_of, read_next
 from planner.web import address, state
@@ -37,7 +36,7 @@ def ask_to_follow(view: state.Current) -> Path | None:
         CaptureError: The histories cannot be read.
     """
     folder = watched_clusters().get(view.saved.cluster)
-    if folder is None or not recent_snapshots(folder, 1, _MS_PER_MIN):
+    if folder is None or not recent_moments(folder, 1, _MS_PER_MIN):
         address.put(live="")
         return None
     help_ = "A watch writes captures of it into the histories of this server; one for each cycle is gone through."

@@ -16,10 +16,10 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.wording import in_words
 from planner.web import scenarios, state
-from planner.web.edit_forms import Known, edit_form, missing
+from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
 from planner.web.setting_form import setting_widget, written
 from planner.web.widgets import REFUSED, button, show_error, show_refused
@@ -188,7 +188,7 @@ def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
     steps = scenarios.present(view).steps
     for at, step in enumerate(steps):
-        words = in_words(step.edit)
+        words = step.edit.phrase()
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
         toggle = partial(switch.toggle, words, label_visibility="collapsed")
@@ -197,9 +197,9 @@ def _edits(view: state.Current) -> None:
         delete = partial(_change_step, view, step, None)
         button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
-        known = Known(view.snapshot, [step.edit for step in steps])
-        edit = edit_form(known, f"edit-{len(steps)}")
-        lacks = missing(known, edit)
+        context = EditContext(view.snapshot, [step.edit for step in steps])
+        edit = edit_form(context, f"edit-{len(steps)}")
+        lacks = edit.lacks(context)
         if lacks:
             st.caption(lacks)
         if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):

@@ -265,4 +265,4 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
     field("period_s", partial(next(columns).number_input, "Period (s)", 1, _MOST_PERIOD_S))
     help_ = "Added to the publish rate of the topic (relativeToPublishRate)."
     field("relative_to_publish_rate", partial(next(columns).toggle, "Relative", help=help_))
-    return LimitEdit(level, place, topic, rate, subscription)
+    return LimitEdit.about(topic, level, place, rate, subscription)

@@ -16,7 +16,6 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.measures import MEASURES
 from planner.simulate.scenario import Scenario, Step
 from planner.web import state
-from planner.web.edit_forms import KINDS
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]

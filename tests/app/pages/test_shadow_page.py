@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.shadow import changes_frame, cycles_frame
+from planner.cluster.relocation import Relocation
 from planner.shadow.record import (
     Cause,
     Deviation,

@@ -11,7 +11,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.snapshot import DispatchRate
 from planner.pulsar.throttling.precedence import Level, Source
 from planner.share.link import decode_link
-from planner.simulate.scenario import SetDispatchRate
+from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.web import registry
 from planner.web.throttling_form import read_edit, written_edit
 from planner.workspace.samples import samples
