@@ -16,12 +16,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from planner.explain.cluster_tables import measure, namespace_rows
 from planner.figures.hash_space import make_raster, raster_map
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.pulsar.manager.cycle import next_cycle
 from planner.simulate.generate import ClusterSpec, generate
-from planner.web.bundle_map import measure, namespace_rows
 from planner.workspace.database import open_workspace
 
 T = TypeVar("T")

@@ -1,8 +1,57 @@
 """Brokers: resources, what decides the score, and the bundles of each."""
 
-from planner.web import brokers
-from planner.web.widgets import open_page
+import streamlit as st
 
-view = open_page("Brokers", "Resources with their limits, which one decides the score, and the bundles of each broker.")
-if view is not None:
-    brokers.draw(view)
+from planner.cluster.snapshot import Snapshot
+from planner.explain.cluster_tables import broker_frame, bundle_frame, resource_frame
+from planner.explain.text import count
+from planner.figures.scores import resource_breakdown
+from planner.web import address, state
+from planner.web.page import Page
+from planner.web.widgets import chart, table
+
+_SHOWN_BUNDLES = 2_000
+_COUNTS = ("decides the score", "counts, but another is larger")
+
+
+def _one(snapshot: Snapshot, broker: int) -> None:
+    """Draw the resources of a broker and its bundles."""
+    frame = resource_frame(snapshot, broker)
+    decides = frame[frame["meaning"] == _COUNTS[0]]
+    what = f"{decides.iloc[0]['resource']} decides its score." if len(decides) else "No resource counts."
+    counted = frame["meaning"].isin(_COUNTS).tolist()
+    figure = resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted)
+    chart(figure, f"{what} Grey ones do not count.", f"resources-{broker}")
+    table(frame, "resources", formats={"% of limit": "%.4f"})
+    rows = snapshot.bundles_of(broker)
+    st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")
+    rows = rows[:_SHOWN_BUNDLES]
+    bundles = bundle_frame(snapshot, rows).drop(columns="owner")
+    bundles.insert(0, "namespace", [snapshot.namespaces[n] for n in snapshot.bundles.namespace[rows]])
+    shown = bundles.sort_values("MB/s", ascending=False)
+    table(shown, "bundles-of-broker", formats={"share of hash space (%)": "%.3f"})
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    snapshot = view.snapshot
+    frame = broker_frame(snapshot)
+    spread = frame["usage W (%)"]
+    st.markdown(
+        f"{count(len(frame), 'broker')}; usage W from {spread.min():.1f} % to {spread.max():.1f} %. W is the largest"
+        " weighted percentage of a broker's resources; percentages are computed in single precision, as Pulsar does."
+    )
+    names = frame["broker"].tolist()
+    formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}
+    table(frame, "brokers", formats=formats, pick=lambda row: address.put(broker=names[row]))
+    st.subheader("One broker", anchor=False)
+    picked = address.choice("broker", "Broker", names, named=True)
+    _one(snapshot, snapshot.brokers.position[picked])
+
+
+PAGE = Page(
+    title="Brokers",
+    icon=":material/dns:",
+    purpose="Resources with their limits, which one decides the score, and the bundles of each broker.",
+    draw=draw,
+)

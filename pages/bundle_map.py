@@ -1,10 +1,190 @@
 """Bundle map: the hash space of every namespace, down to one bundle and its topics."""
 
-from planner.web import bundle_map
-from planner.web.widgets import open_page
+import numpy as np
+import pandas as pd
+import streamlit as st
 
-view = open_page(
-    "Bundle map", "Where load lies in the hash space of every namespace, down to one bundle and its topics."
+from planner.cluster.errors import PlannerError
+from planner.cluster.ranges import format_range
+from planner.cluster.snapshot import Snapshot
+from planner.explain.cluster_tables import (
+    MEASURES,
+    bundle_frame,
+    bundle_ranges,
+    bundles_of_namespace,
+    measure,
+    namespace_rows,
 )
-if view is not None:
-    bundle_map.draw(view)
+from planner.explain.text import bytes_per_s, count, msg_per_s, plain
+from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
+from planner.pulsar.splitting.factory import apply_split
+from planner.pulsar.splitting.registry import default_split_algorithm
+from planner.pulsar.splitting.request import namespace_boundaries, split_request
+from planner.web import address, state
+from planner.web.page import Page
+from planner.web.widgets import chart, show_error, show_notes, table
+
+_ROWS = 40
+_TOPIC_ROWS = 2_000
+
+
+def _map(snapshot: Snapshot) -> str | None:
+    """Draw the namespaces over the hash space and return the one in view; None when none is found."""
+    left, right = st.columns(2)
+    words = {one: label for one, (label, _) in MEASURES.items()}
+    name = address.choice("colour", "Colour by", words, segments=True, wrap=True, place=left)
+    text = address.text("find", "Find a namespace", placeholder="part of tenant/namespace", place=right)
+    title, unit = MEASURES[name]
+    value = measure(snapshot, name)
+    rows = namespace_rows(snapshot, value, text)
+    if not len(rows):
+        st.info("No namespace has this text in its name.", icon=":material/search_off:")
+        return None
+    pages = -(-len(rows) // _ROWS)
+    page = 1
+    if pages > 1:
+        page = address.number(
+            "rows", f"Page, of {pages}", 1, 1, pages, help=f"{_ROWS} namespaces a page, busiest first"
+        )
+    shown = rows[(page - 1) * _ROWS : page * _ROWS]
+    names = [snapshot.namespaces[i] for i in shown.tolist()]
+    raster = make_raster(snapshot.bundles, shown, value)
+    peak = float(np.nanmax(raster.values)) if np.isfinite(raster.values).any() else 0.0
+    summary = (
+        f"{count(len(shown), 'namespace')} of {len(rows):,}, busiest first, over the hash space. {title}: at most"
+        f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Click a row to open it."
+    )
+    figure = raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner")
+    chart(figure, summary, f"raster-{name}-{page}-{text}", lambda one: address.put(namespace=one, bundle=""))
+    with st.expander("The namespaces as a table"):
+        totals = [value[snapshot.bundles.namespace == i] for i in shown.tolist()]
+        columns = {
+            "namespace": names,
+            "bundles": raster.bundles,
+            f"largest ({unit})": [float(np.nanmax(t)) if np.isfinite(t).any() else np.nan for t in totals],
+            f"sum ({unit})": [float(np.nansum(t)) for t in totals],
+        }
+        table(pd.DataFrame(columns), "namespaces")
+    asked = address.part("namespace")
+    found = [snapshot.namespaces[i] for i in rows.tolist()]
+    options = found if asked in found or asked not in snapshot.namespaces else [asked, *found]
+    return address.choice("namespace", "Namespace", options, found[0], named=True, clears=("bundle",))
+
+
+def _namespace(snapshot: Snapshot, namespace: str) -> int:
+    """Draw the bundles of a namespace and return the position of the one in view."""
+    rows = bundles_of_namespace(snapshot, namespace)
+    ranges = bundle_ranges(snapshot, rows)
+    throughput = measure(snapshot, "throughput")[rows]
+    busiest = ranges[int(np.argmax(throughput))]
+    asked = address.part("bundle")
+    st.subheader(namespace, anchor=False)
+    more = f" The first {MAX_BARS:,} are drawn." if len(rows) > MAX_BARS else ""
+    loaded = int((snapshot.bundles.owner[rows] >= 0).sum())
+    at = ranges.index(asked if asked in ranges else busiest)
+    chart(
+        bundle_bars(snapshot.bundles.low[rows], snapshot.bundles.high[rows], throughput, "MB/s", at),
+        f"{count(len(rows), 'bundle')}, {loaded:,} of them loaded. Click a bar to open the bundle.{more}",
+        f"bars-{namespace}",
+        lambda one: address.put(namespace=namespace, bundle=one),
+    )
+    with st.expander("The bundles as a table"):
+        table(bundle_frame(snapshot, rows[:_TOPIC_ROWS]), "bundles-of-namespace")
+    return int(rows[ranges.index(address.choice("bundle", "Bundle", ranges, busiest, named=True))])
+
+
+def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], str]:
+    """Return where the default algorithm would cut a bundle, and a sentence about it."""
+    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    request = split_request(snapshot, bundle)
+    answer = algorithm.boundaries(request, snapshot.settings)
+    reasons = "; ".join(r.text for r in answer.reasons[:3])
+    if not answer.boundaries:
+        return (), f"{algorithm.name} would not split it: {reasons}."
+    boundaries = namespace_boundaries(snapshot, int(snapshot.bundles.namespace[bundle]))
+    result = apply_split(boundaries, (request.low, request.high), answer.boundaries)
+    children = ", ".join(format_range(*c) for c in result.children)
+    return answer.boundaries, f"{algorithm.name} would split it into {children}: {reasons}."
+
+
+def _bundle(view: state.Current, bundle: int) -> None:
+    snapshot = view.snapshot
+    bundles = snapshot.bundles
+    low, high = int(bundles.low[bundle]), int(bundles.high[bundle])
+    st.subheader(format_range(low, high), anchor=False)
+    st.code(snapshot.bundle_names[bundle], language=None)
+    owner = int(bundles.owner[bundle])
+    rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]
+    throughput = bundles.msg_throughput_in_bytes_per_s[bundle] + bundles.msg_throughput_out_bytes_per_s[bundle]
+    st.markdown(f"Owner: **{plain(snapshot.brokers.name[owner])}**" if owner >= 0 else "Not loaded by any broker.")
+    figures = (
+        ("Throughput", bytes_per_s(float(throughput))),
+        ("Messages", msg_per_s(float(rate))),
+        (
+            "Topics · producers · consumers",
+            f"{bundles.topics[bundle]} · {bundles.producers[bundle]} · {bundles.consumers[bundle]}",
+        ),
+    )
+    for column, (label, value) in zip(st.columns(3), figures, strict=True):
+        column.metric(label, value)
+    try:
+        cuts, split = _split_preview(snapshot, bundle)
+    except PlannerError as error:
+        cuts, split = (), ""
+        show_error(error)
+    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    show_notes(algorithm.differences, "Where the public documentation differs from the code")
+    _topics(view, bundle, cuts, split)
+
+
+def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str) -> None:
+    """Draw the topics of a bundle at their hashes, and where it would be cut."""
+    topics = state.workspace().topics_of_bundle(view.digest, bundle).to_pandas()
+    if topics.empty:
+        st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")
+        st.markdown(f"**Split:** {split}")
+        return
+    traffic = (topics["msg_throughput_in_bytes_per_s"] + topics["msg_throughput_out_bytes_per_s"]) / 1e6
+    frame = pd.DataFrame(
+        {
+            "topic": topics["name"],
+            "hash": [f"0x{h:08x}" for h in topics["hash"]],
+            "MB/s": traffic,
+            "msg/s in": topics["msg_rate_in_per_s"],
+            "msg/s out": topics["msg_rate_out_per_s"],
+            "producers": topics["producers"],
+            "consumers": topics["consumers"],
+            "rates known": topics["has_stats"],
+        }
+    )
+    bundles = view.snapshot.bundles
+    figure = topic_positions(
+        (int(bundles.low[bundle]), int(bundles.high[bundle])),
+        topics["hash"].to_numpy(np.int64),
+        traffic.to_numpy(np.float64),
+        frame["topic"].tolist(),
+        "MB/s",
+        cuts,
+    )
+    shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
+    summary = f"{count(len(frame), 'topic')}{shown} at their places in the hash space. **Split:** {split}"
+    chart(figure, summary, f"topics-{bundle}")
+    table(frame, "topics-of-bundle", formats={"MB/s": "%.4f"})
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    if not len(view.snapshot.bundles):
+        st.info("The snapshot has no bundles.", icon=":material/grid_off:")
+        return
+    namespace = _map(view.snapshot)
+    if namespace is not None:
+        _bundle(view, _namespace(view.snapshot, namespace))
+
+
+PAGE = Page(
+    title="Bundle map",
+    icon=":material/grid_on:",
+    purpose="Where load lies in the hash space of every namespace, down to one bundle and its topics.",
+    draw=draw,
+)

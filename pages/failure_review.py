@@ -1,10 +1,127 @@
 """Failure review: lose any one or two brokers, and grow until the first one saturates."""
 
-from planner.web import failure_review
-from planner.web.scenarios import open_scenario_page
+from typing import Any
 
-view = open_scenario_page(
-    "Failure review", "What happens when any one or two brokers are lost, and how far traffic can grow."
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import FailureReview, at_the_end, review_losses
+from planner.explain.text import percent
+from planner.figures.scores import bars_by_name
+from planner.figures.theme import short_names
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.scenario import Step
+from planner.web import address, registry, scenarios, state
+from planner.web.page import Page, Subject
+from planner.web.widgets import chart, metrics, table
+
+_SHOWN = 2_000
+_BARS = 24
+_MANY = 12
+_CARD_PX = 230
+_GROWTH = "Nothing is moved meanwhile; memory stays as it is."
+_RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
+
+
+@st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr, Snapshot: id})
+def _review(digest: str, _snapshot: Snapshot, config: Settings, lost: Any, assumptions: Assumptions) -> FailureReview:
+    del digest
+    return review_losses(_snapshot, config, lost=lost, assumptions=assumptions)
+
+
+def review_frame(found: FailureReview, limit: int = _SHOWN) -> pd.DataFrame:
+    """Return one row for each loss, the worst first."""
+    order = found.worst_first()[:limit]
+    return pd.DataFrame(
+        {
+            "lost": [", ".join(found.names(int(at))) for at in order],
+            "peak usage (%)": found.peak_usage[order] * 100,
+            "on": [found.brokers[int(found.peak_broker[at])] for at in order],
+            "brokers over threshold": found.over_threshold[order],
+            "headroom (times)": found.headroom_factor[order],
+            "bundles nobody may take": found.unserved[order],
+            "clients that reconnect": found.clients[order],
+        }
+    )
+
+
+def _try_it(view: state.Current, found: FailureReview) -> None:
+    """Offer the exact answer: a scenario in which the worst loss happens."""
+    names = found.names(int(found.worst_first()[0]))
+    if st.button(f"Simulate the worst loss: {' and '.join(names)}", icon=":material/science:"):
+        present = scenarios.present(view)
+        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in names)
+        scenarios.change(view, present.with_steps(*present.steps, *steps))
+        registry.go("what_if")
+
+
+def _growth(found: FailureReview, limit: int) -> None:
+    """Draw how things are now, and how far traffic can grow."""
+    growth = found.before
+    saturated = f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited"
+    over = f"{found.before_over_threshold:,}"
+    metrics(
+        (
+            ("Peak usage now", percent(found.before_peak_usage), "Of the most used broker, nothing lost."),
+            ("Brokers over threshold now", over, f"Above {limit} %."),
+            ("Growth until saturation", saturated, f"Of all traffic. {_GROWTH}"),
+        ),
+        _CARD_PX,
+    )
+    who = f"{growth.broker} saturates first, by its {_RESOURCES[growth.resource]}"
+    st.caption(f"As all traffic grows, {who}. {_GROWTH}" if growth.broker else _GROWTH)
+
+
+def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
+    """Draw the worst losses."""
+    worst, losses = frame.iloc[0], len(found.peak_usage)
+    more = int((found.over_threshold > found.before_over_threshold).sum())
+    full = int((found.peak_usage > 1).sum())
+    summary = (
+        f"**Worst: losing {worst['lost']}: {worst['on']} reaches {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
+        f" possible losses {more:,} put more brokers over the threshold of {limit} % than now, {full:,} ask more than"
+        f" 100 % of a machine.{f' The worst {_BARS} are drawn.' if losses > _BARS else ''}"
+    )
+    short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
+    first = found.worst_first()[:_BARS].tolist()
+    bars = {" + ".join(short[name] for name in found.names(at)): float(found.peak_usage[at]) * 100 for at in first}
+    chart(bars_by_name(bars, limit, "peak usage after the loss (%)"), summary, "losses")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    present = scenarios.present(view)
+    outcomes = scenarios.run(view, present)
+    if outcomes is None:
+        return
+    outcome, trace = outcomes[0], outcomes[0].trace
+    with st.container(horizontal=True):
+        lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
+        when = address.choice("when", "Cluster", {"now": "as it is", "end": "after the scenario"}, segments=True)
+    snapshot = at_the_end(trace) if when == "end" else view.snapshot
+    key = f"{view.digest}-{outcome.digest if when == 'end' else ''}"
+    found = _review(key, snapshot, trace.settings, int(lost), present.assumptions)
+    limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    _growth(found, limit)
+    if not len(found.peak_usage):
+        st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")
+        return
+    frame = review_frame(found)
+    _losses(found, frame, limit)
+    _try_it(view, found)
+    formats = {"peak usage (%)": "%.1f", "headroom (times)": "%.2f"}
+    table(frame, "losses", height=420 if len(frame) > _MANY else None, formats=formats)
+    st.caption(f"An estimate. {found.method}")
+
+
+PAGE = Page(
+    title="Failure review",
+    icon=":material/emergency_home:",
+    purpose="What happens when any one or two brokers are lost, and how far traffic can grow.",
+    draw=draw,
+    subject=Subject.SCENARIO,
 )
-if view is not None:
-    failure_review.draw(view)

@@ -1,10 +1,177 @@
 """Moves: what the scenario moves, whom it disconnects, and the commands to take away."""
 
-from planner.web import plan_moves
-from planner.web.scenarios import open_scenario_page
+from dataclasses import dataclass, replace
 
-view = open_scenario_page(
-    "Moves", "What moves in your scenario and why, what is wrong with it, and the commands to carry it out yourself."
+import pandas as pd
+import streamlit as st
+
+from planner.explain.diagnosis import diagnose
+from planner.explain.outcome import Outcome
+from planner.figures.flow import flow_text, move_flow
+from planner.figures.images import before_after_image, usage_image
+from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
+from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
+from planner.share.report import Chart, markdown_report
+from planner.simulate.measures import blast_radius
+from planner.simulate.moves import disconnections
+from planner.simulate.trace import Trace
+from planner.web import address, scenarios, state
+from planner.web.findings import finding_cards
+from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
+from planner.web.page import Page, Subject
+from planner.web.widgets import chart, download, metrics, show_refused, table
+
+_MANY = 12
+_MOVED = {"shed", "placed", "moved"}
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """What of the events is shown."""
+
+    kinds: frozenset[str]
+    brokers: frozenset[str]
+    text: str
+
+    def passes(self, kind: str, bundle: str, source: str, destination: str) -> bool:
+        """Say whether something is shown."""
+        return (
+            kind in self.kinds
+            and (not self.brokers or source in self.brokers or destination in self.brokers)
+            and self.text in bundle
+        )
+
+
+def _blast_radius(trace: Trace, wanted: _Filter) -> None:
+    """Draw whom the moves disconnect."""
+    shown = [e for e in trace.events if wanted.passes(e.kind, e.bundle, e.source, e.destination)]
+    chosen = set(map(id, shown))
+    radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
+    numbers = {
+        "Bundles moved": sum(event.kind in _MOVED for event in shown),
+        "Topics cut off": radius.topics,
+        "Producers cut off": radius.producers,
+        "Consumers cut off": radius.consumers,
+    }
+    help_ = "Counted once for each time that they have to reconnect."
+    metrics([(label, f"{value:,}", help_) for label, value in numbers.items()], 160)
+
+
+def _choose(trace: Trace) -> _Filter:
+    """Draw the filter."""
+    kinds = {event.kind: event.kind.replace("_", " ") for event in sorted(trace.events, key=lambda e: e.kind)}
+    left, middle, right = st.columns([2, 2, 2])
+    moved = [kind for kind in kinds if kind in _MOVED]
+    wanted = address.several("what", "What", kinds, moved or list(kinds), place=left)
+    brokers = sorted({name for event in trace.events for name in (event.source, event.destination) if name})
+    chosen = address.several("brokers", "From or to", brokers, place=middle, placeholder="any broker")
+    text = address.text("part", "Bundle", max_chars=300, place=right, placeholder="part of its name").strip()
+    return _Filter(frozenset(wanted), frozenset(chosen), text)
+
+
+def _moves(outcome: Outcome) -> None:
+    trace = outcome.trace
+    if not trace.events:
+        st.info("Nothing moves in this scenario.", icon=":material/check_circle:")
+        return
+    wanted = _choose(trace)
+    keep = [wanted.passes(e.kind, e.bundle, e.source, e.destination) for e in trace.events]
+    if not any(keep):
+        st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
+        return
+    _blast_radius(trace, wanted)
+    moves = [move for move in outcome.moves if wanted.passes(move.kind, move.bundle, move.source, move.destination)]
+    if any(move.destination for move in moves):
+        by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)
+        chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
+    frame = outcome.events[keep]
+    table(frame, "moves", height=420 if len(frame) > _MANY else None, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
+
+
+def _commands(trace: Trace) -> CommandOptions:
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    batch = address.number("batch", "Bundles in a batch", 10, 1, 10_000, place=left)
+    pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
+    hold = right.toggle("Hold automatic balancing meanwhile", value=True, key="hold")
+    options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
+    commands = plan_commands(trace, options)
+    st.caption("Nothing here changes a cluster: these are commands for you to read, and to run where you decide to.")
+    if not any(command.words for command in commands):
+        st.info("This scenario leaves nothing to do by command.", icon=":material/check_circle:")
+    for section, title in SECTIONS.items():
+        mine = [command for command in commands if command.section == section]
+        if not mine:
+            continue
+        st.markdown(f"**{title}**")
+        lines = []
+        for command in mine:
+            if command.note:
+                lines.append(f"# {command.note}")
+            if command.line:
+                lines.append(f"# {command.line}" if command.by_hand else command.line)
+        st.code("\n".join(lines), language="bash", wrap_lines=True)
+    script = command_script(commands, trace.scenario.name or "Plan")
+    download("Download as a script", script, "plan.sh", "text/x-shellscript")
+    return options
+
+
+def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
+    if not st.button("Write the report", icon=":material/description:"):
+        return
+    series = outcome.series
+    usage = series.usage * 100
+    shed = outcome.counts.shed.tolist()
+    charts = [
+        Chart("Usage over time", usage_image(series.minutes.tolist(), series.brokers, usage, shed), "Usage of brokers"),
+        Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
+    ]
+    link = scenarios.link_to(view, trace.scenario)
+    text = markdown_report(
+        trace, snapshot_name=view.saved.name, charts=charts, findings=diagnose(outcome), link=link, options=options
+    )
+    download("Download the report", text, "report.md", "text/markdown", type="primary")
+    st.caption(f"Markdown with its charts inside, {len(text) / 1000:,.0f} kB.")
+
+
+def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
+    def plan() -> bytes:
+        return plan_json(trace, snapshot_name=view.saved.name, findings=diagnose(outcome), options=options).encode()
+
+    with st.container(horizontal=True):
+        download("Plan as JSON", plan, "plan.json", "application/json")
+        download("Events as CSV", lambda: events_csv(trace).encode(), "events.csv", "text/csv")
+    _report(view, outcome, trace, options)
+    final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
+    if final:
+        st.markdown("**Who serves what at the end, where that differs from the start**")
+        table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    show_refused()
+    present = scenarios.present(view)
+    found = scenarios.run(view, present)
+    if found is None:
+        return
+    outcome, trace = found[0], replace(found[0].trace, scenario=present)
+    moves, diagnosis, act, files = st.tabs(
+        ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Export, report"]
+    )
+    with moves:
+        _moves(outcome)
+    with diagnosis:
+        finding_cards(view, diagnose(outcome), "moves")
+    with act:
+        options = _commands(trace)
+    with files:
+        _files(view, outcome, trace, options)
+
+
+PAGE = Page(
+    title="Moves",
+    icon=":material/swap_horiz:",
+    purpose="What moves in your scenario and why, what is wrong with it, and the commands to carry it out yourself.",
+    draw=draw,
+    subject=Subject.SCENARIO,
 )
-if view is not None:
-    plan_moves.draw(view)

@@ -1,5 +1,229 @@
 """Shadow: what was predicted of a watched cluster, and what it did."""
 
-from planner.web import shadow
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-shadow.draw()
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.relocation import Relocation
+from planner.explain.text import count, moment, percent
+from planner.figures.shadow import shadow_score, shadow_text
+from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, Split, read_next, score_of
+from planner.web import address
+from planner.web.live_history import watched_clusters
+from planner.web.page import Page, Subject
+from planner.web.widgets import chart, show_error, show_notes, table
+
+_LOOK_S = 5.0
+_MOST_CYCLES = 2_000
+_DRAWN = 200
+_FRESH_S = 120
+_CARD_PX = 150
+_HOW = """
+Nobody follows a cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
+and compares with what the cluster then does:
+"""
+_COMMAND = (
+    "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk:2181 --history HISTORIES --shadow"
+)
+_WHERE = """
+HISTORIES is the folder that this server reads (`PLANNER_HISTORIES`; else `histories` beside the workspace). For a
+history that was watched without it: `python -m planner shadow --history HISTORIES --record`.
+"""
+
+
+def cycles_frame(cycles: Sequence[ShadowCycle]) -> pd.DataFrame:
+    """Return one row for each cycle."""
+    return pd.DataFrame(
+        {
+            "cycle": [c.number for c in cycles],
+            "when": [moment(c.to_ms) for c in cycles],
+            "as predicted": ["yes" if c.right else "no" for c in cycles],
+            "predicted": [len(c.predicted) for c in cycles],
+            "unloaded": [len(c.actual) for c in cycles],
+            "splits predicted": [len(c.predicted_splits) for c in cycles],
+            "splits": [len(c.actual_splits) for c in cycles],
+            "likely reason": [", ".join(c.causes) for c in cycles],
+            "inputs seen in time": ["yes" if c.in_time else "no" for c in cycles],
+            "strategy": [c.shedder for c in cycles],
+            "leader": [c.leader or "unknown" for c in cycles],
+        }
+    )
+
+
+def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
+    """Return one row for each bundle that was unloaded or split, or was to be."""
+    causes = {(d.bundle, "split" in d.what): (d.what, d.cause.value) for d in cycle.differences}
+    predicted = {u.bundle: u for u in cycle.predicted}
+    actual = {u.bundle: u for u in (*cycle.actual, *cycle.outside)}
+    rows = []
+    for bundle in {**predicted, **actual}:
+        went, unload = actual.get(bundle), predicted.get(bundle) or actual[bundle]
+        happened = "stayed" if went is None else f"to {went.destination or 'nobody yet'}"
+        foreseen = _to(unload) if bundle in predicted else "stays"
+        rows.append((bundle, unload.source, foreseen, happened, *causes.get((bundle, False), ("", ""))))
+    cuts = {split.bundle: _at(split) for split in cycle.predicted_splits}
+    made = {split.bundle: _at(split) for split in cycle.actual_splits}
+    for bundle in {**cuts, **made}:
+        told = (cuts.get(bundle, "no split"), made.get(bundle, "no split"))
+        rows.append((bundle, "", *told, *causes.get((bundle, True), ("", ""))))
+    return pd.DataFrame(rows, columns=["bundle", "from", "predicted", "actual", "difference", "likely reason"])
+
+
+def _to(unload: Relocation) -> str:
+    return f"to {' or '.join(unload.acceptable) or 'nobody'}{', or stays' if unload.may_stay else ''}"
+
+
+def _at(split: Split) -> str:
+    cuts = "?" if split.boundaries is None else ", ".join(f"0x{boundary:08x}" for boundary in split.boundaries)
+    return f"split at {cuts}"
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the record …")
+def _record(folder: str, changed_ns: int, size: int) -> tuple[ShadowCycle, ...]:
+    """Return the newest cycles; the stamps of the file tell whether it has changed."""
+    del changed_ns, size
+    return ShadowRecord(Path(folder)).read(last=_MOST_CYCLES)
+
+
+def _stamp(folder: Path) -> tuple[int, int]:
+    try:
+        status = (folder / RECORD).stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+@st.fragment(run_every=_LOOK_S)
+def _following(folder: Path, stamp: tuple[int, int]) -> None:
+    """Draw what comes next, anew every few seconds; the whole page when another cycle is on record."""
+    if _stamp(folder) != stamp:
+        st.rerun()
+    try:
+        following = read_next(folder)
+    except PlannerError as error:
+        show_error(error)
+        return
+    if following is not None:
+        _next(following)
+
+
+def _next(following: NextCycle) -> None:
+    now_s = time.time()
+    behind_s = now_s - following.captured_at_ms / 1000
+    st.subheader("Next cycle")
+    if behind_s < -_FRESH_S:
+        st.caption(f"The last capture is of {moment(following.captured_at_ms)}; the clock of the watch is ahead.")
+    elif behind_s > _FRESH_S:
+        st.caption(f"The last capture is of {moment(following.captured_at_ms)}; nobody seems to watch any more.")
+    else:
+        left_s = following.due_ms / 1000 - now_s
+        when = f"in about {left_s:,.0f} s" if left_s > 0 else "about now"
+        known = "" if following.rhythm_known else " at the latest; the rhythm shows with the first unload"
+        st.caption(f"As of {moment(following.captured_at_ms)}. {following.shedder} decides {when}{known}.")
+    if not following.unloads and not following.splits:
+        st.markdown("Nothing is to be unloaded or split.")
+    rows = [(u.bundle, u.source, _to(u)) for u in following.unloads]
+    rows += [(s.bundle, "", _at(s)) for s in following.splits]
+    if rows:
+        frame = pd.DataFrame(rows, columns=["bundle", "from", "predicted"])
+        st.dataframe(frame, hide_index=True, width="stretch", key="next-cycle")
+    show_notes(following.notes, "What to know about this prediction")
+
+
+def _score(cycles: Sequence[ShadowCycle]) -> None:
+    score = score_of(cycles)
+    cards = (
+        ("Cycles as predicted", score.right, score.cycles, "Exactly the predicted bundles were unloaded, or none."),
+        ("With unloads", score.acting_right, score.acting, "Cycles in which something was unloaded, or to be."),
+        (
+            "Inputs seen in time",
+            score.in_time_right,
+            score.in_time,
+            "Of these, the ones whose inputs the captures showed before the leader decided.",
+        ),
+        ("Destinations", score.destinations_right, score.destinations, "Bundles that went to a predicted broker."),
+        ("Splits", score.splits_right, score.splits, "Splits made as predicted, at the same boundaries."),
+    )
+    with st.container(horizontal=True):
+        for label, right, of, meaning in cards:
+            shown = f"{right:,} of {of:,}" if of else None
+            value = percent(right / of) if of else "none yet"
+            st.metric(label, value, shown, "off", delta_arrow="off", help=meaning, width=_CARD_PX)
+
+
+def _acting(cycles: Sequence[ShadowCycle]) -> None:
+    """Draw the cycles with unloads: predicted against actual."""
+    acting = [c for c in cycles if c.acts][-_DRAWN:]
+    if not acting:
+        return
+    numbers, right = [c.number for c in acting], [c.right for c in acting]
+    figure = shadow_score(numbers, [len(c.predicted) for c in acting], [len(c.actual) for c in acting], right)
+    last = f" Drawn are the last {_DRAWN}." if len(acting) == _DRAWN else ""
+    chart(figure, f"Cycles with unloads: {shadow_text(numbers, right)}{last}", "shadow-score")
+
+
+def _cycles(cycles: Sequence[ShadowCycle]) -> None:
+    """Draw the cycles, the newest first, and one of them in detail."""
+    _acting(cycles)
+    st.subheader("Cycles")
+    only = st.toggle("Only cycles in which something happened, or was to happen", value=True, key="shadow-only")
+    shown = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
+    if not shown:
+        st.markdown("None yet: nothing was unloaded or split, and nothing was to be.")
+        return
+    # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
+    key = f"shadow-cycles-{len(shown)}-{shown[0].number}"
+    table(cycles_frame(shown), "shadow-cycles", key=key, pick=lambda row: address.put(cycle=str(shown[row].number)))
+    asked = address.part("cycle")
+    cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
+    st.subheader(f"Cycle {cycle.number}")
+    st.caption(
+        f"Predicted from the capture of {moment(cycle.from_ms)}; what happened shows in that of {moment(cycle.to_ms)}."
+        " Select a row above for another cycle."
+    )
+    frame = changes_frame(cycle)
+    if frame.empty:
+        st.markdown("Nothing was unloaded or split, as predicted.")
+    else:
+        table(frame, "shadow-cycle", widths={"bundle": 310})
+
+
+def _how_to_record() -> None:
+    st.info("There is no record to show.", icon=":material/visibility:")
+    st.markdown(_HOW)
+    st.code(_COMMAND, language=None, wrap_lines=True)
+    st.markdown(_WHERE)
+
+
+def draw(aside: Any) -> None:
+    """Draw the page."""
+    watched = watched_clusters().items()
+    found = {name: path for name, path in watched if (path / RECORD).is_file() or (path / NEXT).is_file()}
+    if not found:
+        _how_to_record()
+        return
+    name = address.choice("cluster", "Cluster", list(found), named=True, clears=("cycle",), place=aside)
+    stamp = _stamp(found[name])
+    cycles = _record(str(found[name]), *stamp)
+    if cycles:
+        st.caption(f"{count(len(cycles), 'cycle')} on record, from {moment(cycles[0].from_ms)}.")
+        _score(cycles)
+    else:
+        st.info("No cycle is complete yet.", icon=":material/hourglass_empty:")
+    _following(found[name], stamp)
+    if cycles:
+        _cycles(cycles)
+
+
+PAGE = Page(
+    title="Shadow",
+    icon=":material/visibility:",
+    purpose="What was predicted of a cluster that is being watched, what it did, and why the two differ.",
+    draw=draw,
+    subject=Subject.NOTHING,
+)

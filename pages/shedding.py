@@ -1,10 +1,171 @@
 """Shedding: what each strategy would unload with which settings, and why."""
 
-from planner.web import shedding
-from planner.web.widgets import open_page
+from typing import Any
 
-view = open_page(
-    "Shedding", "What a strategy unloads from this cluster with your settings, and why each bundle goes or stays."
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager
+from planner.explain.decision_tables import before_and_after, reason_rows, verdict
+from planner.explain.text import count
+from planner.figures.scores import broker_scores
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.manager.pairing import PAIRED, placement_beside
+from planner.pulsar.placement import least_resource_usage_extensible
+from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
+from planner.pulsar.placement.protocol import Placement
+from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.simulate.sequence import CycleStep
+from planner.web import address, state
+from planner.web.moves import show_memory, show_moves
+from planner.web.page import Page
+from planner.web.setting_form import setting_form
+from planner.web.strategies import as_if_running
+from planner.web.widgets import chart, show_notes, table
+
+_MOST_CYCLES = 30
+_SHOWN_REASONS = 5_000
+_ROOM = 9
+_CYCLE_HELP = (
+    "1 is the next one, by a leader that was just elected. A later one has seen this same load in every cycle"
+    " before, as nothing is carried out in between; strategies that count hits need several."
 )
-if view is not None:
-    shedding.draw(view)
+_CYCLE_SETTINGS = (
+    "loadBalancerSheddingIntervalMinutes",
+    "loadBalancerSheddingGracePeriodMinutes",
+    "loadBalancerSheddingExcludedNamespaces",
+)
+
+
+def _shedder(view: state.Current, place: Any) -> Shedder:
+    manager = view.snapshot.info.load_manager
+    names = [s.name for s in SHEDDERS if s.load_manager is manager]
+    configured = effective_shedder(manager, view.snapshot.settings)[0].name
+    help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker."
+    return shedder_by_name(address.choice("strategy", "Shedding strategy", names, configured, place=place, help=help_))
+
+
+def _placement(view: state.Current, shedder: Shedder, place: Any) -> Placement:
+    """Draw the choice of a placement strategy; AvgShedder brings its own, and the extensible manager has one."""
+    manager = view.snapshot.info.load_manager
+    if manager is LoadManager.EXTENSIBLE:
+        only = least_resource_usage_extensible.PLACEMENT
+        help_ = "The extensible load manager has this one; namespaces excluded from shedding are placed in turn."
+        place.selectbox("Placement strategy", [only.name], key="placement-extensible", help=help_, disabled=True)
+        return only
+    names = [p.name for p in PLACEMENTS if p.load_manager is manager]
+    configured = placement_beside(shedder, view.snapshot.settings, view.snapshot.settings)
+    help_ = (
+        "loadBalancerLoadPlacementStrategy: chooses where a bundle goes. AvgShedder must be both the shedding and the"
+        " placement strategy: only then a bundle goes to the other broker of its pair."
+    )
+    picked = address.choice("placement", "Placement strategy", names, configured, place=place, help=help_)
+    return placement_by_name(picked, manager)
+
+
+def _settings(view: state.Current, shedder: Shedder, placement: Placement, base: Settings) -> Settings:
+    """Draw the forms, one under each tab; a setting that several read stands in the first."""
+    manager = view.snapshot.info.load_manager
+    filters = FILTER_SETTINGS if manager is LoadManager.MODULAR else FILTER_SETTINGS[:2] + FILTER_SETTINGS[4:]
+    groups = {"Shedding": shedder.settings, "Placement": placement.settings, "Filters": (*filters, *_CYCLE_SETTINGS)}
+    chosen, seen = base, {"loadManagerClassName"}
+    for tab, (_, names) in zip(st.tabs(list(groups)), groups.items(), strict=True):
+        with tab:
+            mine = [name for name in names if name not in seen]
+            again = [name for name in names if name in seen and name != "loadManagerClassName"]
+            seen |= set(mine)
+            chosen = setting_form(mine, chosen, columns=1)
+            if again:
+                st.caption(f"Read as well, under an earlier tab: {', '.join(again)}.")
+            if not mine and not again:
+                st.caption(f"{placement.name} reads no setting.")
+    return chosen
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page: choices on top, results beside the settings; in a narrow window results come first."""
+    left, middle, right = st.columns([3, 3, 1])
+    shedder = _shedder(view, left)
+    placement = _placement(view, shedder, middle)
+    cycle = address.number("cycle", "Cycle", 1, 1, _MOST_CYCLES, place=right, help=_CYCLE_HELP)
+    results, settings = st.columns([2, 1], gap="large")
+    with settings:
+        st.subheader("Settings")
+        base = view.snapshot.settings.changed(loadBalancerLoadSheddingStrategy=shedder.name)
+        if view.snapshot.info.load_manager is LoadManager.MODULAR:
+            base = base.changed(loadBalancerLoadPlacementStrategy=placement.name)
+        base, off = as_if_running(base)
+        config = _settings(view, shedder, placement, base)
+    with results:
+        if off:
+            st.info(off, icon=":material/toggle_off:")
+        st.caption(f"{shedder.summary} {placement.summary}")
+        step = state.step(view, config, cycle)
+        pair = shedder.profile.paired_placement
+        mixed = placement.name != pair and (bool(pair) or placement.name in PAIRED)
+        if mixed:
+            st.warning(step.decision.notes[0], icon=":material/link_off:")
+        show_notes(step.decision.notes[mixed:], "Notes on this decision")
+        _results(view, step, cycle)
+    _reasons(view, step)
+
+
+def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
+    """Draw what is chosen, where it goes, and what that does to the brokers."""
+    snapshot, decision = view.snapshot, step.decision
+    names = snapshot.brokers.name
+    sources = {move.source for move in decision.moves}
+    chart(
+        broker_scores(
+            names,
+            decision.shedding.scores,
+            np.array([n in sources for n in names], dtype=np.bool_),
+            decision.shedding.lines,
+            decision.shedding.score_unit,
+        ),
+        verdict(decision, "in the first cycle" if cycle == 1 else f"in cycle {cycle}"),
+        "shedding-scores",
+    )
+    if cycle > 1:
+        st.caption(
+            f"Nothing is carried out in the {count(cycle - 1, 'cycle')} before: the brokers report the same load each"
+            " time, and what an earlier cycle chose is not marked as unloaded."
+        )
+    show_moves(snapshot, decision, "shedding")
+    if decision.moves:
+        st.markdown("**Each broker before and after**")
+        frame = before_and_after(snapshot, decision)
+        table(frame, "before-and-after", formats={c: "%.2f" for c in frame.columns if "MB/s" in c})
+
+
+def _reasons(view: state.Current, step: CycleStep) -> None:
+    """Draw why each broker and each bundle that was examined goes or stays, and what is remembered."""
+    snapshot, shedding = view.snapshot, step.decision.shedding
+    st.subheader("Why, broker by broker")
+    brokers = pd.DataFrame(reason_rows(snapshot, shedding.reasons, bundles=False))
+    table(brokers, "broker-reasons")
+    rows = reason_rows(snapshot, shedding.reasons, bundles=True)
+    if rows:
+        st.subheader("Why, bundle by bundle")
+        st.markdown(
+            f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
+        )
+        shown = pd.DataFrame(rows[:_SHOWN_REASONS])
+        table(shown, "bundle-reasons", height=360 if len(rows) > _ROOM else None)
+    show_memory(step.after, "shedding")
+    show_notes(
+        step.decision.shedder.profile.differences,
+        "Where the public documentation differs from the code",
+    )
+
+
+PAGE = Page(
+    title="Shedding",
+    icon=":material/low_priority:",
+    purpose="What a strategy unloads from this cluster with your settings, and why each bundle goes or stays.",
+    draw=draw,
+)

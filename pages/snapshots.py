@@ -1,5 +1,229 @@
 """Snapshots: load, check, keep, and take away."""
 
-from planner.web import snapshots
+import io
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-snapshots.draw()
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.releases import REFERENCE
+from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count, moment, plain, short_digest
+from planner.formats.archive import write_zip
+from planner.formats.document import write_document
+from planner.formats.reading import read_upload
+from planner.web import registry, scenarios, state
+from planner.web.capture_form import capture_form
+from planner.web.page import Page, Subject, show_arrival
+from planner.web.session import Kept, widget_state
+from planner.web.setting_form import written
+from planner.web.widgets import button, download, show_error, show_notes, show_refused, table
+from planner.workspace.database import SavedSnapshot
+from planner.workspace.samples import samples
+
+_DOCUMENT_TOPICS = 50_000
+
+
+def saved_frame(saved: tuple[SavedSnapshot, ...]) -> pd.DataFrame:
+    """Return one row for each saved snapshot."""
+    return pd.DataFrame(
+        {
+            "name": [s.name for s in saved],
+            "cluster": [s.cluster for s in saved],
+            "captured": [moment(s.captured_at_ms) for s in saved],
+            "load manager": [s.load_manager for s in saved],
+            "brokers": [s.brokers for s in saved],
+            "bundles": [s.bundles for s in saved],
+            "topics": [s.topics for s in saved],
+            "source": [s.source for s in saved],
+            "digest": [short_digest(s.digest) for s in saved],
+        }
+    )
+
+
+def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """Return the settings that differ from their default."""
+    changed = snapshot.settings.overrides
+    return pd.DataFrame(
+        {
+            "setting": list(changed),
+            "in force": [written(v) for v in changed.values()],
+            "default": [written(REFERENCE.settings[n].default) for n in changed],
+            "meaning": [REFERENCE.settings[n].meaning for n in changed],
+        }
+    )
+
+
+def zip_bytes(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as a zip."""
+    sink = io.BytesIO()
+    write_zip(snapshot, sink)
+    return sink.getvalue()
+
+
+def document_bytes(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as a JSON document."""
+    return write_document(snapshot).encode()
+
+
+@dataclass(frozen=True)
+class _Upload:
+    """What became of the last upload: the digest and whether it was here before, or why there is none."""
+
+    file: str = ""
+    digest: str = ""
+    known: bool = False
+    error: PlannerError | None = None
+
+
+_UPLOAD: Kept[_Upload] = Kept("upload-result", _Upload)
+
+
+def _load(given: UploadedFile) -> _Upload:
+    try:
+        before = {s.digest for s in state.workspace().saved()}
+        saved = state.workspace().add(read_upload(given.name, given), given.name.rsplit(".", 1)[0])
+    except PlannerError as error:
+        return _Upload(given.file_id, error=error)
+    state.select(saved.digest)
+    return _Upload(given.file_id, saved.digest, saved.digest in before)
+
+
+def _upload() -> None:
+    st.subheader("Load a snapshot")
+    st.markdown(
+        "A snapshot as a zip (`manifest.json` and Parquet), as one JSON document, or a zip of a raw capture"
+        " (`index.json` and what the cluster answered). Nothing leaves this machine; what was loaded before stays."
+    )
+    given = st.file_uploader("Snapshot file", type=["zip", "json"], max_upload_size=250, key="upload")
+    if given is None:
+        _UPLOAD.put(_Upload())
+        return
+    if _UPLOAD.get().file != given.file_id:
+        _UPLOAD.put(_load(given))
+    result = _UPLOAD.get()
+    if result.error is not None:
+        show_error(result.error)
+        st.caption("Nothing was changed: every snapshot that was here still is.")
+        return
+    found = state.workspace().find(result.digest)
+    if found is None:
+        return
+    show_arrival(found, "was here already (same content)" if result.known else "is loaded")
+    if result.digest in scenarios.PENDING.get():
+        registry.link("what_if", "Continue with the scenario of the link")
+
+
+def _awaited() -> None:
+    """Say which snapshots the links that were opened wait for."""
+    here = {saved.digest for saved in state.workspace().saved()}
+    for digest, (_, name) in scenarios.PENDING.get().items():
+        if digest not in here:
+            st.info(
+                f"The link that was opened waits for the snapshot '{plain(name)}', digest `{digest}`. Load it here.",
+                icon=":material/hourglass_empty:",
+            )
+
+
+def _gallery() -> None:
+    st.subheader("Samples")
+    offered = samples()
+    groups = list(dict.fromkeys(s.group for s in offered))
+    for group in groups:
+        with st.expander(group, expanded=group == groups[0]):
+            for sample in (s for s in offered if s.group == group):
+                text, place = st.columns([5, 1], vertical_alignment="center")
+                text.markdown(f"**{sample.title}** — {sample.shows}")
+                text.caption(sample.provenance)
+                if place.button("Open", key=f"sample-{sample.file}", width="stretch"):
+                    state.select(state.add_sample(sample).digest)
+                    registry.go("overview")
+
+
+@st.dialog("Delete this snapshot?")
+def _confirm_delete(saved: SavedSnapshot) -> None:
+    st.markdown(f"“{plain(saved.name)}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
+    if st.button("Delete", type="primary", icon=":material/delete:"):
+        state.forget(saved.digest)
+        st.rerun()
+
+
+def _details(view: state.Current) -> None:
+    saved, snapshot = view.saved, view.snapshot
+    st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
+    show_notes(saved.warnings, "What to know about this snapshot")
+    name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
+    key = f"name-{saved.digest}"
+    name.text_input("Name", saved.name, max_chars=200, key=key)
+
+    def call() -> None:
+        if widget_state(key).strip():
+            state.workspace().rename(saved.digest, widget_state(key))
+
+    button("Rename", "edit", call, place=rename, width="stretch")
+    if delete.button("Delete", width="stretch", icon=":material/delete:"):
+        _confirm_delete(saved)
+    stem = f"snapshot-{short_digest(saved.digest)}"
+    left, right = st.columns(2)
+    with left:
+        make = partial(zip_bytes, snapshot)
+        download("Download as zip (Parquet)", make, f"{stem}.zip", "application/zip", width="stretch")
+    with right:
+        if saved.topics <= _DOCUMENT_TOPICS:
+            make = partial(document_bytes, snapshot)
+            download("Download as JSON document", make, f"{stem}.json", "application/json", width="stretch")
+        else:
+            st.caption(f"The JSON document is for small clusters (up to {_DOCUMENT_TOPICS:,} topics).")
+    st.markdown("**Settings that differ from the defaults of Pulsar 4.2.4**")
+    frame = settings_frame(snapshot)
+    if frame.empty:
+        st.caption("None.")
+    else:
+        table(frame, "settings")
+    policies = snapshot.policies
+    st.markdown("**Policies**")
+    st.caption(
+        f"{count(len(policies.isolation), 'isolation rule')}, {count(len(policies.anti_affinity_group), 'namespace')}"
+        f" in anti-affinity groups, {count(len(policies.failure_domains), 'failure domain')},"
+        f" {count(len(policies.dispatch_rates), 'dispatch limit')}."
+    )
+
+
+def draw(_: Any) -> None:
+    """Draw the page."""
+    show_refused()
+    trouble = st.container()
+    _awaited()
+    _upload()
+    view = None
+    try:
+        view = state.current()  # what was just uploaded, if anything was
+    except PlannerError as error:
+        with trouble:
+            show_error(error)
+    capture_form()
+    _gallery()
+    st.subheader("In this workspace")
+    saved = state.workspace().saved()
+    if not saved:
+        st.info("Nothing is loaded. Upload a file, or open a sample.", icon=":material/upload_file:")
+        return
+    # With another one in view the selection begins anew, so that any row can be selected.
+    key = f"saved-{view.digest if view is not None else ''}-{len(saved)}"
+    table(saved_frame(saved), "saved", key=key, pick=lambda row: state.select(saved[row].digest))
+    if view is not None:
+        st.subheader("The one in view")
+        _details(view)
+
+
+PAGE = Page(
+    title="Snapshots",
+    icon=":material/folder_open:",
+    purpose="Load, check, keep and take away what a cluster looked like at one moment.",
+    draw=draw,
+    subject=Subject.NOTHING,
+)

@@ -1,8 +1,274 @@
 """Split lab: where a bundle would be cut, by which algorithm, and what becomes of the request."""
 
-from planner.web import split_lab
-from planner.web.widgets import open_page
+from typing import Any
 
-view = open_page("Split lab", "Where a bundle would be cut, what its children hold, and which splits Pulsar refuses.")
-if view is not None:
-    split_lab.draw(view)
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.arrays import Int64Array
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
+from planner.explain.text import count
+from planner.figures.hash_space import topic_positions
+from planner.pulsar.admin_commands import quoted, split_command
+from planner.pulsar.splitting import automatic_extensible, automatic_modular
+from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
+from planner.pulsar.splitting.protocol import SplitAlgorithm
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.web import address, state
+from planner.web.page import Page
+from planner.web.setting_form import setting_form
+from planner.web.widgets import chart, show_error, show_notes, table
+
+_MOST_POSITIONS = 200
+_BUNDLES_LISTED = 5_000
+_DRAWN = 2_000
+_SAID = 8
+_VERDICTS = {
+    Verdict.SPLIT: "is split",
+    Verdict.UNCHANGED: "stays as it is, though the request succeeds",
+    Verdict.REFUSED: "is not split: Pulsar refuses the request",
+    Verdict.UNANSWERED: "is not split, and Pulsar never answers the request",
+    Verdict.UNKNOWN: "may be split: that depends on topics which the snapshot does not list",
+}
+
+
+def read_positions(text: str) -> tuple[int, ...]:
+    """Read positions such as `0x33000000, 858993459`.
+
+    Raises:
+        SettingError: One is no number within the hash space, or there are too many.
+    """
+    words = [w for w in text.replace(",", " ").split() if w]
+    if len(words) > _MOST_POSITIONS:
+        raise SettingError("Too many positions.", where="Positions", remedy=f"Give at most {_MOST_POSITIONS}.")
+    found = []
+    for word in words:
+        try:
+            number = int(word, 16) if word.lower().startswith("0x") else int(word)
+        except ValueError:
+            number = -1
+        if not 0 <= number <= FULL_HIGH:
+            remedy = "Write 0x33000000 or 855638016, with commas between."
+            raise SettingError(f"'{word[:40]}' is no place in the hash space.", where="Positions", remedy=remedy)
+        found.append(number)
+    return tuple(found)
+
+
+def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], config: Settings) -> pd.DataFrame:
+    """Return one row for the bundle and one for each child: topics, traffic, and whether it is still too hot."""
+    low, high = int(snapshot.bundles.low[bundle]), int(snapshot.bundles.high[bundle])
+    rows = snapshot.topics.of_bundle(bundle)
+    hashes = snapshot.topics.hash[rows].astype(np.int64)
+    topics = snapshot.topics
+    rate = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
+    throughput = topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]
+    limits = (
+        config.integer("loadBalancerNamespaceBundleMaxTopics"),
+        config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
+        config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes"),
+    )
+    made = []
+    ranges = [(low, high), *zip((low, *cuts), (*cuts, high), strict=True)] if cuts else [(low, high)]
+    for at, (start, stop) in enumerate(ranges):
+        inside = (hashes >= start) & ((hashes < stop) | (stop == FULL_HIGH))
+        values = (int(inside.sum()), float(rate[inside].sum()), float(throughput[inside].sum()) / 2**20)
+        hot = [n for n, v, limit in zip(("topics", "msg/s", "MiB/s"), values, limits, strict=True) if v > limit]
+        made.append(
+            {
+                "part": "bundle" if at == 0 else f"child {at}",
+                "range": format_range(start, stop),
+                "topics": values[0],
+                "msg/s": values[1],
+                "MiB/s": values[2],
+                "above the limit of": ", ".join(hot) if values[0] > 1 or not hot else f"{', '.join(hot)} (one topic)",
+            }
+        )
+    return pd.DataFrame(made)
+
+
+def _namespace(snapshot: Snapshot, place: Any) -> str:
+    busiest = snapshot.namespaces[snapshot.bundles.namespace[int(np.argmax(measure(snapshot, "throughput")))]]
+    names = sorted(snapshot.namespaces)
+    return address.choice("namespace", "Namespace", names, busiest, named=True, clears=("bundle",), place=place)
+
+
+def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
+    """Draw the choice of a bundle: a range, or a word that stands for one."""
+    rows = bundles_of_namespace(snapshot, namespace)[:_BUNDLES_LISTED]
+    ranges = bundle_ranges(snapshot, rows)
+    busiest = ranges[int(np.argmax(measure(snapshot, "throughput")[rows]))]
+    help_ = "LARGEST: the most persistent topics. HOT: the highest long-term throughput."
+    options = [*ranges, LARGEST, HOT]
+    return address.choice("bundle", "Bundle", options, busiest, named=True, place=place, help=help_)
+
+
+def _algorithm(snapshot: Snapshot, place: Any) -> str:
+    configured = snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm")
+    names = [a.name for a in SPLIT_ALGORITHMS]
+    help_ = "Named in the request when it is not defaultNamespaceBundleSplitAlgorithm."
+    default = configured if configured in names else names[0]
+    return address.choice("algorithm", "Algorithm", names, default, place=place, help=help_)
+
+
+def _explain(outcome: SplitOutcome, command: SplitCommand) -> str:
+    status = f" (HTTP {outcome.status})" if outcome.status is not None else ""
+    failed = f" {outcome.error.what}" if outcome.error is not None else ""
+    more = len(outcome.reasons) - _SAID
+    lines = [f"**{command.bundle} {_VERDICTS[outcome.verdict]}{status}.**{failed}\n"]
+    lines += [f"- {reason.text}" for reason in outcome.reasons[:_SAID]]
+    return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
+
+
+def _settings(snapshot: Snapshot, algorithm: SplitAlgorithm) -> Settings:
+    """Draw the form: what the algorithm reads, and the limits of automatic splitting."""
+    modular = snapshot.info.load_manager is LoadManager.MODULAR
+    automatic = automatic_modular.SETTINGS if modular else automatic_extensible.SETTINGS
+    own = (*algorithm.settings, "defaultNamespaceBundleSplitAlgorithm", "supportedNamespaceBundleSplitAlgorithms")
+    request, by_itself = st.tabs(["Request", "Automatic splits"])
+    with request:
+        chosen = setting_form(own, snapshot.settings, columns=1)
+    with by_itself:
+        return setting_form([name for name in automatic if name not in own], chosen, columns=1)
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page: choices on top, results beside the limits; in a narrow window results come first."""
+    snapshot = view.snapshot
+    if not len(snapshot.bundles):
+        st.info("The snapshot has no bundles.", icon=":material/grid_off:")
+        return
+    left, middle, right = st.columns(3)
+    namespace = _namespace(snapshot, left)
+    bundle = _bundle(snapshot, namespace, middle)
+    picked = _algorithm(snapshot, right)
+    results, limits = st.columns([2, 1], gap="large")
+    algorithm = split_algorithm(picked)
+    try:
+        with results:
+            st.caption(algorithm.summary)
+            positions = _positions() if algorithm.needs_positions else None
+        with limits:
+            st.subheader("Limits")
+            config = _settings(snapshot, algorithm)
+        default = config.text("defaultNamespaceBundleSplitAlgorithm")
+        command = SplitCommand(namespace, bundle, "" if picked == default else picked, positions)
+        outcome = answer(snapshot, command, config)
+        with results:
+            _results(view, outcome, command, config)
+    except PlannerError as error:
+        with results:
+            show_error(error)
+    _documentation(algorithm)
+
+
+def _positions() -> tuple[int, ...] | None:
+    help_ = "Where specified_positions_divide cuts, in hexadecimal or decimal."
+    hint = "0x33000000, 0x66000000"
+    return read_positions(address.text("positions", "Positions", max_chars=2_000, placeholder=hint, help=help_)) or None
+
+
+def _results(view: state.Current, outcome: SplitOutcome, command: SplitCommand, config: Settings) -> None:
+    """Draw what Pulsar answers, the boundaries over the topics, the children, and the command."""
+    snapshot = view.snapshot
+    position = snapshot.bundle_position.get(outcome.bundle, -1)
+    if position < 0:
+        st.markdown(_explain(outcome, command))
+    else:
+        _figure(snapshot, position, outcome, command)
+        frame = children_frame(snapshot, position, outcome.boundaries, config)
+        table(frame, "children", formats={"msg/s": "%.3f", "MiB/s": "%.3f"})
+        _by_itself(view, position, config)
+    for note in outcome.notes:
+        st.caption(note)
+    if any(reason.code.code == "split_manual.class_cast" for reason in outcome.reasons):
+        st.caption("Make it defaultNamespaceBundleSplitAlgorithm among the limits to see where it would cut.")
+    st.markdown("**The request**")
+    st.code(quoted(split_command(command)), language="sh", wrap_lines=True)
+    st.caption("The planner never changes a cluster; run the command yourself.")
+
+
+def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: SplitCommand) -> None:
+    """Draw the topics of the bundle at their hashes, as high as their rate or their throughput."""
+    st.markdown(_explain(outcome, command))
+    topics, rows = snapshot.topics, snapshot.topics.of_bundle(position)
+    rate = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
+    throughput = (topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]) / 2**20
+    heights = {"MiB/s": throughput, "msg/s": rate}
+    unit = address.choice("height", "Height", list(heights), segments=True)
+    largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])
+    cuts = ", ".join(f"0x{cut:08x}" for cut in outcome.boundaries[:_SAID])
+    further = " and further" if len(outcome.boundaries) > _SAID else ""
+    shown = f"{count(len(rows), 'topic')}{f', the {_DRAWN:,} largest drawn' if len(rows) > _DRAWN else ''}"
+    chart(
+        topic_positions(
+            (int(snapshot.bundles.low[position]), int(snapshot.bundles.high[position])),
+            topics.hash[rows[largest]].astype(np.int64),
+            heights[unit][largest],
+            topics.name.take(rows[largest]).to_pylist(),
+            unit,
+            outcome.boundaries,
+        ),
+        f"{shown} at their hashes; {f'cut at {cuts}{further}' if cuts else 'no cut'}.",
+        "split-lab",
+    )
+
+
+def _by_itself(view: state.Current, position: int, config: Settings) -> None:
+    """Say whether Pulsar splits the bundle at its next check without being asked."""
+    snapshot = view.snapshot
+    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        st.markdown("**By itself** Pulsar splits nothing: loadBalancerAutoBundleSplitEnabled is off.")
+        return
+    name = snapshot.bundle_names[position]
+    decision = state.splits(view, config)
+    said = [
+        reason
+        for group in decision.reasons
+        if (rows := np.flatnonzero(group.bundles == position)).size
+        for reason in _only(group, rows).rows(snapshot.brokers.name, snapshot.bundle_names)
+    ]
+    split = any(order.bundle == name for order in decision.splits)
+    why = "; ".join(reason.text for reason in said) or "no broker reports it"
+    st.markdown(f"**By itself** Pulsar {'splits it' if split else 'does not split it'} at the next check: {why}.")
+
+
+def _only(group: ReasonBlock, rows: Int64Array) -> ReasonBlock:
+    values = group.values[rows]  # noqa: PD011 - no table of pandas
+    return ReasonBlock(group.code, group.brokers[rows], group.bundles[rows], values, group.others[rows])
+
+
+def example_lines(algorithm: SplitAlgorithm) -> list[str]:
+    """Return one line for each worked example of the documentation: what it says, and what Pulsar 4.2.4 does."""
+    lines = []
+    for example in algorithm.examples:
+        computed = example.computed(algorithm)
+        said, cuts = (", ".join(f"`0x{cut:08x}`" for cut in found) for found in (example.documented, computed))
+        what = f"{format_range(example.low, example.high)}{f', {example.limits}' if example.limits else ''}"
+        agrees = example.documented == computed
+        lines.append(
+            f"{what}: {cuts}, as the page says."
+            if agrees
+            else f"{what}: the page says {said}; **Pulsar 4.2.4 cuts at** {cuts}. {example.why}"
+        )
+    return lines
+
+
+def _documentation(algorithm: SplitAlgorithm) -> None:
+    """Draw the documentation's worked examples beside what the code does."""
+    st.subheader("The documentation's worked examples")
+    st.markdown("\n".join(f"- {line}" for line in example_lines(algorithm)))
+    show_notes(algorithm.differences, "Where the public documentation differs from the code")
+
+
+PAGE = Page(
+    title="Split lab",
+    icon=":material/content_cut:",
+    purpose="Where a bundle would be cut, what its children hold, and which splits Pulsar refuses.",
+    draw=draw,
+)

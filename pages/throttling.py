@@ -1,10 +1,394 @@
 """Throttling: which dispatch limit is in force, what it does over time, and what all topics may dispatch."""
 
-from planner.web import throttling
-from planner.web.widgets import open_page
+from dataclasses import replace
+from typing import Any
 
-view = open_page(
-    "Throttling", "Which dispatch limit is in force for a topic and why, and what it does to backlog and delivery."
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.releases import REFERENCE
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
+from planner.explain.text import bytes_per_s, count, msg_per_s
+from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
+from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
+from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
+from planner.simulate.dispatch.edits import LimitEdit, edited, setting_commands
+from planner.simulate.dispatch.load import SubscriptionType
+from planner.simulate.dispatch.prefill import topic_traffic
+from planner.simulate.dispatch.simulate import simulate
+from planner.simulate.dispatch.trace import DispatchTrace
+from planner.simulate.edits.registry import DispatchLimit
+from planner.simulate.scenario import Scenario, Step
+from planner.web import registry, scenarios, state
+from planner.web.page import Page
+from planner.web.setting_form import setting_form
+from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
+from planner.web.widgets import chart, show_notes, table
+
+_LOSER = "color: #7a8594"
+_WINNER = "font-weight: 600"
+_DRAWN_BROKERS = 20
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_MEGA = 1e6
+_ROW_PX, _TEXT_PX = 35, 290
+
+
+def duration(seconds: float) -> str:
+    """Return a time such as `9 s`, `4 min 10 s`, `3 h 5 min` or `12 days`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.3g} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY:,} days"
+
+
+def rate_text(rate: DispatchRate | None) -> str:
+    """Return a limit such as `10 messages and 1,000 bytes in 2 s, added to the publish rate`."""
+    if rate is None:
+        return "not set"
+    if not has_limit(rate):
+        return "no limit"
+    parts = [(rate.msg_per_period, "message"), (rate.bytes_per_period, "byte")]
+    both = " and ".join(count(n, noun) for n, noun in parts if n > 0)
+    relative = ", added to the publish rate" if rate.relative_to_publish_rate else ""
+    return f"{both} in {rate.period_s} s{relative}"
+
+
+def chain_frame(chains: tuple[LimitChain, ...]) -> pd.DataFrame:
+    """Return one row for each place where a limit may be set, the one in force and those that lose to it."""
+    return pd.DataFrame(
+        [
+            {
+                "level": chain.level.value,
+                "asked": f"{at}. {candidate.source.value}",
+                "limit": rate_text(candidate.rate),
+                "why": candidate.reason.text,
+                "in force": candidate.in_force,
+                "where": candidate.where,
+                "code": candidate.reason.code.code,
+            }
+            for chain in chains
+            for at, candidate in enumerate(chain.candidates, start=1)
+        ]
+    )
+
+
+def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
+    """Show the chains, what is in force in bold and what loses in grey."""
+    frame = chain_frame(chains)
+    style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
+    height = _ROW_PX * (len(frame) + 1) + 3
+    widths = {"limit": _TEXT_PX, "why": _TEXT_PX}
+    table(frame, name, style=style, height=height, widths=widths, hidden=("in force", "code"))
+
+
+def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:
+    """Return what is in force, as one sentence for each level that is limited."""
+    said = []
+    for chain in chains:
+        winner = chain.winner
+        if winner is None:
+            continue
+        rate = chain.rate
+        times = ""
+        if partitions > 1 and chain.level is not Level.BROKER and rate.msg_per_period > 0:
+            total = msg_per_s(partitions * rate.msg_per_period / rate.period_s)
+            times = f" — each of {partitions} partitions has it, {total} in all"
+        said.append(f"**{chain.level.value}**: {rate_text(rate)}, by the {winner.source.value}{times}")
+    return "; ".join(said) + "." if said else "**Nothing limits** how fast this topic is dispatched."
+
+
+def verdict(trace: DispatchTrace) -> str:
+    """Return when the backlog of everything simulated is gone."""
+    drain = trace.drain()
+    if drain.seconds == 0:
+        return "no backlog is left behind"
+    if drain.seconds is not None:
+        return f"backlog drains in {duration(drain.seconds)}"
+    if drain.change_msgs_per_s > 0:
+        return f"backlog grows by {msg_per_s(drain.change_msgs_per_s)}"
+    return "backlog does not shrink"
+
+
+def _bound_by(trace: DispatchTrace) -> str:
+    bound = [str(limit) for limit in trace.binding() if limit is not None]
+    if not bound:
+        return "no limit"
+    most = max(dict.fromkeys(bound), key=bound.count)
+    return f"{most} in {len(bound)} of {trace.periods} periods"
+
+
+def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
+    """Return one row for each scenario."""
+    rows = []
+    for name, trace in traces.items():
+        seconds = trace.periods * trace.period_s
+        waiting = trace.total("waiting_msgs")
+        rows.append(
+            {
+                "scenario": name,
+                "delivered msg/s": float(trace.total("delivered_msgs").sum()) / seconds,
+                "delivered MB/s": float(trace.total("delivered_bytes").sum()) / seconds / _MEGA,
+                "backlog": verdict(trace),
+                "backlog at the end": int(waiting[-1]),
+                "most over the limit in 1 s": int(trace.total("over_delivered_msgs").max()),
+                "largest debt (msg)": int(trace.debt_msgs.max(initial=0)),
+                "largest debt (bytes)": int(trace.debt_bytes.max(initial=0)),
+                "bound by": _bound_by(trace),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> pd.DataFrame:
+    """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MB/s.
+
+    Args:
+        snapshot: The cluster.
+        policies: Dispatch policies.
+        config: Settings of the brokers.
+        subscriptions: Subscriptions that each topic is taken to have.
+    """
+    caps = dispatch_caps(snapshot, config, policies, subscriptions=subscriptions)
+    total = broker_dispatch(snapshot, caps, config)
+    may = (total.limited_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA
+    bandwidth = total.bandwidth_bytes_per_s / _MEGA
+    return pd.DataFrame(
+        {
+            "broker": snapshot.brokers.name,
+            "topics": total.topics,
+            "topics with a limit": total.limited_topics,
+            "dispatched now": (total.limited_now_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA,
+            "limited topics may": total.limited_bytes_per_s / _MEGA,
+            "unlimited topics, now": total.unlimited_now_bytes_per_s / _MEGA,
+            "broker's own limit": np.where(
+                np.isfinite(total.shared_bytes_per_s), total.shared_bytes_per_s / _MEGA, np.nan
+            ),
+            "bandwidth": bandwidth,
+            "may / bandwidth": may / bandwidth,
+        }
+    )
+
+
+def _draw_chains(chains: tuple[LimitChain, ...], partitions: int) -> None:
+    st.markdown(chain_sentence(chains, partitions))
+    _chain_table(chains, "limit-chain")
+
+
+def _edit(topic: str, subscription: str, snapshot: Snapshot) -> tuple[tuple[LimitEdit, ...], Settings]:
+    """Draw the editor, and return the policies edited and the settings chosen."""
+    made = []
+    for level in (Level.TOPIC, Level.SUBSCRIPTION, Level.REPLICATOR):
+        edit = edit_form(level, topic, subscription, snapshot.policies, snapshot.settings)
+        made += [edit] if edit is not None else []
+    with st.expander("Broker settings"):
+        config = setting_form(SWITCHES, snapshot.settings)
+    return tuple(made), config
+
+
+def _without_limits(config: Settings) -> Settings:
+    return config.changed(**{name: 0 for names in RATE_SETTINGS.values() for name in names})
+
+
+def _draw_timeline(trace: DispatchTrace, name: str) -> None:
+    figure = dispatch_timeline(
+        trace.ends_s,
+        demand=trace.total("demand_msgs"),
+        allowed=trace.allowed(),
+        delivered=trace.total("delivered_msgs"),
+        debt=np.concatenate(([0.0], trace.debt_msgs.max(axis=0, initial=0))),
+        waiting=_backlog(trace),
+        unit="messages in 1 s",
+    )
+    row = compared({name: trace}).iloc[0]
+    over = f"; at most {row['most over the limit in 1 s']:,} messages in a second more than the limits had left"
+    summary = (
+        f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])}"
+        f" ({bytes_per_s(row['delivered MB/s'] * _MEGA)}) are delivered on average, bound by {row['bound by']}"
+        f"{over if row['most over the limit in 1 s'] else ''}."
+    )
+    chart(figure, summary, "dispatch-timeline")
+
+
+def _backlog(trace: DispatchTrace) -> FloatArray:
+    """Return the backlog at the beginning and after each period."""
+    return np.concatenate(([float(trace.backlog_at_start_msgs.sum())], trace.total("waiting_msgs")))
+
+
+def _draw_scenarios(traces: dict[str, DispatchTrace]) -> None:
+    ends_s = np.concatenate(([0.0], next(iter(traces.values())).ends_s))
+    series = {name: _backlog(trace) for name, trace in traces.items()}
+    said = "; ".join(f"{name.lower()}: {verdict(trace)}" for name, trace in traces.items())
+    chart(scenario_lines(ends_s, series, "backlog (messages)"), f"**Scenarios.** {said}.", "dispatch-scenarios")
+    table(compared(traces), "dispatch-scenarios")
+
+
+def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> None:
+    st.subheader("What all topics of a broker may dispatch")
+    if not len(snapshot.topics):
+        st.info("The snapshot does not list topics, so that their limits cannot be added up.", icon=":material/info:")
+        return
+    frame = broker_frame(snapshot, policies, config, subscriptions)
+    share = frame["may / bandwidth"].fillna(0.0)
+    shown = frame.loc[frame.assign(order=share).sort_values("order", ascending=False, kind="stable").index]
+    shown = shown.head(_DRAWN_BROKERS)
+    limited, topics = int(frame["topics with a limit"].sum()), int(frame["topics"].sum())
+    over = int((share > 1).sum())
+    worst = shown.iloc[0]
+    most = (
+        f"{worst['broker']} may dispatch {bytes_per_s((worst['limited topics may']) * _MEGA)} from"
+        f" {count(int(worst['topics with a limit']), 'topic')} with a limit, and dispatches"
+        f" {bytes_per_s(worst['unlimited topics, now'] * _MEGA)} from the others, for which nothing sets a bound;"
+        f" together {worst['may / bandwidth']:.1%} of its bandwidth"
+        if np.isfinite(worst["may / bandwidth"])
+        else "no broker reported its bandwidth"
+    )
+    summary = (
+        f"**{limited:,} of {count(topics, 'topic')} have a limit; {over} of {count(len(frame), 'broker')} may be asked"
+        f" for more than the bandwidth.** {most}."
+    )
+    columns = ("dispatched now", "limited topics may", "unlimited topics, now", "bandwidth", "broker's own limit")
+    values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
+    chart(broker_bars(shown["broker"].tolist(), *values), summary, "dispatch-brokers")
+    st.caption(
+        "MB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
+        f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
+        " mean message size."
+    )
+    table(frame, "dispatch-brokers", formats={"may / bandwidth": "percent"})
+
+
+@st.cache_data(show_spinner=False)
+def _documented_frame() -> pd.DataFrame:
+    """Return one row for each example of the documentation: what it says, and what 4.2.4 does."""
+    rows = []
+    for case, trace in zip(DOCUMENTED, play(), strict=True):
+        left = [f"{n:.0f}" if np.isfinite(n) else "-" for n in trace.allowed()]
+        rows.append(
+            {
+                "example": case.title,
+                "the document says": case.document,
+                "Pulsar 4.2.4": "agrees" if case.agrees else "does otherwise",
+                "delivered, second by second": ", ".join(f"{n:.0f}" for n in trace.total("delivered_msgs")),
+                "limit left before": ", ".join(left),
+                "debt after": ", ".join(f"{n:.0f}" for n in trace.total("debt_msgs")),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _draw_documentation() -> None:
+    with st.expander("The documentation's examples, played by the simulation", icon=":material/menu_book:"):
+        st.caption("A limit of 10 messages in 1 s each.")
+        table(_documented_frame(), "documented-dispatch")
+    show_notes(DIFFERENCES, "Where the public documentation differs from the code")
+
+
+def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> None:
+    changed = {name: after[name] for name in SWITCHES if after[name] != before[name]}
+    dynamic = {name: value for name, value in changed.items() if REFERENCE.settings[name].dynamic}
+    lines = [line for edit in edits for line in edit.commands()] + list(setting_commands(dynamic))
+    if lines:
+        st.markdown("**The commands**")
+        st.code("\n".join(lines), language="sh", wrap_lines=True)
+    fixed = [f"{name}={value}" for name, value in changed.items() if name not in dynamic]
+    if fixed:
+        st.markdown("**In broker.conf of every broker, followed by a restart**")
+        st.code("\n".join(fixed), language="properties", wrap_lines=True)
+    if lines or fixed:
+        st.caption("The planner never changes a cluster; run the commands yourself.")
+
+
+def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> Scenario:
+    """Return a scenario with dispatch limits in it, as far as a scenario can have them.
+
+    Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not tell what
+    they would hold back.
+
+    Args:
+        present: The scenario so far.
+        edits: The limits.
+        before: Settings of the snapshot.
+        after: Settings with the limits.
+    """
+    made = [edit for edit in map(DispatchLimit.of, edits) if edit is not None]
+    steps = (*present.steps, *map(Step, made))
+    changed: dict[str, Any] = {name: after[name] for name in after.overrides if after[name] != before[name]}
+    return replace(present, steps=steps, settings={**present.settings, **changed})
+
+
+def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:
+    """Offer to take the limits into the scenario, where they change the brokers' load."""
+    present = scenarios.present(view)
+    made = scenario_with(present, edits, view.snapshot.settings, config)
+    help_ = "What it does to the load balancer's scores"
+    if made != present and st.button("Take into the scenario", icon=":material/science:", help=help_):
+        scenarios.change(view, made)
+        registry.go("what_if")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    snapshot = view.snapshot
+    topic, subscription = choose_topic(view)
+    traffic = topic_traffic(snapshot, topic)
+    if not traffic.listed:
+        st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
+    st.subheader("The limit in force, and why")
+    verdict_place = st.container()
+    with st.expander("Traffic of the topic", icon=":material/tune:"):
+        form = traffic_form(traffic, subscription)
+    st.subheader("Other limits")
+    edits, config = _edit(traffic.name, subscription, snapshot)
+    policies, config = edited(edits, snapshot.policies, config)
+    with verdict_place:
+        _draw_chains(all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription), len(form.brokers))
+        if not throttles_consumers(config):
+            st.warning(
+                "dispatchThrottlingOnNonBacklogConsumerEnabled is off and cursors of connected consumers are never"
+                " inactive: no subscription with consumers is throttled at all.",
+                icon=":material/warning:",
+            )
+    changed = bool(edits) or config != snapshot.settings
+    if changed:
+        chains = all_chains(traffic.name, policies, config, subscription)
+        st.markdown("After the edit: " + chain_sentence(chains, len(form.brokers)))
+        with st.expander("The chain after the edit"):
+            _chain_table(chains, "limit-chain-edited")
+        _draw_commands(edits, snapshot.settings, config)
+        _offer_scenario(view, edits, config)
+    free = _without_limits(config)
+    cases = {"As it is": (snapshot.policies, snapshot.settings)}
+    if changed:
+        cases["Edited"] = (policies, config)
+    cases["Without limits"] = (Policies(), free)
+    traces = {
+        name: simulate([form.load(topic, limits, settings)], settings, form.duration_s)
+        for name, (limits, settings) in cases.items()
+    }
+    st.subheader("Dispatch over time")
+    name = "Edited" if changed else "As it is"
+    _draw_timeline(traces[name], name)
+    st.caption(
+        "All subscriptions and partitions of the topic together, which has its brokers to itself. Limiters are full at"
+        " first. Debt is the largest of the limiters that it is charged to."
+    )
+    _draw_scenarios(traces)
+    subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in form.subscriptions)
+    _draw_brokers(snapshot, policies, config, subscriptions)
+    _draw_documentation()
+
+
+PAGE = Page(
+    title="Throttling",
+    icon=":material/speed:",
+    purpose="Which dispatch limit is in force for a topic and why, and what it does to backlog and delivery.",
+    draw=draw,
 )
-if view is not None:
-    throttling.draw(view)

@@ -1,10 +1,323 @@
 """What-if: change anything about the cluster and watch its load balancer."""
 
-from planner.web import what_if
-from planner.web.scenarios import open_scenario_page
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-view = open_scenario_page(
-    "What-if", "Change the cluster, its traffic or its settings, and watch what Pulsar's load balancer does with it."
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.errors import PlannerError
+from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
+from planner.explain.outcome import Outcome
+from planner.explain.text import bytes_per_s, count
+from planner.figures.hash_space import make_raster
+from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
+from planner.figures.simulation import (
+    brokers_over_cycles,
+    cycle_scores,
+    cycle_scores_text,
+    heat_map,
+    heat_map_text,
+    timeline_text,
 )
-if view is not None:
-    what_if.draw(view)
+from planner.simulate.measures import MEASURES, Summary
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Cycle
+from planner.web import address, scenarios, state
+from planner.web.findings import finding_cards
+from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
+from planner.web.page import Page, Subject
+from planner.web.scenario_controls import draw_controls, draw_toolbar
+from planner.web.session import Kept, bound
+from planner.web.widgets import button, chart, show_error, show_notes, table
+
+_CARDS = {
+    "shed": ("Bundles shed", ""),
+    "settled_after_cycles": ("Cycles to settle", ""),
+    "final_std_percent": ("Deviation", "pts"),
+    "peak_usage_percent": ("Peak usage", "%"),
+    "topics_disconnected": ("Topics cut off", ""),
+    "thrashing_percent": ("Thrashing", "%"),
+    "splits": ("Splits", ""),
+    "final_headroom_factor": ("Headroom", "x"),
+}
+"""The measures that stand first: what to call them, and their unit, in the room there is."""
+_CARD_PX = 134
+_QUANTITIES: dict[str, str] = {
+    "usage": "Usage",
+    "msg_rate_per_s": "Message rate",
+    "throughput_bytes_per_s": "Throughput",
+    "bundles": "Bundles",
+}
+_VIEWS = {"lines": "Lines", "map": "Heat map"}
+_NAMESPACES = 24
+_STEP_S = 0.8
+_SHOWN_EVENTS = 5_000
+_AT: Kept[dict[str, int]] = Kept("cycle-in-view", dict)
+"""The cycle in view of each snapshot, 1 for the first."""
+_PLAYING = Kept("playing", bool)
+_STEPPED_AT = Kept("stepped-at", float)
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "not yet"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if np.isfinite(value) else "unlimited"
+    return f"{text} {unit}".strip()
+
+
+def summary_frame(found: Summary, base: Summary | None = None) -> pd.DataFrame:
+    """Return one row for each measure of a simulation, beside those of another one."""
+    rows = []
+    for measure in MEASURES:
+        row = {"measure": measure.label, "value": _number(getattr(found, measure.name), measure.unit)}
+        if base is not None:
+            row["without changes"] = _number(getattr(base, measure.name), measure.unit)
+        rows.append({**row, "good": f"{measure.better} is better" if measure.better else "", "what": measure.meaning})
+    return pd.DataFrame(rows)
+
+
+def _cards(found: Summary, base: Summary | None) -> None:
+    measures = {measure.name: measure for measure in MEASURES}
+    with st.container(horizontal=True):
+        for name, (label, unit) in _CARDS.items():
+            measure, value = measures[name], getattr(found, name)
+            delta: float | None = None
+            if base is not None and value is not None and getattr(base, name) is not None:
+                difference = value - getattr(base, name)
+                delta = round(difference, 2) if np.isfinite(difference) else None
+            colour: Any = {"lower": "inverse", "higher": "normal"}.get(measure.better, "off")
+            st.metric(
+                label,
+                _number(value, unit),
+                delta or None,
+                delta_color=colour,
+                help=f"{measure.label}. {measure.meaning}"
+                f"{' The change is against the cluster without this scenario.' if base is not None else ''}",
+                width=_CARD_PX,
+            )
+
+
+def _story(outcome: Outcome) -> str:
+    """Return what happened in one sentence."""
+    found, cycles = outcome.summary, outcome.summary.cycles
+    if found.settled_after_cycles is None:
+        end = f"it still sheds after {cycles} cycles"
+    elif found.settled_after_cycles == 0:
+        return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')} in {count(cycles, 'cycle')}.**"
+    else:
+        end = f"it has settled after cycle {found.settled_after_cycles} of {cycles}"
+    return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"
+
+
+# One cycle
+
+
+def _player(last: int, digest: str) -> int:
+    """Draw play, step and scrub; return the cycle in view, 1 for the first."""
+    if last == 1:
+        return 1
+
+    def go(to: int) -> None:
+        _AT.get()[digest] = to
+
+    playing, at = _PLAYING.get(), min(_AT.get().get(digest, 1), last)
+    if playing and time.monotonic() - _STEPPED_AT.get() >= _STEP_S * 0.75:
+        at = min(at + 1, last)
+        _STEPPED_AT.put(time.monotonic())
+    go(at)
+    if playing and at == last:
+        _PLAYING.put(False)
+        st.rerun()
+
+    def play() -> None:
+        _PLAYING.put(not playing)
+        _STEPPED_AT.put(time.monotonic())
+        if not playing and at == last:
+            go(1)
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        button("Back", "skip_previous", partial(go, at - 1), disabled=at == 1)
+        words, icon = ("Pause", ":material/pause:") if playing else ("Play", ":material/play_arrow:")
+        if st.button(words, icon=icon, on_click=play, key="play"):
+            st.rerun()  # not the fragment only: the pace at which it is drawn changes
+        button("Next", "skip_next", partial(go, at + 1), disabled=at == last)
+        bound(f"cycle-of-{last}", at, partial(st.slider, "Cycle", 1, last), go)
+    return at
+
+
+def _scores(outcome: Outcome, index: int) -> None:
+    """Draw what the strategy compared in one cycle, with what it compared it with."""
+    series, cycle = outcome.series, outcome.trace.cycles[index]
+    sources = {unload.move.source for unload in cycle.unloads if unload.carried_out}
+    shedding = np.array([name in sources for name in series.brokers], dtype=np.bool_)
+    decided = outcome.decision(index)
+    scores, actual = outcome.scores[index], series.usage[index]
+    unit, lines, subject = decided.shedding.score_unit, decided.shedding.lines, decided.shedder.name
+    if not np.isfinite(outcome.scores).any():
+        scores, unit, lines, subject = actual, "fraction", (), ""
+    shed = [event for event in cycle.events if event.kind == "shed"]
+    size = bytes_per_s(sum(event.throughput_bytes_per_s for event in shed))
+    did = f"{count(len(shed), 'bundle')} ({size}) shed" if shed else "nothing is shed"
+    marks = unit == "fraction" and bool(subject)
+    of = (
+        f"As {subject} compares them{'; dashes are the real usage now' if marks else ''}." if subject else "Real usage."
+    )
+    top = max(outcome.top_score, float(np.nanmax(series.usage)) if marks or not subject else 0.0)
+    chart(
+        cycle_scores(series.brokers, scores, shedding, lines, unit, top, actual=actual if marks else None),
+        f"**Cycle {index + 1}, minute {series.minutes[index]:g}: {did}.**"
+        f" {cycle_scores_text(series.brokers, scores, shedding, unit)} {of}",
+        "what-if-scores",
+    )
+
+
+def _owners(outcome: Outcome, index: int) -> None:
+    """Draw who owns which hash range after one cycle, and which bundles something happened to."""
+    series, cycle = outcome.series, outcome.trace.cycles[index]
+    view, start = cycle.view, outcome.trace.start
+    rows = _busiest(start)[:_NAMESPACES]
+    names = [start.namespaces[i] for i in rows.tolist()]
+    own_colours = len(series.brokers) <= MOST_COLOURS
+    raster = make_raster(view.bundles, rows, _shown_value(outcome, cycle, own_colours=own_colours))
+    marks = [
+        Mark(names.index(namespace), (low + high) / 2, f"{event.kind}: {event.bundle}<br>{event.source or 'nobody'} → "
+             f"{event.destination or ', '.join(event.children) or 'nobody'}")
+        for event in cycle.events
+        if event.bundle
+        for namespace, low, high in [parse_bundle(event.bundle)]
+        if namespace in names
+    ]  # fmt: skip
+    chart(
+        ownership_map(raster, names, series.brokers if own_colours else (), marks),
+        f"**Who owns which hash range after cycle {index + 1}**, {count(len(rows), 'namespace')} of"
+        f" {len(start.namespaces):,}, the busiest first; {count(len(marks), 'bundle')} that something happens to"
+        " (diamonds).",
+        "what-if-owners",
+    )
+
+
+def _busiest(snapshot: Snapshot) -> Int64Array:
+    """Return the namespaces by their traffic at the start, so that they stay in their order."""
+    bundles = snapshot.bundles
+    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    sums = np.bincount(bundles.namespace, weights=np.nan_to_num(traffic), minlength=len(snapshot.namespaces))
+    return np.argsort(-sums, kind="stable")
+
+
+def _shown_value(outcome: Outcome, cycle: Cycle, *, own_colours: bool) -> FloatArray:
+    """Return what each bundle is coloured by: its owner's place, or its owner's usage (%); NaN for nobody's."""
+    names, state_ = cycle.view.brokers.name, cycle.state
+    if own_colours:
+        places = {name: at for at, name in enumerate(outcome.series.brokers)}
+        of_broker = np.array([places[name] for name in names], dtype=np.float64)
+    else:
+        there: BoolArray = state_.present
+        of_broker = np.where(there, state_.usage * 100, np.nan)
+    owner = cycle.owner
+    value: FloatArray = np.where(owner >= 0, np.append(of_broker, np.nan)[owner], np.nan)
+    return value
+
+
+def _over_time(outcome: Outcome, index: int) -> None:
+    """Draw the brokers over the cycles, by a quantity of choice."""
+    series, counts = outcome.series, outcome.counts
+    with st.container(horizontal=True):
+        quantity: Any = address.choice("quantity", "Quantity", _QUANTITIES, segments=True)
+        how = address.choice("show", "Show as", _VIEWS, segments=True)
+    if how == "map":
+        chart(heat_map(series, quantity=quantity, at=index), heat_map_text(series, quantity=quantity), "what-if-map")
+        return
+    limit = outcome.trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    events = [cycle.events for cycle in outcome.trace.cycles]
+    figure = brokers_over_cycles(
+        series, counts, events, quantity=quantity, limit=limit if quantity == "usage" else None, at=index
+    )
+    chart(figure, timeline_text(series, counts, quantity=quantity), "what-if-timeline")
+
+
+def _cycle_by_cycle(outcome: Outcome, digest: str) -> None:
+    """Draw time, and the cycle in view. Only this is drawn again while it plays or is scrubbed."""
+    over_time = st.container()
+    index = _player(len(outcome.trace.cycles), digest) - 1
+    with over_time:
+        _over_time(outcome, index)
+    _scores(outcome, index)
+    _owners(outcome, index)
+    frame = outcome.events[outcome.events["cycle"] == index + 1]
+    if len(frame):
+        table(frame, "events-of-cycle", widths=EVENT_WIDTHS, formats=EVENT_FORMATS, hidden=("cycle",))
+
+
+def _overload(outcome: Outcome) -> None:
+    """Say which machines cannot do what their traffic asks for."""
+    cycle = outcome.trace.cycles[-1]
+    limit = cycle.view.brokers.cpu_limit_percent
+    share = np.where((limit > 0) & cycle.state.present, cycle.state.cpu_demand_percent / np.maximum(limit, 1e-9), 0.0)
+    over = np.flatnonzero(share > 1)
+    if not len(over):
+        return
+    worst = int(share.argmax())
+    st.warning(
+        f"At the end the traffic of {count(len(over), 'broker')} asks for more CPU than the machine has:"
+        f" {cycle.view.brokers.name[worst]} would need {share[worst] * 100:,.0f} %. Its clients wait; Pulsar reports no"
+        " more than 100 %, so no strategy sees by how much.",
+        icon=":material/local_fire_department:",
+    )
+
+
+def _result(view: state.Current) -> None:
+    present = scenarios.present(view)
+    base = Scenario(cycles=present.cycles, seed=present.seed)
+    changed = replace(present, name="") != base
+    found = scenarios.run(view, present, *([base] if changed else []))
+    if found is None:
+        return
+    outcome, before = found[0], found[1].summary if changed else None
+    st.markdown(_story(outcome))
+    _cards(outcome.summary, before)
+    _overload(outcome)
+    show_notes(outcome.trace.notes, "Notes on this simulation")
+    findings = diagnose(outcome)
+    names = f": {', '.join(f.title for f in findings)}" if findings else ": no known failure pattern"
+    with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
+        finding_cards(view, findings, "what-if")
+    st.fragment(_cycle_by_cycle, run_every=_STEP_S if _PLAYING.get() else None)(outcome, view.digest)
+    with st.expander("All measures", icon=":material/table_chart:", key="all-measures", on_change="rerun") as measures:
+        if measures.open:
+            table(summary_frame(outcome.summary, before), "measures", widths={"what": 400})
+    events = outcome.events
+    title = f"Everything that happened ({len(events):,})"
+    with st.expander(title, icon=":material/list:", key="all-events", on_change="rerun") as everything:
+        if everything.open:
+            shown = events.head(_SHOWN_EVENTS)
+            table(shown, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
+    st.caption(f"Plan digest `{outcome.digest[:16]}`: the same scenario on the same snapshot gives the same plan.")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    draw_toolbar(view)
+    left, right = st.columns([2, 1], gap="medium")
+    with right:
+        draw_controls(view)
+    with left:
+        try:
+            _result(view)
+        except PlannerError as error:
+            show_error(error)
+
+
+PAGE = Page(
+    title="What-if",
+    icon=":material/science:",
+    purpose="Change the cluster, its traffic or its settings, and watch what Pulsar's load balancer does with it.",
+    draw=draw,
+    subject=Subject.SCENARIO,
+)

@@ -1,10 +1,196 @@
 """Why: every rule examined about a broker or bundle, and what would have to change."""
 
-from planner.web import why
-from planner.web.scenarios import open_scenario_page
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-view = open_scenario_page(
-    "Why", "Pick a broker or a bundle and a cycle: every rule that was examined, and what would change the answer."
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.releases import REFERENCE
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
+from planner.explain.text import count
+from planner.explain.what_if import Answer, Target, WhatIf, what_if
+from planner.pulsar.manager.cycle import CycleDecision
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.trace import Trace
+from planner.web import address, scenarios, state
+from planner.web.page import Page, Subject
+from planner.web.setting_form import written
+from planner.web.widgets import show_notes, table
+
+_LISTED = 15
+_REASONS = 6
+
+
+def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Target) -> pd.DataFrame:
+    """Return every rule that was examined about a broker (and its bundles), or about a bundle, as a table."""
+    rows: list[Mapping[str, Any]] = []
+    broker = snapshot.brokers.position.get(target.broker, -1)
+    bundle = snapshot.bundle_position.get(target.bundle, -1)
+    for group in blocks:
+        hits = group.bundles == bundle if target.bundle else (group.brokers == broker) | (group.brokers < 0)
+        if not hits.any():
+            continue
+        for reason, hit in zip(group.rows(snapshot.brokers.name, snapshot.bundle_names), hits.tolist(), strict=True):
+            if hit:
+                rows.append(
+                    {
+                        "about": reason.bundle or reason.broker or "the whole cluster",
+                        "acts": reason.code.acts,
+                        "rule": reason.text,
+                        "numbers": ", ".join(f"{name} {value:.6g}" for name, value in reason.values.items()),  # noqa: PD011 - no pandas
+                        "code": reason.code.code,
+                    }
+                )
+    rows.sort(key=lambda row: ("/" in str(row["about"]), not row["acts"]))
+    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code"])
+
+
+def _target(trace: Trace, cycle: int, place: Any) -> Target:
+    """Let a broker, and perhaps one of its bundles, be chosen."""
+    view = trace.cycles[cycle].view
+    usage = trace.cycles[cycle].state.usage
+    busiest = view.brokers.name[int(usage.argmax())]
+    left, right = place.columns(2)
+    broker = address.choice(
+        "broker", "Broker", list(view.brokers.name), busiest, named=True, clears=("bundle",), place=left
+    )
+    rows = view.bundles_of(view.brokers.position[broker])
+    traffic = view.bundles.msg_throughput_in_bytes_per_s + view.bundles.msg_throughput_out_bytes_per_s
+    ordered = sorted(rows.tolist(), key=lambda i: -float(traffic[i]))
+    bundles = ["", *(view.bundle_names[i] for i in ordered)]
+    itself = "the broker itself"
+    bundle = address.choice("bundle", "Bundle", bundles, words=lambda name: name or itself, place=right)
+    return Target(broker=broker, bundle=bundle)
+
+
+def _outcome(decision: CycleDecision, target: Target) -> str:
+    moves = [
+        unload
+        for unload in decision.unloads
+        if (unload.move.bundle == target.bundle if target.bundle else unload.move.source == target.broker)
+    ]
+    subject = target.bundle or target.broker
+    if not moves:
+        return f"**{decision.shedder.name} chose nothing of {subject}.**"
+    gone = [unload for unload in moves if unload.carried_out]
+    if not gone:
+        return f"**{count(len(moves), 'bundle')} chosen, but kept:** {moves[0].reason.text}."
+    where = ", ".join(sorted({unload.move.destination or "nobody" for unload in gone}))
+    if target.bundle:
+        return f"**{subject} is shed**, to {where}."
+    return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
+
+
+def _said(reasons: Sequence[str]) -> None:
+    """Draw reasons; many of them are like the first."""
+    for reason in reasons[:_REASONS]:
+        st.text(reason)
+    if len(reasons) > _REASONS:
+        st.caption(f"And {count(len(reasons) - _REASONS, 'reason')} more, in the table above.")
+
+
+def _answers(found: WhatIf, *, bundle: bool) -> None:
+    title = f"{found.shedder}{' (in force)' if found.ran else ''}: {'sheds' if found.shed else 'does not shed'} it"
+    with st.container(border=True):
+        st.markdown(f"**{title}**")
+        _said(found.reasons)
+        if found.answers:
+            st.markdown(f"It would {'not be shed' if found.shed else 'be shed'} with:")
+            for answer in found.answers:
+                conditions = " and ".join(change.text for change in answer.changes)
+                st.code(conditions, language=None, wrap_lines=True)
+                st.caption(_then(answer, bundle=bundle))
+        else:
+            st.markdown(f"No setting of {found.shedder} changes that.")
+            if found.held:
+                st.markdown("Even with every threshold and minimum at its lowest:")
+                _said(found.held)
+        if found.traffic_factor is not None:
+            usage = "" if found.usage_percent is None else f", at a usage of {found.usage_percent:.1f} %"
+            st.caption(
+                f"It would {'not be' if found.shed else 'be'} shed with {found.traffic_factor:.3g} times the traffic of"
+                f" its broker{usage}."
+            )
+
+
+def _then(answer: Answer, *, bundle: bool) -> str:
+    """Say what the settings of an answer are now, and what happens with the others."""
+    now = []
+    for change in answer.changes:
+        unit = REFERENCE.settings[change.setting].unit
+        now.append(f"{written(change.now)}{f' {unit}' if unit else ''}")
+    exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
+    if bundle:
+        then = "it is shed then" if answer.moves else "it stays then"
+    else:
+        then = f"{count(len(answer.moves), 'bundle')} shed then" if answer.moves else "none of its bundles is shed then"
+    return f"Now {' and '.join(now)}{''.join(exact[:1])}; {then}."
+
+
+def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:
+    """Let a strategy be chosen, and draw what would have to change under it."""
+    others = {s.name: s for s in SHEDDERS if s.name != running.name}
+    labels = {running.name: f"{running.name} (in force)", **{name: name for name in others}}
+    chosen = others.get(address.choice("ask", "Ask", labels), running)
+    with st.spinner("Trying changes ..."):
+        key = ("what if", cycle, target, chosen.name)
+        (answer,) = outcome.once(key, lambda: what_if(outcome.trace, cycle, target, (chosen,)))
+    _answers(answer, bundle=bool(target.bundle))
+
+
+def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
+    """Draw every rule that was examined about the broker or bundle, and where the bundle goes."""
+    st.subheader("Every rule examined")
+    rules = rules_about(snapshot, decision.shedding.reasons, target)
+    if target.bundle and not len(rules):
+        st.caption("The strategy did not come to this bundle; what it says about its broker:")
+        own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
+        rules = own[~own["about"].str.contains("/")]
+    if len(rules):
+        table(rules.rename(columns={"acts": "sheds"}), "rules", widths={"sheds": 55, "rule": 560})
+    else:
+        st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
+    for unload in decision.unloads:
+        if unload.selection is None or unload.move.bundle != target.bundle:
+            continue
+        st.markdown("**Where it goes: every candidate of placement**")
+        reasons = unload.selection.decision.reasons
+        named = [row for group in reasons for row in group.rows(snapshot.brokers.name, snapshot.bundle_names)]
+        frame = pd.DataFrame([{"broker": r.broker, "may take it": r.code.acts, "why": r.text} for r in named])
+        table(frame, "candidates", widths={"why": 620})
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    found = scenarios.run(view, scenarios.present(view))
+    if found is None:
+        return
+    outcome, trace = found[0], found[0].trace
+    shedding = [cycle.index + 1 for cycle in trace.cycles if any(unload.carried_out for unload in cycle.unloads)]
+    left, right = st.columns([1, 4])
+    first = shedding[0] if shedding else 1
+    cycle = address.number("cycle", "Cycle", first, 1, len(trace.cycles), named=True, place=left) - 1
+    target = _target(trace, cycle, right)
+    if shedding:
+        shown = ", ".join(map(str, shedding[:_LISTED]))
+        st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > _LISTED else ''}.")
+    decision = outcome.decision(cycle)
+    st.markdown(_outcome(decision, target))
+    _rules(decision, trace.cycles[cycle].view, target)
+    st.subheader("What would have to change")
+    st.caption("Each answer was verified by deciding this cycle again with it.")
+    _what_if(outcome, cycle, target, decision.shedder)
+    show_notes(decision.notes, "Notes on this decision")
+
+
+PAGE = Page(
+    title="Why",
+    icon=":material/help:",
+    purpose="Pick a broker or a bundle and a cycle: every rule that was examined, and what would change the answer.",
+    draw=draw,
+    subject=Subject.SCENARIO,
 )
-if view is not None:
-    why.draw(view)

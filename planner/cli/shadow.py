@@ -5,28 +5,12 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from urllib.parse import unquote
 
 from planner.cluster.errors import CaptureError
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
-from planner.shadow.record import ShadowRecord
+from planner.shadow.record import ShadowRecord, clusters_of
 from planner.shadow.watched import ShadowWatch
-
-
-def clusters_of(root: Path) -> dict[str, Path]:
-    """Return the clusters in a folder of histories, and the folder of each.
-
-    Raises:
-        CaptureError: The folder cannot be read.
-    """
-    try:
-        folders = sorted(p for p in root.iterdir() if p.is_dir() and p.name.startswith("cluster="))
-    except OSError as error:
-        raise CaptureError(
-            f"The histories cannot be read: {error.strerror}.", where=str(root), remedy="Check the name of the folder."
-        ) from error
-    return {unquote(folder.name.partition("=")[2]): folder for folder in folders}
 
 
 def replay(root: Path, cluster: str, shadow: ShadowWatch) -> int:

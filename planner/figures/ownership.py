@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 
 from planner.cluster.ranges import HASH_SPACE
 from planner.figures.hash_space import COLUMNS, Raster
-from planner.figures.simulation import short_names
-from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish
+from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names
 
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""

@@ -1,4 +1,4 @@
-"""What a simulation did: brokers over the cycles, where bundles went, and several scenarios in one picture.
+"""What a simulation did: brokers over the cycles, and several scenarios in one picture.
 
 Every figure has a function that says the same in one sentence, for those who do not see it.
 """
@@ -12,13 +12,10 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.cluster.relocation import Relocation
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish
+from planner.explain.text import count
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, short_names
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
 from planner.simulate.trace import Event
-
-MOST_FLOW_BROKERS = 30
-"""Brokers on each side of a flow; the others are drawn together."""
 
 MOST_CURVES = 8
 """Curves that can be told apart."""
@@ -28,17 +25,9 @@ _LINES = 30
 _NAMED = 8
 _FEW = 3
 _FEW_BUNDLES = 4
-_NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
-"""Pixels between the nodes of a flow, for each node, and for all."""
-_MARGINS = 36
-_MARGIN, _LABEL_PX, _LONGEST_LABEL = 10, 7, 20
-"""Pixels beside the names next to a flow, and for each letter; how many letters at most."""
-_REST = "other brokers"
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
 """Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
 _MB = 1e6
-_THIN = 1e-4
-"""Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
 _LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
@@ -68,19 +57,6 @@ class Curve:
     name: str
     x: FloatArray
     y: FloatArray
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def short_names(names: Sequence[str]) -> list[str]:
-    """Return broker ids without the ending that all of them share, for axes and labels."""
-    for separator in ".:":
-        tails = {name[name.find(separator) :] if separator in name else "" for name in names}
-        if len(names) > 1 and len(tails) == 1 and tails != {""}:
-            return [name[: name.index(separator)] for name in names]
-    return list(names)
 
 
 def _order_of_interest(table: FloatArray) -> list[int]:
@@ -260,7 +236,7 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
-        f"The {label} of {_count(len(series.brokers), 'broker')} over {_count(len(spread.std), 'cycle')}: first"
+        f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}: first"
         f" {_ends(spread, 0, factor)}, at last"
         f" {_ends(spread, -1, factor)} {unit}, its deviation from {first:.3g} to"
         f" {last:.3g} {what}{moved}."
@@ -307,140 +283,8 @@ def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
         return "No broker was there."
     cycle, broker = np.unravel_index(int(np.nanargmax(table)), table.shape)
     return (
-        f"The {label} of {_count(len(series.brokers), 'broker')} in {_count(len(table), 'cycle')}; the highest is"
+        f"The {label} of {count(len(series.brokers), 'broker')} in {count(len(table), 'cycle')}; the highest is"
         f" {table[cycle, broker]:.4g} {unit}, {series.brokers[int(broker)]} in cycle {int(cycle) + 1}."
-    )
-
-
-def _flows(moves: Sequence[Relocation]) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return bundles and MB/s that went from each broker to each other."""
-    flows: dict[tuple[str, str], tuple[int, float]] = {}
-    for move in moves:
-        if move.destination:
-            pair = (move.source or "nobody", move.destination)
-            bundles, size = flows.get(pair, (0, 0.0))
-            flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / _MB
-    return flows
-
-
-def _together(flows: Mapping[tuple[str, str], tuple[int, float]]) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return flows in which brokers without a place of their own are one."""
-    own = [_kept(flows, side) for side in (0, 1)]
-    drawn: dict[tuple[str, str], tuple[int, float]] = {}
-    for pair, (bundles, size) in flows.items():
-        source, target = (name if name in names else _REST for name, names in zip(pair, own, strict=True))
-        before = drawn.get((source, target), (0, 0.0))
-        drawn[source, target] = before[0] + bundles, before[1] + size
-    return drawn
-
-
-def _kept(flows: Mapping[tuple[str, str], tuple[int, float]], side: int) -> set[str]:
-    """Return the brokers of one side with a place of their own: those with the most throughput, then bundles."""
-    sums: dict[str, tuple[float, int]] = {}
-    for pair, (bundles, size) in flows.items():
-        before = sums.get(pair[side], (0.0, 0))
-        sums[pair[side]] = before[0] + size, before[1] + bundles
-    return set(sorted(sums, key=lambda name: (-sums[name][0], -sums[name][1], name))[:MOST_FLOW_BROKERS])
-
-
-def _faded(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.45)"
-
-
-def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Figure:
-    """Draw what went from which broker (left) to which (right).
-
-    At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
-
-    Args:
-        moves: As `planner.simulate.moves.relocations` returns them, or some of them.
-        by_bundles: Draw numbers of bundles; else their throughput.
-    """
-    flows = _together(_flows(moves))
-    pairs = sorted(flows)
-    sizes = [float(bundles) if by_bundles else size for bundles, size in (flows[pair] for pair in pairs)]
-    least = sum(sizes) * _THIN or 1.0
-    drawn = {pair: max(size, least) for pair, size in zip(pairs, sizes, strict=True)}
-    left, right = (sorted({pair[side] for pair in pairs}, key=lambda n: (n == _REST, n)) for side in (0, 1))
-    names = sorted({*left, *right})
-    label = dict(zip(names, short_names(names), strict=True))
-    colour = {name: CATEGORICAL[at % len(CATEGORICAL)] for at, name in enumerate(names)}
-    unit = "bundles" if by_bundles else "MB/s"
-    most = max(len(left), len(right), 1)
-    room = max(_LEAST_HEIGHT, _NODE_ROOM * most)
-    px_per_unit = (room - _NODE_PAD * (most - 1)) / max(sum(drawn.values()), 1e-9)
-    sums = [
-        [sum(v for p, v in drawn.items() if p[side] == n) for n in names_of]
-        for side, names_of in enumerate((left, right))
-    ]
-    heights = [_heights(each, room, px_per_unit) for each in sums]
-    figure = go.Figure(
-        go.Sankey(
-            arrangement="fixed",
-            node={
-                "color": [colour[n] for n in (*left, *right)],
-                "x": [0.001] * len(left) + [0.999] * len(right),
-                "y": [y for each in heights for y in each],
-                "pad": _NODE_PAD,
-                "thickness": 12,
-                "line": {"width": 0},
-                "customdata": [*left, *right],
-                "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {unit}<extra></extra>",
-            },
-            link={
-                "source": [left.index(s) for s, _ in pairs],
-                "target": [len(left) + right.index(t) for _, t in pairs],
-                "value": [drawn[pair] for pair in pairs],
-                "color": [_faded(colour[s]) for s, _ in pairs],
-                "customdata": [[f"{s} → {t}", _count(flows[s, t][0], "bundle"), flows[s, t][1]] for s, t in pairs],
-                "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]:.4g} MB/s<extra></extra>",
-            },
-        )
-    )
-    figure = finish(figure, height=round(room) + _MARGINS)
-    notes = []
-    for x, side, names_of, ys in ((0, "right", left, heights[0]), (1, "left", right, heights[1])):
-        for name, y in zip(names_of, ys, strict=True):
-            shift = 4 if x else -4
-            look = {"x": x, "y": 1 - y, "xanchor": side, "yanchor": "middle", "xshift": shift, "showarrow": False}
-            notes.append({**look, "xref": "paper", "yref": "paper", "text": _clipped(label[name])})
-    figure.update_layout(annotations=notes)
-    width = _LABEL_PX * max((len(_clipped(label[name])) for name in names), default=0)
-    figure.update_layout(margin_l=width + _MARGIN, margin_r=width + _MARGIN)
-    return figure
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
-
-
-def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[float]:
-    """Return where the middle of each node of one side is, top to bottom, as shares of the height.
-
-    The room that the nodes leave is shared out between them, so that no two labels meet.
-    """
-    sizes = np.array(sums) * px_per_unit
-    gap = (room_px - float(sizes.sum())) / max(len(sums) - 1, 1) if len(sums) > 1 else 0.0
-    tops = np.cumsum(sizes + gap) - sizes - gap
-    heights: list[float] = ((tops + sizes / 2) / room_px).clip(0.001, 0.999).tolist()
-    return heights
-
-
-def flow_text(moves: Sequence[Relocation]) -> str:
-    """Say what `move_flow` shows."""
-    flows = _flows(moves)
-    if not flows:
-        return "No bundle went from one broker to another."
-    moved = [move for move in moves if move.destination]
-    (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
-    total = sum(size for _, size in flows.values())
-    names = sorted({name for pair in flows for name in pair})
-    short = dict(zip(names, short_names(names), strict=True))
-    return (
-        f"{_count(len(moved), 'move')} of {_count(len({m.bundle for m in moved}), 'bundle')} with {total:.4g} MB/s,"
-        f" from {_count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
-        f" {size:.4g} MB/s, from {short[source]} to {short[target]}."
     )
 
 
@@ -556,6 +400,6 @@ def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolAr
     more = f" and {len(sheds) - _FEW} more" if len(sheds) > _FEW else ""
     end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "none sheds"
     return (
-        f"Scores of {_count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({short[high]}),"
+        f"Scores of {count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({short[high]}),"
         f" the lowest {scores[low] * factor:.1f} {suffix} ({short[low]}); {end}."
     )

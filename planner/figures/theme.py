@@ -1,5 +1,7 @@
 """Colours and layout that all figures share. Readable in light and dark, and with every common colour blindness."""
 
+from collections.abc import Sequence
+
 import plotly.graph_objects as go
 
 ACCENT = "#0072B2"
@@ -25,3 +27,12 @@ def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = 
     figure.update_xaxes(title=x_title, automargin=True, zeroline=False)
     figure.update_yaxes(title=y_title, automargin=True, zeroline=False)
     return figure
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return broker ids without the ending that all of them share, for axes and labels."""
+    for separator in ".:":
+        tails = {name[name.find(separator) :] if separator in name else "" for name in names}
+        if len(names) > 1 and len(tails) == 1 and tails != {""}:
+            return [name[: name.index(separator)] for name in names]
+    return list(names)

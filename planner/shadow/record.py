@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -335,3 +336,18 @@ def _cycle(line: bytes) -> ShadowCycle | None:
         return _ADAPTER.validate_python(content)
     except (ValueError, ValidationError, RecursionError):
         return None
+
+
+def clusters_of(root: Path) -> dict[str, Path]:
+    """Return the clusters in a folder of histories, and the folder of each.
+
+    Raises:
+        CaptureError: The folder cannot be read.
+    """
+    try:
+        folders = sorted(p for p in root.iterdir() if p.is_dir() and p.name.startswith("cluster="))
+    except OSError as error:
+        raise CaptureError(
+            f"The histories cannot be read: {error.strerror}.", where=str(root), remedy="Check the name of the folder."
+        ) from error
+    return {unquote(folder.name.partition("=")[2]): folder for folder in folders}

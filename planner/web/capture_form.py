@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from uuid import uuid4
 
 import streamlit as st
 
@@ -18,9 +17,14 @@ from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.web import state
-from planner.web.widgets import show_arrival, show_error
+from planner.web.page import show_arrival
+from planner.web.scenarios import SESSION
+from planner.web.session import Kept
+from planner.web.widgets import show_error
 from planner.workspace.database import SavedSnapshot
 
+_CAPTURED = Kept("captured", str)
+"""Digest of the last capture that was put into view."""
 _LOOK_S = 1.0
 _MOST_AT_ONCE = 2
 _KEPT = 20
@@ -159,7 +163,7 @@ def capture_form() -> None:
         "Read-only requests to a cluster of Pulsar 4.2.4; nothing is changed. *docs/capture.md* lists each request and"
         " the permission it needs."
     )
-    session: str = st.session_state.setdefault("capture_session", uuid4().hex)
+    session = SESSION.get()
     job = _captures().of(session)
     if job is not None and not job.finished.is_set():
         _under_way(job)
@@ -307,8 +311,8 @@ def _ended(job: CaptureJob) -> None:
     saved = job.saved
     if saved is None or state.workspace().find(saved.digest) is None:
         return
-    if st.session_state.get("captured") != saved.digest:
-        st.session_state["captured"] = saved.digest
+    if _CAPTURED.get() != saved.digest:
+        _CAPTURED.put(saved.digest)
         state.select(saved.digest)
         st.rerun()
     show_arrival(saved, "is captured")

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from planner.cluster.errors import PlannerError
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
 from planner.web import scenarios, state
 from planner.web.setting_form import written
-from planner.web.widgets import show_error
+from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 _WORDS = {"high": "clients suffer", "medium": "not balanced", "low": "could be tidier"}
@@ -34,28 +34,21 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str) ->
             st.markdown(f"{_ICONS[finding.severity]} **{finding.title}** · {_WORDS[finding.severity]}")
             st.text(finding.evidence)
             st.text(f"Remedy: {finding.remedy}")
-            if finding.changes and st.button(
-                f"Try {', '.join(f'{name} = {_shown(value)}' for name, value in finding.changes.items())}",
-                icon=":material/science:",
-                key=f"try-{key}-{at}-{finding.code}",
-            ):
-                _apply(view, finding)
+            if finding.changes:
+                label = ", ".join(f"{name} = {_shown(value)}" for name, value in finding.changes.items())
+                apply = partial(_apply, view, finding)
+                button(f"Try {label}", "science", apply, key=f"try-{key}-{at}-{finding.code}")
 
 
 def _shown(value: Any) -> str:
-    text = str(written(value))
+    text = written(value)
     return text.rpartition(".")[2] if text.startswith("org.apache.") else text
 
 
 def _apply(view: state.Current, finding: Finding) -> None:
     """Put the changes of a finding into the scenario."""
-    present = scenarios.history(view).present
+    present = scenarios.present(view)
     plain: dict[str, Any] = {
         name: written(value) if isinstance(value, tuple) else value for name, value in finding.changes.items()
     }
-    try:
-        scenarios.change(view, replace(present, settings={**present.settings, **plain}))
-    except PlannerError as error:
-        show_error(error)
-        return
-    st.rerun()
+    scenarios.change(view, replace(present, settings={**present.settings, **plain}))

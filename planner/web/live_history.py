@@ -8,11 +8,11 @@ import streamlit as st
 from planner.cluster.errors import CaptureError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.explain.text import count, moment
 from planner.history.latest import Moment, recent_moments
-from planner.shadow.record import read_next
-from planner.web import state
-from planner.web.shadow import watched_clusters
-from planner.web.text import count, moment
+from planner.replay.jobs import histories_root
+from planner.shadow.record import clusters_of, read_next
+from planner.web import address, state
 
 LOOK_S = 5.0
 """How often a page looks for a new snapshot, in seconds."""
@@ -37,16 +37,20 @@ def ask_to_follow(view: state.Current) -> Path | None:
     """
     folder = watched_clusters().get(view.saved.cluster)
     if folder is None or not recent_moments(folder, 1, _MS_PER_MIN):
-        state.set_params(live="")
+        address.put(live="")
         return None
-    on = st.toggle(
-        "Follow this cluster live",
-        value=state.param("live") == "1",
-        key=f"live-{view.digest}",
-        help="A watch writes captures of it into the histories of this server; one for each cycle is gone through.",
-    )
-    state.set_params(live="1" if on else "")
-    return folder if on else None
+    help_ = "A watch writes captures of it into the histories of this server; one for each cycle is gone through."
+    return folder if address.toggle("live", "Follow this cluster live", help=help_) else None
+
+
+def watched_clusters() -> dict[str, Path]:
+    """Return the clusters whose histories this server reads, and the folder of each.
+
+    Raises:
+        CaptureError: The folder cannot be read.
+    """
+    root = histories_root()
+    return clusters_of(root) if root.is_dir() else {}
 
 
 def newest(folder: Path) -> Snapshot:

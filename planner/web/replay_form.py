@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -13,6 +14,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count, plain
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay import jobs
@@ -22,10 +24,9 @@ from planner.replay.runners import cores
 from planner.replay.spec import Job, Runner, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.spark.session import spark_place
-from planner.web import scenarios, state
+from planner.web import address, scenarios, state
+from planner.web.session import bound
 from planner.web.setting_form import written
-from planner.web.text import count
-from planner.web.widgets import plain, show_error
 
 _SAMPLE: Final = "sample"
 _SAMPLE_ARGUMENTS: Final = (
@@ -108,135 +109,106 @@ def _no_history() -> None:
         icon=":material/history:",
     )
     if st.button("Make a small sample history", icon=":material/auto_awesome:"):
-        try:
-            with st.spinner("Generating two days of a small cluster …"):
-                _make_sample()
-        except PlannerError as error:
-            show_error(error)
-            return
+        with st.spinner("Generating two days of a small cluster …"):
+            _make_sample()
         st.rerun()
 
 
 # What is chosen
 
 
-def _option(name: str, options: list[str], default: str) -> str:
-    asked = state.param(name)
-    return asked if asked in options else default
-
-
 def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, int] | None:
     """Draw which clusters and days; None while nothing is chosen."""
     covered = _covered(str(jobs.histories_root()), history)
     names = sorted(covered)
-    asked = [name for name in state.param("clusters").split(",") if name in names]
-    left, middle, right = st.columns([2, 2, 2])
-    with left:
-        chosen = st.multiselect("Clusters", names, asked or names, key=f"clusters-{history}")
+    left, begin, end, right = st.columns([2, 1, 1, 2])
+    chosen = address.several("clusters", "Clusters", names, names, place=left)
     days = sorted({day for name in chosen for day in covered[name].days})
     if not chosen or not days:
         st.info("Choose a cluster.", icon=":material/dns:")
         return None
-    with middle:
-        first, last = days[0], days[-1]
-        if len(days) > 1:
-            begin = (_option("first", days, days[0]), _option("last", days, days[-1]))
-            ends = begin if begin[0] <= begin[1] else (days[0], days[-1])
-            first, last = st.select_slider("Days (UTC)", days, ends, key=f"days-{history}-{len(days)}")
-        else:
-            st.selectbox("Days (UTC)", days)
-    with right:
-        whole = st.selectbox(
-            "Each task",
-            ["a day", "all days"],
-            1 if state.param("task") == "all" else 0,
-            key="replay-task",
-            help="A task of a day begins with who served what in the history at midnight, so that days can be replayed"
-            " at once. One over all days goes on where the day before ended.",
-        )
-    state.set_params(
-        clusters="" if len(chosen) == len(names) else ",".join(chosen),
-        first="" if first == days[0] else first,
-        last="" if last == days[-1] else last,
-        task="all" if whole == "all days" else "",
+    first = address.choice("first", "First day (UTC)", days, place=begin)
+    last = address.choice("last", "Last day", [day for day in days if day >= first], days[-1], place=end)
+    whole = address.choice(
+        "task",
+        "Each task",
+        {"day": "a day", "all": "all days"},
+        place=right,
+        help="A task of a day begins with who served what in the history at midnight, so that days can be replayed"
+        " at once. One over all days goes on where the day before ended.",
     )
-    return covered, tuple(chosen), first, last, 0 if whole == "all days" else 1
+    return covered, chosen, first, last, 0 if whole == "all" else 1
 
 
 def _base() -> Scenario:
     """Draw whether the open What-if scenario is the base."""
     try:
-        view = state.current() if state.param("snapshot") or st.session_state.get("selected_digest") else None
+        view = state.current() if address.part("snapshot") or state.SELECTED.get() else None
     except PlannerError:
         view = None
-    present = scenarios.history(view).present if view is not None else Scenario()
+    present = scenarios.present(view) if view is not None else Scenario()
     if present == Scenario():
         return Scenario()
     parts = [count(len(present.edits), "edit"), count(len(present.settings), "setting")]
     name = present.name or "without a name"
     use = st.toggle(
         f"Start from the open What-if scenario ({', '.join(parts)})",
-        value=False,
+        key="replay-base",
         help=f"{name}: its edits and settings apply to every scenario of the replay. Edits name brokers and bundles"
         " of its snapshot; where the history does not have them, tasks fail and say so.",
     )
     return present if use else Scenario()
 
 
-def _grid(snapshot: Snapshot) -> Grid | None:
-    """Draw strategies and values of settings; None while a value is wrong."""
+def _grid(snapshot: Snapshot) -> Grid:
+    """Draw strategies and values of settings.
+
+    Raises:
+        PlannerError: A value is wrong.
+    """
     base = _base()
-    names = [shedder.name for shedder in SHEDDERS]
-    asked = [name for name in state.param("strategies").split(",") if name in names]
     left, right = st.columns(2)
-    with left:
-        strategies = st.multiselect(
-            "Shedding strategies",
-            names,
-            asked,
-            key="replay-strategies",
-            placeholder="the one in force",
-            help="Each comes with the load manager and placement that it needs.",
-        )
-    known = _axes(state.param("grid"))
-    offered = [s.name for s in REFERENCE.settings.values() if s.group == "load balancer" and s.kind != "names"]
-    with right:
-        chosen = st.multiselect(
-            "Settings to vary",
-            offered,
-            list(known),
-            key="replay-settings",
-            max_selections=_MOST_SETTINGS,
-            placeholder="none",
-        )
-    settings: dict[str, tuple[object, ...]] = {}
-    good = True
-    for column, name in zip(st.columns(max(len(chosen), 1)), chosen, strict=False):
-        setting = REFERENCE.settings[name]
-        with column:
-            text = st.text_input(
-                f"{name}{f' ({setting.unit})' if setting.unit else ''}",
-                known.get(name) or _suggested(name, snapshot),
-                max_chars=200,
-                key=f"values-{name}",
-                help=f"{setting.meaning} Values with commas in between. In force: {written(snapshot.settings[name])}.",
-            )
-        try:
-            settings[name] = values_of(name, text)
-        except PlannerError as error:
-            show_error(error)
-            good = False
-    state.set_params(
-        strategies=",".join(strategies),
-        grid=";".join(f"{name}:{','.join(written(v) for v in values)}" for name, values in settings.items()),  # type: ignore[arg-type]
+    strategies = address.several(
+        "strategies",
+        "Shedding strategies",
+        [shedder.name for shedder in SHEDDERS],
+        place=left,
+        placeholder="the one in force",
+        help="Each comes with the load manager and placement that it needs.",
     )
-    return Grid(base=base, strategies=tuple(strategies), settings=settings) if good else None
+    known = _axes()
+
+    def choose(names: list[str]) -> None:
+        now = _axes()
+        _write_axes({name: now.get(name) or _suggested(name, snapshot) for name in names})
+
+    offered = [s.name for s in REFERENCE.settings.values() if s.group == "load balancer" and s.kind != "names"]
+    box = partial(right.multiselect, "Settings to vary", offered, max_selections=_MOST_SETTINGS, placeholder="none")
+    bound("replay-settings", list(known), box, choose)
+    settings: dict[str, tuple[object, ...]] = {}
+    for column, (name, values) in zip(st.columns(max(len(known), 1)), known.items(), strict=False):
+        setting = REFERENCE.settings[name]
+        label = f"{name}{f' ({setting.unit})' if setting.unit else ''}"
+        help_ = f"{setting.meaning} Values with commas in between. In force: {written(snapshot.settings[name])}."
+        field = partial(column.text_input, label, max_chars=200, help=help_)
+        bound(f"values-{name}", values, field, partial(_vary, name))
+        settings[name] = values_of(name, values)
+    return Grid(base=base, strategies=strategies, settings=settings)
 
 
-def _axes(text: str) -> dict[str, str]:
-    """Read settings and values from the address."""
-    pairs = [part.partition(":") for part in text.split(";")]
-    found = {name: values for name, colon, values in pairs if colon and name in REFERENCE.settings}
+def _vary(name: str, values: str) -> None:
+    _write_axes({**_axes(), name: values})
+
+
+def _write_axes(axes: dict[str, str]) -> None:
+    """Write settings and their values into the address."""
+    address.put(grid=";".join(f"{name}:{values.replace(', ', ',')}" for name, values in axes.items()))
+
+
+def _axes() -> dict[str, str]:
+    """Read settings and their values from the address."""
+    pairs = [part.partition(":") for part in address.part("grid").split(";")]
+    found = {name: values.replace(",", ", ") for name, colon, values in pairs if colon and name in REFERENCE.settings}
     return dict(list(found.items())[:_MOST_SETTINGS])
 
 
@@ -258,26 +230,11 @@ def _suggested(name: str, snapshot: Snapshot) -> str:
 def _where() -> tuple[Runner, int]:
     """Draw where it runs."""
     left, right = st.columns([3, 1])
-    with left:
-        asked, first = state.param("runner"), next(iter(_RUNNERS))
-        runner = cast(
-            "Runner",
-            st.segmented_control(
-                "Where it runs",
-                list(_RUNNERS),
-                default=asked if asked in _RUNNERS else first,
-                format_func=_RUNNERS.__getitem__,
-                key="replay-runner",
-            )
-            or first,
-        )
+    runner = cast("Runner", address.choice("runner", "Where it runs", _RUNNERS, segments=True, place=left))
     workers = 0
     if runner == "processes" or (runner == "spark" and spark_place().kind == "local"):
-        with right:
-            workers = int(
-                st.number_input("At once", 1, 4 * cores(), cores(), help=f"This machine has {cores()} cores.")
-            )
-    state.set_params(runner="" if runner == first else runner)
+        help_ = f"This machine has {cores()} cores."
+        workers = address.number("workers", "At once", cores(), 1, 4 * cores(), place=right, help=help_)
     return runner, workers
 
 
@@ -321,7 +278,7 @@ def duration(seconds: float) -> str:
     return f"{days} d {left} h" if days else f"{hours} h {rest} min"
 
 
-def _say_where(runner: Runner, workers: int, found: Estimate) -> str:
+def _place_and_time(runner: Runner, workers: int, found: Estimate) -> str:
     if runner == "local":
         return f"one process of this machine, about **{duration(found.seconds(1))}**"
     if runner == "processes":
@@ -355,43 +312,34 @@ def draw_form() -> None:
     if not names:
         _no_history()
         return
-    asked = state.param("history")
-    history = st.selectbox("History", names, names.index(asked) if asked in names else 0, key="replay-history")
-    try:
-        state.set_params(history=history)
-        time = _time(history)
-        if time is None:
-            return
-        covered, clusters, first, last, days_per_task = time
-        root = jobs.histories_root() / history
-        snapshot = first_snapshot(root, clusters[0])
-        moments, rows = (sum(getattr(covered[c], name) for c in clusters) for name in ("moments", "rows"))
-        st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
-        _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
-        grid = _grid(snapshot)
-        if grid is None:
-            return
-        runner, workers = _where()
-        job = Job(
-            name=st.text_input("Name", max_chars=100, placeholder="what this replay is to find out"),
-            history=str(root.resolve()),
-            clusters=clusters,
-            first_day=first,
-            last_day=last,
-            days_per_task=days_per_task,
-            scenarios=scenarios_of(grid, snapshot),
-            runner=runner,
-            workers=workers,
-        )
-        found = _estimate(job, snapshot)
-        st.markdown(
-            f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
-            f" {found.rows:,} rows. Runs on {_say_where(runner, workers, found)}, by the first minutes measured here."
-        )
-        if st.button("Replay", type="primary", icon=":material/play_arrow:"):
-            stored = jobs.submit(job)
-            st.query_params.clear()
-            state.set_params(job=stored.name)
-            st.rerun()
-    except PlannerError as error:
-        show_error(error)
+    history = address.choice("history", "History", names, named=True, clears=("clusters", "first", "last"))
+    time = _time(history)
+    if time is None:
+        return
+    covered, clusters, first, last, days_per_task = time
+    root = jobs.histories_root() / history
+    snapshot = first_snapshot(root, clusters[0])
+    moments, rows = (sum(getattr(covered[c], name) for c in clusters) for name in ("moments", "rows"))
+    st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
+    _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
+    grid = _grid(snapshot)
+    runner, workers = _where()
+    job = Job(
+        name=st.text_input("Name", max_chars=100, key="job-name", placeholder="what this replay is to find out"),
+        history=str(root.resolve()),
+        clusters=clusters,
+        first_day=first,
+        last_day=last,
+        days_per_task=days_per_task,
+        scenarios=scenarios_of(grid, snapshot),
+        runner=runner,
+        workers=workers,
+    )
+    found = _estimate(job, snapshot)
+    st.markdown(
+        f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
+        f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found)}, by the first minutes measured here."
+    )
+    if st.button("Replay", type="primary", icon=":material/play_arrow:"):
+        address.replace(job=jobs.submit(job).name)
+        st.rerun()

@@ -1,6 +1,8 @@
 """What a person changes on the What-if page: edits, strategies, settings, assumptions; undo, links, saved scenarios."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -9,21 +11,20 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
+from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import placement_beside
+from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Scenario, Step
 from planner.web import scenarios, state
 from planner.web.edit_forms import edit_form
+from planner.web.session import bound, widget_state
 from planner.web.setting_form import setting_widget, written
-from planner.web.text import count
-from planner.web.widgets import plain, show_error
+from planner.web.widgets import REFUSED, button, show_error, show_refused
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT = "loadBalancerLoadPlacementStrategy"
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
     ("cpu_percent_per_mb_per_s", "% of a core per MB/s", 0.0, 1e6),
     ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
@@ -53,212 +54,199 @@ _WHY = {
 def draw_toolbar(view: state.Current) -> None:
     """Draw undo and redo, saved scenarios and the link."""
     known = scenarios.history(view)
+    show_refused()
     with st.container(horizontal=True):
-        if st.button("Undo", icon=":material/undo:", disabled=not known.past):
-            scenarios.undo(view)
-            st.rerun()
-        if st.button("Redo", icon=":material/redo:", disabled=not known.future):
-            scenarios.redo(view)
-            st.rerun()
-        if st.button("Start over", icon=":material/restart_alt:", disabled=known.present == Scenario()):
-            scenarios.change(view, Scenario())
-            st.rerun()
+        button("Undo", "undo", partial(scenarios.undo, view), disabled=not known.past)
+        button("Redo", "redo", partial(scenarios.redo, view), disabled=not known.future)
+        start_over = partial(scenarios.change, view, Scenario())
+        button("Start over", "restart_alt", start_over, disabled=known.present == Scenario())
         with st.popover("Save, open", icon=":material/save:"):
             _saving(view)
         with st.popover("Link", icon=":material/link:"):
             st.caption("Opens this scenario, whole, on any server that has the snapshot. It holds no secret.")
-            st.code(scenarios.address(view, known.present), language=None, wrap_lines=True)
+            st.code(scenarios.link_to(view, known.present), language=None, wrap_lines=True)
 
 
 def _saving(view: state.Current) -> None:
-    present = scenarios.history(view).present
+    present = scenarios.present(view)
     kept = state.workspace().scenarios
-    name = st.text_input("Name", present.name, max_chars=120, key="scenario-name")
-    if st.button("Save on this server", icon=":material/save:", disabled=not name.strip()):
-        named = replace(present, name=name.strip())
+
+    def save() -> None:
+        named = replace(scenarios.present(view), name=widget_state("scenario-name").strip())
         scenarios.change(view, named)
         kept.save(named, view.digest, view.saved.name)
         st.toast(f"Saved as {plain(named.name)}.", icon=":material/save:")
-        st.rerun()
+
+    name = st.text_input("Name", present.name, max_chars=120, key="scenario-name")
+    button("Save on this server", "save", save, disabled=not name.strip())
     saved = kept.list(view.digest)
     if saved:
         labels = {
             s.digest: " · ".join([s.name or "without a name", *([count(s.edits, "edit")] if s.edits else [])])
             for s in saved
         }
-        chosen = st.selectbox("Saved scenarios", list(labels), format_func=lambda d: labels[d])
+        st.selectbox("Saved scenarios", list(labels), format_func=labels.__getitem__, key="saved")
         left, right = st.columns(2)
-        if left.button("Open", icon=":material/folder_open:", width="stretch") and chosen:
-            scenarios.change(view, kept.load(chosen))
-            st.rerun()
-        if right.button("Delete", icon=":material/delete:", width="stretch") and chosen:
-            kept.delete(chosen, view.digest)
-            st.rerun()
+
+        def load() -> None:
+            scenarios.change(view, kept.load(widget_state("saved")))
+
+        def delete() -> None:
+            kept.delete(widget_state("saved"), view.digest)
+
+        button("Open", "folder_open", load, place=left, width="stretch")
+        button("Delete", "delete", delete, place=right, width="stretch")
     scenarios.file_exchange(view)
+
+
+def _bound(view: state.Current, field: str, value: Any, draw: Callable[..., Any]) -> None:
+    """Draw a widget that shows a field of the scenario and changes it."""
+    bound(f"scenario-{field}", value, draw, lambda given: _take(view, **{field: given}))
+
+
+def _take(view: state.Current, **changes: Any) -> None:
+    """Change the scenario; what is refused is said when the page is drawn."""
+    try:
+        scenarios.change(view, replace(scenarios.present(view), **changes))
+    except PlannerError as error:
+        REFUSED.put(error)
 
 
 def _frame(view: state.Current) -> None:
     """Draw what is watched: for how long, with which seed and load manager."""
-    present = scenarios.history(view).present
+    present = scenarios.present(view)
     left, right = st.columns(2)
-    cycles = int(left.number_input("Cycles", 1, 100_000, present.cycles, key=f"cycles-{present.cycles}"))
-    seed = int(
-        right.number_input(
-            "Seed",
-            0,
-            2**31 - 1,
-            present.seed,
-            key=f"seed-{present.seed}",
-            help="Decides where Pulsar draws at random, and when each broker reports.",
-        )
-    )
-    managers = ["", *(str(manager) for manager in LoadManager)]
-    manager: Any = st.selectbox(
-        "Load manager",
-        managers,
-        managers.index(present.load_manager),
-        format_func=lambda m: m or f"{view.snapshot.info.load_manager}, as in the snapshot",
-        key=f"manager-{present.load_manager}",
-    )
-    _take(view, replace(present, cycles=cycles, seed=seed, load_manager=manager or ""))
+    _bound(view, "cycles", present.cycles, partial(left.number_input, "Cycles", 1, 100_000))
+    drawn = "Decides where Pulsar draws at random, and when each broker reports."
+    _bound(view, "seed", present.seed, partial(right.number_input, "Seed", 0, 2**31 - 1, help=drawn))
+    managers = {"": f"{view.snapshot.info.load_manager}, as in the snapshot", **{str(m): str(m) for m in LoadManager}}
+    box = partial(st.selectbox, "Load manager", list(managers), format_func=managers.__getitem__)
+    _bound(view, "load_manager", present.load_manager, box)
 
 
-def _take(view: state.Current, scenario: Scenario) -> None:
-    """Change the scenario, and draw the page anew with it."""
-    if scenario == scenarios.history(view).present:
-        return
-    try:
-        scenarios.change(view, scenario)
-    except PlannerError as error:
-        show_error(error)
-        return
-    st.rerun()
+def _set(view: state.Current, name: str, value: Any) -> None:
+    """Change one setting of the scenario."""
+    plain_value = written(value) if isinstance(value, tuple) or value is None else value
+    _take(view, settings={**scenarios.present(view).settings, name: plain_value})
+
+
+def _drop(view: state.Current, name: str) -> None:
+    """Leave one setting as it is in the snapshot."""
+    _take(view, settings={n: value for n, value in scenarios.present(view).settings.items() if n != name})
+
+
+def _choose_shedder(view: state.Current, chosen: str) -> None:
+    """Change the shedding strategy, and the placement strategy where it needs another one."""
+    present, own = scenarios.present(view), view.snapshot.settings
+    settings = {**present.settings, _SHEDDING: chosen}
+    if present.load_manager_over(view.snapshot) is LoadManager.MODULAR:
+        config = present.settings_over(view.snapshot)
+        place = placement_beside(shedder_by_name(chosen), config, own)
+        if place != _placement(config):
+            settings[PLACEMENT] = place
+    _take(view, settings=settings)
+
+
+def _placement(config: Settings) -> str:
+    return config.text(PLACEMENT).rpartition(".")[2]
 
 
 def _strategies(view: state.Current, config: Settings) -> None:
-    present = scenarios.history(view).present
-    manager = present.load_manager_over(view.snapshot)
+    manager = scenarios.present(view).load_manager_over(view.snapshot)
     shedders = [s.name for s in SHEDDERS if s.load_manager is manager]
     now = effective_shedder(manager, config)[0].name
-    chosen = st.selectbox("Shedding strategy", shedders, shedders.index(now), key=f"shedder-{now}-{manager}") or now
-    changed = dict(present.settings)
-    if chosen != now:
-        changed[_SHEDDING] = chosen
+    box = partial(st.selectbox, "Shedding strategy", shedders)
+    bound("scenario-shedder", now, box, partial(_choose_shedder, view))
     if manager is LoadManager.MODULAR:
         names = [p.name for p in PLACEMENTS if p.load_manager is manager]
-        placed = config.text(_PLACEMENT).rpartition(".")[2]
-        at = names.index(placed) if placed in names else 0
-        place = st.selectbox("Placement strategy", names, at, key=f"placement-{placed}") or placed
-        if chosen != now:
-            place = placement_beside(shedder_by_name(chosen), config, view.snapshot.settings)
-        if place != placed:
-            changed[_PLACEMENT] = place
-    if changed != dict(present.settings):
-        _take(view, replace(present, settings=changed))
+        placed = _placement(config)
+        box = partial(st.selectbox, "Placement strategy", names)
+        bound("scenario-placement", placed if placed in names else names[0], box, partial(_set, view, PLACEMENT))
 
 
 def _settings(view: state.Current, config: Settings) -> None:
     """Draw the settings that the scenario changes, and a way to change more."""
-    present = scenarios.history(view).present
-    special = {_SHEDDING, _PLACEMENT}
-    changed = {name: value for name, value in present.settings.items() if name not in special}
+    present = scenarios.present(view)
+    special = {_SHEDDING, PLACEMENT}
+    changed = [name for name in present.settings if name not in special]
     for name in changed:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
-            value = setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}-{config[name]}")
-        if drop.button("", icon=":material/close:", key=f"drop-{name}", help="As in the snapshot again"):
-            kept = {n: v for n, v in present.settings.items() if n != name}
-            _take(view, replace(present, settings=kept))
-        if value != config[name]:
-            plain: Any = written(value) if isinstance(value, tuple) else value
-            _take(view, replace(present, settings={**present.settings, name: plain}))
+            setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}", partial(_set, view, name))
+        button("", "close", partial(_drop, view, name), key=f"drop-{name}", place=drop, help="As in the snapshot again")
     shedder = effective_shedder(present.load_manager_over(view.snapshot), config)[0]
     first = [name for name in shedder.settings if name not in changed]
-    others = [
-        s.name
-        for s in REFERENCE.settings.values()
-        if s.name not in changed and s.name not in special and s.name not in first
-    ]
-    picked = st.selectbox(
-        "Change a setting",
-        [*first, *others],
-        index=None,
-        placeholder="the strategy's own settings come first",
-        key=f"more-{len(changed)}-{'-'.join(sorted(changed))[:80]}",
+    others = [name for name in REFERENCE.settings if name not in {*changed, *special, *first}]
+    box = partial(
+        st.selectbox, "Change a setting", [*first, *others], placeholder="the strategy's own settings come first"
     )
-    if picked:
-        value = view.snapshot.settings[picked]
-        start: Any = written(value) if isinstance(value, tuple) or value is None else value
-        _take(view, replace(present, settings={**present.settings, picked: start}))
+    # The box is empty again after each choice.
+    bound("more-settings", None, partial(box, index=None), lambda name: _set(view, name, view.snapshot.settings[name]))
 
 
 def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
-    present = scenarios.history(view).present
-    for at, step in enumerate(present.steps):
+    steps = scenarios.present(view).steps
+    for at, step in enumerate(steps):
         words = step.edit.phrase()
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
-        key = f"edit-{at}-{step.on}-{hash(step.edit)}"
-        on = switch.toggle(words, step.on, key=key, label_visibility="collapsed")
+        toggle = partial(switch.toggle, words, label_visibility="collapsed")
+        bound(f"edit-{at}", step.on, toggle, partial(_turn, view, step))
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
-        steps = list(present.steps)
-        if drop.button("", icon=":material/delete:", key=f"delete-{at}-{hash(step.edit)}", help="Delete this edit"):
-            del steps[at]
-            _take(view, present.with_steps(*steps))
-        if on != step.on:
-            steps[at] = replace(step, on=on)
-            _take(view, present.with_steps(*steps))
+        delete = partial(_change_step, view, step, None)
+        button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
-        context = EditContext(view.snapshot, [step.edit for step in present.steps])
-        edit = edit_form(context, f"edit-{len(present.steps)}")
+        context = EditContext(view.snapshot, [step.edit for step in steps])
+        edit = edit_form(context, f"edit-{len(steps)}")
         lacks = edit.lacks(context)
         if lacks:
             st.caption(lacks)
         if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
-            _take(view, present.with_steps(*present.steps, Step(edit)))
+            _take(view, steps=(*steps, Step(edit)))
+            st.rerun()
+
+
+def _turn(view: state.Current, step: Step, on: bool) -> None:  # noqa: FBT001 - a widget's value
+    _change_step(view, step, replace(step, on=on))
+
+
+def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
+    """Put another edit in the place of one that is still there, or delete it."""
+    steps = list(scenarios.present(view).steps)
+    if step in steps:
+        at = steps.index(step)
+        steps[at : at + 1] = [] if other is None else [other]
+        _take(view, steps=tuple(steps))
 
 
 def _assumptions(view: state.Current) -> None:
     """Draw what is supposed, with why."""
-    present = scenarios.history(view).present
-    known = present.assumptions
+    known = scenarios.present(view).assumptions
+
+    def assume(name: str, draw: Callable[..., Any]) -> None:
+        def store(value: Any) -> None:
+            now = scenarios.present(view).assumptions
+            _take(view, assumptions=replace(now, **{name: type(getattr(now, name))(value)}))
+
+        bound(f"assume-{name}", getattr(known, name), partial(draw, help=_WHY[name]), store)
+
     models = {"share": "goes along with the traffic", "fixed": "costs what is said below"}
     st.caption("What no snapshot tells. Each has a default, and a reason for it behind its question mark.")
-    model: Any = st.selectbox(
-        "CPU",
-        list(models),
-        list(models).index(known.cpu_model),
-        format_func=lambda m: f"{m}: {models[m]}",
-        help=_WHY["cpu_model"],
-        key=f"cpu-{known.cpu_model}",
-    )
-    left, right = st.columns(2)
-    made: dict[str, Any] = {"cpu_model": model}
+    assume("cpu_model", partial(st.selectbox, "CPU", list(models), format_func=lambda m: f"{m}: {models[m]}"))
+    columns = st.columns(2)
     for at, (name, label, low, high) in enumerate(_ASSUMED):
-        made[name] = (left, right)[at % 2].number_input(
-            label,
-            low,
-            high,
-            getattr(known, name),
-            disabled=model == "share" and name.startswith("cpu_"),
-            format="%d" if isinstance(low, int) else "%g",
-            help=_WHY[name],
-            key=f"assume-{name}-{getattr(known, name)}",
-        )
-    made["spread_reports"] = right.toggle(
-        "Brokers report at different moments", known.spread_reports, help=_WHY["spread_reports"]
-    )
+        idle = known.cpu_model == "share" and name.startswith("cpu_")
+        form = "%d" if isinstance(low, int) else "%g"
+        assume(name, partial(columns[at % 2].number_input, label, low, high, disabled=idle, format=form))
+    assume("spread_reports", partial(columns[1].toggle, "Brokers report at different moments"))
     st.caption("Memory stays as it is: Pulsar's caches fill what they were given, whatever the traffic.")
-    made = {name: type(getattr(known, name))(value) for name, value in made.items()}
-    _take(view, replace(present, assumptions=Assumptions(**made)))
 
 
 def draw_controls(view: state.Current) -> None:
     """Draw edits, load balancer, what is watched, and assumptions."""
-    present = scenarios.history(view).present
     try:
-        config = present.settings_over(view.snapshot)
+        config = scenarios.present(view).settings_over(view.snapshot)
     except PlannerError as error:
         show_error(error)
         return

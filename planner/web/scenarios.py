@@ -19,6 +19,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
+from planner.explain.text import short_digest
 from planner.share.link import (
     LinkedScenario,
     canonical_text,
@@ -31,9 +32,9 @@ from planner.share.link import (
 from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.web import state
-from planner.web.widgets import open_page, show_error
-from planner.workspace.samples import sample_by_digest
+from planner.web import address, registry, state
+from planner.web.session import Kept, widget_state
+from planner.web.widgets import REFUSED, button, download, show_error
 
 _PARAM = "scenario"
 _LONGEST_IN_ADDRESS = 1_500
@@ -61,27 +62,38 @@ class History:
     future: list[Scenario] = field(default_factory=list)
 
 
-def _histories() -> dict[str, History]:
-    found: dict[str, History] = st.session_state.setdefault("scenario_histories", {})
-    return found
+_HISTORIES: Kept[dict[str, History]] = Kept("scenario_histories", dict)
+_IN_ADDRESS = Kept("scenario_param", str)
+"""The scenario that the planner itself put into the address."""
+PENDING: Kept[dict[str, tuple[Scenario, str]]] = Kept("pending_scenarios", dict)
+"""Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
+_IMPORTS = Kept("imports", int)
+_STOPPED: Kept[frozenset[_Key]] = Kept("stopped_runs", frozenset)
+SESSION = Kept("session", lambda: uuid4().hex)
+"""What this session is called where sessions share something."""
 
 
 def history(view: state.Current) -> History:
     """Return the history of the scenario about the snapshot in view."""
-    return _histories().setdefault(view.digest, History())
+    return _HISTORIES.get().setdefault(view.digest, History())
 
 
-def _write_param(view: state.Current) -> None:
+def present(view: state.Current) -> Scenario:
+    """Return the scenario about the snapshot in view."""
+    return history(view).present
+
+
+def _write_address(view: state.Current) -> None:
     """Put the scenario into the address; one that changes nothing is left out."""
-    present = history(view).present
+    open_now = present(view)
     text = ""
-    if present != Scenario():
-        text = encode_link(present, view.digest, view.saved.name)
+    if open_now != Scenario():
+        text = encode_link(open_now, view.digest, view.saved.name)
         if len(text) > _LONGEST_IN_ADDRESS:
-            kept = state.workspace().scenarios.save(present, view.digest, view.saved.name)
+            kept = state.workspace().scenarios.save(open_now, view.digest, view.saved.name)
             text = encode_reference(kept.digest, view.digest, view.saved.name)
-    st.session_state["scenario_param"] = text
-    state.set_params(**{_PARAM: text})
+    _IN_ADDRESS.put(text)
+    address.put(**{_PARAM: text})
 
 
 def change(view: state.Current, scenario: Scenario) -> None:
@@ -97,7 +109,7 @@ def change(view: state.Current, scenario: Scenario) -> None:
         return
     known.past = [*known.past, known.present][-_DEPTH:]
     known.present, known.future = scenario, []
-    _write_param(view)
+    _write_address(view)
 
 
 def undo(view: state.Current) -> None:
@@ -106,7 +118,7 @@ def undo(view: state.Current) -> None:
     if known.past:
         known.future.append(known.present)
         known.present = known.past.pop()
-        _write_param(view)
+        _write_address(view)
 
 
 def redo(view: state.Current) -> None:
@@ -115,16 +127,10 @@ def redo(view: state.Current) -> None:
     if known.future:
         known.past.append(known.present)
         known.present = known.future.pop()
-        _write_param(view)
+        _write_address(view)
 
 
 # Links
-
-
-def pending() -> dict[str, tuple[Scenario, str]]:
-    """Return scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
-    found: dict[str, tuple[Scenario, str]] = st.session_state.setdefault("pending_scenarios", {})
-    return found
 
 
 def _scenario_of(linked: LinkedScenario) -> Scenario:
@@ -145,55 +151,51 @@ def _adopt(text: str) -> bool:
         show_error(error)
         return False
     digest, name = linked.snapshot_digest, linked.snapshot_name or "without a name"
-    found = state.workspace().find(digest)
+    found = state.find(digest)
     if found is None:
-        sample = sample_by_digest(digest)
-        found = state.add_sample(sample) if sample is not None else None
-    if found is None:
-        pending()[digest] = (scenario, name)
+        PENDING.get()[digest] = (scenario, name)
         show_error(
             PlannerError(
-                f"This link changes the snapshot '{name}' ({digest[:12]}), which is not on this server.",
+                f"This link changes the snapshot '{name}' ({short_digest(digest)}), which is not on this server.",
                 remedy="Load that snapshot on the Snapshots page; the scenario goes on from there.",
             )
         )
         st.caption(f"Digest of the snapshot: {digest}")
-        st.page_link(state.SNAPSHOTS_PAGE, label="Load the snapshot", icon=":material/folder_open:")
+        registry.link("snapshots", "Load the snapshot")
         return False
-    known = _histories().setdefault(found.digest, History())
+    known = _HISTORIES.get().setdefault(found.digest, History())
     if known.present != scenario:
         known.past.append(known.present)
         known.present, known.future = scenario, []
-    state.select(found.digest)
-    st.query_params[_PARAM] = text
+    state.select(found.digest, **{name: value for name, value in address.parts().items() if name != "snapshot"})
     return True
 
 
-def open_scenario_page(title: str, purpose: str) -> state.Current | None:
-    """Draw the head of a page about a scenario; as `open_page`, and take the scenario of the address."""
-    text = state.param(_PARAM)
-    if text and text != st.session_state.get("scenario_param"):
-        st.session_state["scenario_param"] = text
+def take_from_address() -> None:
+    """Take the scenario of the address, unless the planner itself put it there."""
+    text = address.part(_PARAM)
+    if text and text != _IN_ADDRESS.get():
+        _IN_ADDRESS.put(text)
         if not _adopt(text):
-            state.set_params(**{_PARAM: ""})
-    view = open_page(title, purpose)
-    if view is None:
-        return None
-    waiting = pending().pop(view.digest, None)
+            address.put(**{_PARAM: ""})
+
+
+def attach(view: state.Current) -> None:
+    """Take the scenario that has waited for the snapshot in view, and write the address."""
+    waiting = PENDING.get().pop(view.digest, None)
     if waiting is not None:
         change(view, waiting[0])
         st.success("The scenario of the link is here.", icon=":material/check_circle:")
-    _write_param(view)
-    return view
+    _write_address(view)
 
 
-def address(view: state.Current, scenario: Scenario, page: str = "what-if") -> str:
+def link_to(view: state.Current, scenario: Scenario, page: str = "what-if") -> str:
     """Return the whole address that opens a scenario on a page.
 
     Raises:
         PlannerError: It cannot be written.
     """
-    here = urlsplit(st.context.url or "http://localhost:8501/")
+    here = urlsplit(address.host() or "http://localhost:8501/")
     start = urlunsplit((here.scheme, here.netloc, f"/{page}", f"{_PARAM}=", ""))
 
     def keep(large: Scenario) -> str:
@@ -204,24 +206,26 @@ def address(view: state.Current, scenario: Scenario, page: str = "what-if") -> s
 
 def file_exchange(view: state.Current) -> None:
     """Draw a button that exports the scenario as a file, and a field that imports one."""
-    present = history(view).present
-    content = scenario_file(present, view.digest, view.saved.name)
-    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in present.name) or "scenario"
-    st.download_button(
-        "Export as a file", content.encode(), f"{name}.json", "application/json", icon=":material/download:"
-    )
-    given = st.file_uploader("Import a file", type=["json"], key=f"import-{st.session_state.get('imports', 0)}")
+    scenario = present(view)
+    content = scenario_file(scenario, view.digest, view.saved.name)
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in scenario.name) or "scenario"
+    download("Export as a file", content, f"{name}.json", "application/json")
+    # Another key after each import, so that the field is empty again.
+    key = f"import-{_IMPORTS.get()}"
+    st.file_uploader("Import a file", type=["json"], key=key, on_change=_import_file, args=(view, key))
+
+
+def _import_file(view: state.Current, key: str) -> None:
+    given = widget_state(key)
     if given is None:
         return
+    _IMPORTS.put(_IMPORTS.get() + 1)
     try:
         linked = read_scenario_file(given.getvalue())
         if linked.scenario is not None:
             change(view, linked.scenario)
     except PlannerError as error:
-        show_error(error)
-        return
-    st.session_state["imports"] = st.session_state.get("imports", 0) + 1
-    st.rerun()
+        REFUSED.put(error)
 
 
 # Runs
@@ -290,11 +294,11 @@ def _key(view: state.Current, scenario: Scenario) -> _Key:
 
 
 def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
-    def tell(done: int, _: int) -> None:
+    def progress(done: int, _: int) -> None:
         job.done = done
 
     try:
-        trace = simulate(snapshot, scenario, progress=tell, cancelled=job.stop.is_set)
+        trace = simulate(snapshot, scenario, progress=progress, cancelled=job.stop.is_set)
         if trace.complete:
             outcome = Outcome(trace)
             outcome.prepare()
@@ -316,12 +320,6 @@ def runs() -> Runs:
     return Runs()
 
 
-def _session() -> str:
-    """Return what this session is called where sessions share runs."""
-    name: str = st.session_state.setdefault("run_watcher", uuid4().hex)
-    return name
-
-
 @st.fragment(run_every=_LOOK_S)
 def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
     """Show how far runs are, with a button to stop them; draw the page again when they have ended."""
@@ -329,8 +327,8 @@ def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
     bar, stop = st.columns([5, 1], vertical_alignment="bottom")
     bar.progress(min(done / max(cycles, 1), 1.0), f"Simulating: {done:,} of {cycles:,} cycles")
     if stop.button("Stop", icon=":material/stop_circle:", key="stop-run", width="stretch"):
-        runs().leave(_session())
-        st.session_state["stopped_runs"] = set(keys)
+        runs().leave(SESSION.get())
+        _STOPPED.put(frozenset(keys))
         st.rerun()
     if all(job.finished.is_set() for job in jobs):
         st.rerun()
@@ -345,16 +343,13 @@ def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
         view: The snapshot in view.
         scenarios: What to run. The names do not matter: what is found bears none.
     """
-    keys = {_key(view, scenario) for scenario in scenarios}
-    runs().leave(_session(), keys)
-    stopped: set[_Key] = st.session_state.get("stopped_runs", set())
-    if stopped & keys:
+    keys = frozenset(_key(view, scenario) for scenario in scenarios)
+    runs().leave(SESSION.get(), keys)
+    if _STOPPED.get() & keys:
         st.warning("Stopped before its end. Change something, or run it again.", icon=":material/stop_circle:")
-        if not st.button("Run again", icon=":material/play_arrow:"):
-            return None
-        st.session_state["stopped_runs"] = set()
-        st.rerun()
-    jobs = [runs().of(view, scenario, _session()) for scenario in scenarios]
+        button("Run again", "play_arrow", lambda: _STOPPED.put(frozenset()))
+        return None
+    jobs = [runs().of(view, scenario, SESSION.get()) for scenario in scenarios]
     until = time.monotonic() + _PATIENCE_S
     for job in jobs:
         job.finished.wait(max(until - time.monotonic(), 0.0))

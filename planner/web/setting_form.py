@@ -1,6 +1,8 @@
-"""A form for settings, made from the catalogue; what is changed goes into the address."""
+"""Widgets for settings, made from the catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -8,28 +10,35 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import Setting, SettingValue
 from planner.cluster.settings import Settings
-from planner.web import state
+from planner.web import address
+from planner.web.session import bound
 from planner.web.widgets import show_error
 
 _WIDE = 3
+_EMPTY = {"names": "[]", "optional double": "null"}
+"""How the address has a value that `broker.conf` leaves empty."""
+_SAFE = 2**53 - 1  # the largest whole number that a browser holds exactly
 
 
-def setting_widget(setting: Setting, value: SettingValue, key: str) -> SettingValue:
-    """Draw the widget of one setting and return its value."""
+def setting_widget(setting: Setting, value: SettingValue, key: str, store: Callable[[Any], None]) -> None:
+    """Draw the widget of one setting; it shows a value and stores another one."""
     unit = f" ({setting.unit})" if setting.unit else ""
-    default = f"Default {setting.default}."
-    help_ = " ".join(part for part in (setting.meaning, setting.note, default) if part)
     label = f"{setting.name}{unit}"
+    help_ = " ".join(part for part in (setting.meaning, setting.note, f"Default {setting.default}.") if part)
+    shown: Any = value
+    draw: Callable[..., Any]
     if setting.kind == "boolean":
         # A narrow column cuts off the label of a toggle, unlike others.
-        return st.toggle(label, bool(value), key=key, help=f"`{setting.name}`: {help_}")
-    if setting.kind in {"int", "long"} and isinstance(value, int):
-        return int(st.number_input(label, value=value, step=1, key=key, help=help_))
-    if setting.kind == "double" and isinstance(value, int | float):
-        return float(st.number_input(label, value=float(value), key=key, help=help_, format="%g"))
-    if setting.kind == "string" and value in setting.choices:
-        return st.selectbox(label, setting.choices, setting.choices.index(str(value)), key=key, help=help_)
-    return st.text_input(label, written(value), key=key, help=help_, max_chars=500)
+        draw, help_, shown = st.toggle, f"`{setting.name}`: {help_}", bool(value)
+    elif setting.kind in {"int", "long"} and isinstance(value, int):
+        draw = partial(st.number_input, min_value=-_SAFE, max_value=_SAFE, step=1)
+    elif setting.kind == "double" and isinstance(value, int | float):
+        draw, shown = partial(st.number_input, min_value=-1e300, format="%g"), float(value)
+    elif setting.kind == "string" and value in setting.choices:
+        draw = partial(st.selectbox, options=setting.choices)
+    else:
+        draw, shown = partial(st.text_input, max_chars=500), written(value)
+    bound(key, shown, partial(draw, label, help=help_), store)
 
 
 def written(value: SettingValue) -> str:
@@ -41,34 +50,33 @@ def written(value: SettingValue) -> str:
     return "" if value is None else str(value)
 
 
-def setting_form(names: Sequence[str], base: Settings, prefix: str, columns: int = _WIDE) -> Settings:
+def setting_form(names: Sequence[str], base: Settings, columns: int = _WIDE) -> Settings:
     """Draw a form for some settings and return the settings in force with its changes.
 
-    Values start with those of the address, else with those of `base`. A value out of bounds is said and not used.
+    Each setting is a part of the address, by its own name. A value out of bounds is said and not used.
 
     Args:
         names: Real names of the settings, in the order of the form.
         base: Settings in force.
-        prefix: Keeps the widgets of several forms apart.
         columns: How many settings stand beside each other.
     """
     chosen = base
     for at in range(0, len(names), columns):
-        row = names[at : at + columns]
-        for column, name in zip(st.columns(columns), row, strict=False):
-            setting = REFERENCE.settings[name]
-            asked = state.param(name)
+        for column, name in zip(st.columns(columns), names[at : at + columns], strict=False):
+            setting, start, asked = REFERENCE.settings[name], base[name], address.part(name)
             try:
-                start = setting.parse(asked) if asked else base[name]
+                value = setting.parse(asked) if asked else start
             except PlannerError as error:
                 show_error(error)
-                start = base[name]
+                address.put(**{name: ""})
+                value = start
+
             with column:
-                value = setting_widget(setting, start, f"{prefix}-{name}")
-            try:
-                chosen = chosen.changed(**{name: value})
-            except PlannerError as error:
-                show_error(error)
-                continue
-            state.set_params(**{name: "" if chosen[name] == base[name] else written(value)})
+                setting_widget(setting, value, f"setting-{name}", partial(_store, setting, start))
+            chosen = chosen.changed(**{name: value})
     return chosen
+
+
+def _store(setting: Setting, start: SettingValue, given: Any) -> None:
+    same = given in (start, written(start))
+    address.put(**{setting.name: "" if same else written(given) or _EMPTY.get(setting.kind, "")})

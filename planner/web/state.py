@@ -5,8 +5,6 @@ started; the session remembers it from page to page.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -14,19 +12,18 @@ from planner.cluster.decisions import SplitDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.manager.cycle import CycleDecision
+from planner.explain.text import short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
+from planner.web import address
+from planner.web.session import Kept
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
-PAGES = Path(__file__).resolve().parents[2] / "pages"
-"""Where the scripts of the pages are."""
-SNAPSHOTS_PAGE = PAGES / "snapshots.py"
-"""The page that loads snapshots."""
+SELECTED = Kept("selected_digest", str)
+"""Digest of the snapshot in view; empty when none was looked at."""
 
-_SELECTED = "selected_digest"
-_SHORT = 12
+_STARTED = Kept("was_started", bool)
 _SEED = 0
 
 
@@ -55,23 +52,14 @@ def workspace() -> Workspace:
 
 
 @st.cache_resource(max_entries=3, show_spinner="Loading the snapshot …")
-def _load(digest: str) -> Snapshot:
+def snapshot_of(digest: str) -> Snapshot:
+    """Return the content of a saved snapshot."""
     return workspace().snapshot(digest)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
 def _step(digest: str, settings: Settings, cycle: int, seed: int) -> CycleStep:
-    return decide_cycles(same_load(_load(digest), cycle, settings), settings, seed)[-1]
-
-
-def snapshot_of(digest: str) -> Snapshot:
-    """Return the content of a saved snapshot."""
-    return _load(digest)
-
-
-def cycle(view: Current, settings: Settings | None = None) -> CycleDecision:
-    """Return what the next load-balancer cycle does, with the snapshot's settings or others."""
-    return step(view, settings).decision
+    return decide_cycles(same_load(snapshot_of(digest), cycle, settings), settings, seed)[-1]
 
 
 def step(view: Current, settings: Settings | None = None, cycle: int = 1) -> CycleStep:
@@ -87,7 +75,7 @@ def step(view: Current, settings: Settings | None = None, cycle: int = 1) -> Cyc
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
 def _splits(digest: str, settings: Settings) -> SplitDecision:
-    return next_splits(_load(digest), settings)
+    return next_splits(snapshot_of(digest), settings)
 
 
 def splits(view: Current, settings: Settings | None = None) -> SplitDecision:
@@ -100,34 +88,25 @@ def add_sample(sample: Sample) -> SavedSnapshot:
     return workspace().add(load_sample(sample), sample.title)
 
 
-def param(name: str) -> str:
-    """Return a part of the address, empty when it is not there."""
-    value: Any = st.query_params.get(name, "")
-    return value if isinstance(value, str) and len(value) <= 2_000 else ""  # noqa: PLR2004 - longer is no link of ours
-
-
-def set_params(**values: str) -> None:
-    """Put values into the address; empty ones are taken out, others stay."""
-    for name, value in values.items():
-        if not value:
-            st.query_params.pop(name, None)
-        elif st.query_params.get(name) != value:
-            st.query_params[name] = value
-
-
-def select(digest: str) -> None:
-    """Look at another snapshot from now on."""
-    st.session_state[_SELECTED] = digest
-    st.query_params.clear()
-    st.query_params["snapshot"] = digest[:_SHORT]
+def select(digest: str, **parts: str) -> None:
+    """Look at another snapshot from now on, with parts of an address that go with it."""
+    SELECTED.put(digest)
+    address.replace(snapshot=short_digest(digest), **parts)
 
 
 def forget(digest: str) -> None:
     """Delete a snapshot, and look at another one if it was in view."""
     workspace().delete(digest)
-    if st.session_state.get(_SELECTED) == digest:
-        del st.session_state[_SELECTED]
-        st.query_params.clear()
+    if SELECTED.get() == digest:
+        SELECTED.put("")
+        address.replace()
+
+
+def find(digest: str) -> SavedSnapshot | None:
+    """Return a snapshot by the first digits of its digest; a sample is loaded when it is not in the workspace yet."""
+    found = workspace().find(digest)
+    sample = sample_by_digest(digest) if found is None else None
+    return found if sample is None else add_sample(sample)
 
 
 def _wanted() -> SavedSnapshot | None:
@@ -136,19 +115,16 @@ def _wanted() -> SavedSnapshot | None:
     Raises:
         PlannerError: The address names one that is neither saved nor a sample.
     """
-    asked = param("snapshot")
+    asked = address.part("snapshot")
     if asked:
-        found = workspace().find(asked)
-        if found is None:
-            sample = sample_by_digest(asked)
-            found = add_sample(sample) if sample is not None else None
+        found = find(asked)
         if found is None:
             raise PlannerError(
-                f"This link shows the snapshot {asked[:_SHORT]}, which is not on this server.",
+                f"This link shows the snapshot {short_digest(asked)}, which is not on this server.",
                 remedy="Load it on the Snapshots page, then open the link again; or choose another snapshot.",
             )
         return found
-    remembered = st.session_state.get(_SELECTED)
+    remembered = SELECTED.get()
     found = workspace().find(remembered) if remembered else None
     saved = workspace().saved()
     return found or (saved[0] if saved else None)
@@ -162,14 +138,13 @@ def current() -> Current | None:
     Raises:
         PlannerError: The address names a snapshot that is not here.
     """
-    if not param("snapshot") and not workspace().saved() and not st.session_state.get("was_started"):
-        first = samples()
-        if first:
-            add_sample(first[0])
-    st.session_state["was_started"] = True
+    if not address.part("snapshot") and not workspace().saved() and not _STARTED.get():
+        for first in samples()[:1]:
+            add_sample(first)
+    _STARTED.put(True)
     saved = _wanted()
     if saved is None:
         return None
-    st.session_state[_SELECTED] = saved.digest
-    set_params(snapshot=saved.digest[:_SHORT])
-    return Current(saved, _load(saved.digest))
+    SELECTED.put(saved.digest)
+    address.put(snapshot=short_digest(saved.digest))
+    return Current(saved, snapshot_of(saved.digest))

@@ -1,8 +1,10 @@
 """The forms of the Throttling page: a topic, its traffic, its limits. What is changed goes into the address."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,8 @@ from planner.simulate.dispatch.caps import dispatch_caps
 from planner.simulate.dispatch.edits import PLACES, LimitEdit
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
 from planner.simulate.dispatch.prefill import TopicTraffic, with_limits
-from planner.web import state
+from planner.web import address, state
+from planner.web.session import bound
 from planner.web.widgets import show_error
 
 SWITCHES = (
@@ -75,33 +78,20 @@ _OF_TOPIC = (*_TRAFFIC, *(f"limit-{level.value}" for level in Level))
 
 def choose_topic(view: state.Current) -> tuple[str, str]:
     """Draw the choice of topic and subscription, and return their names."""
-    names = _listed(view.digest, view.snapshot)
-    asked = state.param("topic")
-    start = asked or (names[0] if names else "persistent://public/default/topic")
-    options = names if start in names else [start, *names]
+    names = _listed(view.digest, view.snapshot) or ["persistent://public/default/topic"]
     left, right = st.columns([3, 1])
-    topic = left.selectbox(
+    topic = address.choice(
+        "topic",
         "Topic",
-        options,
-        index=options.index(start),
+        names,
+        named=True,
+        clears=_OF_TOPIC,  # another topic begins with its own traffic
+        place=left,
         accept_new_options=True,
-        key=f"throttling-topic-{start}",
         help="Choose one, or write any full topic name. Those with a limit come first, then by dispatch rate.",
     )
-    subscription = right.text_input(
-        "Subscription",
-        state.param("subscription"),
-        max_chars=200,
-        placeholder="any",
-        key="throttling-subscription",
-        help="For policies that name one.",
-    )
-    if topic and topic != start:  # another topic begins with its own traffic
-        state.set_params(**dict.fromkeys(_OF_TOPIC, ""))
-    state.set_params(topic=topic or start, subscription=subscription)
-    if topic and topic != start:  # the box is drawn anew with what was picked, else its next choice would be lost
-        st.rerun()
-    return topic or start, subscription
+    help_ = "For policies that name one."
+    return topic, address.text("subscription", "Subscription", place=right, placeholder="any", help=help_)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -115,29 +105,6 @@ def _listed(digest: str, _snapshot: Snapshot) -> list[str]:
     order = np.lexsort((-table.msg_rate_out_per_s, ~limited))[: 4 * _LISTED]
     base = pc.replace_substring_regex(table.name.take(pa.array(order)), pattern="-partition-[0-9]+$", replacement="")
     return list(dict.fromkeys(base.to_pylist()))[:_LISTED]
-
-
-def _number(topic: str, label: str, name: str, default: float, low: float, high: float, help_: str = "") -> float:
-    """Draw a number that the address keeps when it is not the default."""
-    asked, whole = state.param(name), isinstance(default, int)
-    start: float = default
-    try:
-        given = (int(asked) if whole else float(asked)) if asked else default
-    except (ValueError, OverflowError):
-        given = float("nan")
-    if low <= given <= high:
-        start = given
-    else:
-        remedy = f"Give a number from {low:g} to {high:g}."
-        show_error(SettingError(f"'{asked[:40]}' is not possible.", where=label, remedy=remedy))
-    key = f"throttling-{name}-{topic}-{default}"  # another default begins anew, what the address has stays
-    value: float
-    if whole:
-        value = int(st.number_input(label, int(low), int(high), int(start), 1, key=key, help=help_))
-    else:
-        value = float(st.number_input(label, low, high, float(start), format="%g", key=key, help=help_))
-    state.set_params(**{name: "" if value == default else f"{value:.12g}" if not whole else str(int(value))})
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,38 +144,33 @@ class TrafficForm:
 def traffic_form(traffic: TopicTraffic, subscription: str) -> TrafficForm:
     """Draw the form about a topic's traffic, filled in with what the snapshot knows."""
     columns = st.columns(3)
-    number = partial(_number, traffic.name)
+    number = address.number
     rate = float(f"{traffic.msg_rate_in_per_s:.4g}") or 100.0
     with columns[0]:
         st.markdown("**Publishing**")
-        steady = number("Published (msg/s, all partitions)", "publish", rate, 0.0, 1e8)
-        burst = number("Bursts add (msg/s)", "burst", 0.0, 0.0, 1e8)
-        lasts = number("A burst lasts (s)", "burst-s", 5.0, 0.0, 3600.0) if burst else 0.0
-        every = number("One burst every (s, 0 once)", "burst-every", 30.0, 0.0, 3600.0) if burst else 0.0
-        batch = int(number("Messages in an entry", "batch", 1, 1, 100_000, "Batching by the producers."))
-        size = int(number("Bytes of an entry", "entry-bytes", traffic.message_bytes * batch, 1, _INT))
+        steady = number("publish", "Published (msg/s, all partitions)", rate, 0.0, 1e8)
+        burst = number("burst", "Bursts add (msg/s)", 0.0, 0.0, 1e8)
+        lasts = number("burst-s", "A burst lasts (s)", 5.0, 0.0, 3600.0) if burst else 0.0
+        every = number("burst-every", "One burst every (s, 0 once)", 30.0, 0.0, 3600.0) if burst else 0.0
+        batch = number("batch", "Messages in an entry", 1, 1, 100_000, help="Batching by the producers.")
+        size = number("entry-bytes", "Bytes of an entry", traffic.message_bytes * batch, 1, _INT)
     with columns[1]:
         st.markdown("**Consuming**")
-        many = int(number("Subscriptions", "subscriptions", traffic.fan_out, 1, 50))
+        many = number("subscriptions", "Subscriptions", traffic.fan_out, 1, 50)
         kinds = [k.value for k in SubscriptionType if k is not SubscriptionType.REPLICATOR]
-        asked = state.param("type")
-        start = asked if asked in kinds else SubscriptionType.SHARED.value
-        kind = st.selectbox("Type", kinds, kinds.index(start), key="throttling-type") or start
-        state.set_params(type="" if kind == SubscriptionType.SHARED else kind)
-        consumers = int(
-            number("Consumers of a subscription, each partition", "consumers", traffic.consumers, 0, 10_000)
-        )
-        queue = int(number("receiverQueueSize", "queue", 1000, 1, 100_000))
-        speed = number("A consumer processes (msg/s)", "speed", 5000.0, 0.0, 1e6)
+        kind = address.choice("type", "Type", kinds, SubscriptionType.SHARED.value)
+        consumers = number("consumers", "Consumers of a subscription, each partition", traffic.consumers, 0, 10_000)
+        queue = number("queue", "receiverQueueSize", 1000, 1, 100_000)
+        speed = number("speed", "A consumer processes (msg/s)", 5000.0, 0.0, 1e6)
     with columns[2]:
         st.markdown("**At the beginning, and how long**")
         minute = round(steady * 60) or 1000
         help_ = "Of each subscription, on all partitions. By default what is published in a minute."
-        backlog = int(number("Backlog (messages)", "backlog", minute, 0, 10**9, help_))
-        partitions = int(number("Partitions", "partitions", traffic.partitions, 1, 1000))
-        streams = int(number("Replication streams", "replicators", 0, 0, 10))
-        again = number("Redelivered (fraction)", "redelivered", 0.0, 0.0, 0.9)
-        duration = int(number("Simulated time (s)", "seconds", 60, 5, 900))
+        backlog = number("backlog", "Backlog (messages)", minute, 0, 10**9, help=help_)
+        partitions = number("partitions", "Partitions", traffic.partitions, 1, 1000)
+        streams = number("replicators", "Replication streams", 0, 0, 10)
+        again = number("redelivered", "Redelivered (fraction)", 0.0, 0.0, 0.9)
+        duration = number("seconds", "Simulated time (s)", 60, 5, 900)
     known = subscription or "subscription"
     made = [
         SubscriptionLoad(
@@ -265,37 +227,42 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
     chain = limit_chain(level, topic, policies, config, subscription)
     places = [p for p in PLACES[level] if p is not Source.BROKER and (subscription or "subscription" not in p.value)]
     place, rate = None, chain.rate if has_limit(chain.rate) else DispatchRate()
-    if state.param(name):
+    if address.part(name):
         try:
-            asked = read_edit(state.param(name), level)
+            asked = read_edit(address.part(name), level)
             place, rate = asked if asked[0] in places else (None, rate)
         except PlannerError as error:
             show_error(error)
-    options = [_KEEP, *(p.value for p in places)]
-    start = _KEEP if place is None else place.value
-    columns = st.columns([2, 1, 1, 1, 1], vertical_alignment="bottom")
-    key = f"throttling-{name}-{topic}"
-    chosen = columns[0].selectbox(
-        f"Set the limit of the {level.value} as", options, options.index(start), key=f"{key}-place"
+            address.put(**{name: ""})
+    rate = DispatchRate(
+        max(rate.msg_per_period, -1),
+        min(max(rate.bytes_per_period, -1), _SAFE),
+        min(max(rate.period_s, 1), _MOST_PERIOD_S),
+        rate.relative_to_publish_rate,
     )
-    if chosen in {None, _KEEP}:
-        state.set_params(**{name: ""})
+    columns = iter(st.columns([2, 1, 1, 1, 1], vertical_alignment="bottom"))
+
+    def store(given: str) -> None:
+        address.put(**{name: "" if given == _KEEP else written_edit(Source(given), rate)})
+
+    label = f"Set the limit of the {level.value} as"
+    box = partial(next(columns).selectbox, label, [_KEEP, *(p.value for p in places)])
+    bound(f"{name}-place", _KEEP if place is None else place.value, box, store)
+    if place is None:
         return None
-    picked = Source(chosen)
-    with columns[1]:
-        msgs = st.number_input(
-            "Messages", -1, _INT, max(rate.msg_per_period, -1), key=f"{key}-msgs", help="-1: no limit"
-        )
-    with columns[2]:
-        byte_count = min(max(rate.bytes_per_period, -1), _SAFE)
-        bytes_ = st.number_input("Bytes", -1, _SAFE, byte_count, key=f"{key}-bytes", help="-1: no limit")
-    with columns[3]:
-        period = st.number_input(
-            "Period (s)", 1, _MOST_PERIOD_S, min(max(rate.period_s, 1), _MOST_PERIOD_S), key=f"{key}-period"
-        )
+
+    def field(attribute: str, draw: Callable[..., Any]) -> None:
+        def keep(given: Any) -> None:
+            now = address.part(name)
+            where, before = read_edit(now, level) if now else (place, rate)
+            address.put(**{name: written_edit(where, replace(before, **{attribute: given}))})
+
+        bound(f"{name}-{attribute}", getattr(rate, attribute), draw, keep)
+
+    unlimited = "-1: no limit"
+    field("msg_per_period", partial(next(columns).number_input, "Messages", -1, _INT, help=unlimited))
+    field("bytes_per_period", partial(next(columns).number_input, "Bytes", -1, _SAFE, help=unlimited))
+    field("period_s", partial(next(columns).number_input, "Period (s)", 1, _MOST_PERIOD_S))
     help_ = "Added to the publish rate of the topic (relativeToPublishRate)."
-    with columns[4]:
-        relative = st.toggle("Relative", rate.relative_to_publish_rate, key=f"{key}-relative", help=help_)
-    made = DispatchRate(int(msgs), int(bytes_), int(period), bool(relative))
-    state.set_params(**{name: written_edit(picked, made)})
-    return LimitEdit.about(topic, level, picked, made, subscription)
+    field("relative_to_publish_rate", partial(next(columns).toggle, "Relative", help=help_))
+    return LimitEdit.about(topic, level, place, rate, subscription)

@@ -1,22 +1,28 @@
-"""Pieces that all pages share: header, empty state, errors, a chart with its summary, table and download."""
+"""Pieces that all pages share: errors, notes, numbers, a chart with its summary, a table with its download."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError, SnapshotError
-from planner.cluster.snapshot import Snapshot
-from planner.pulsar.load.namespace_policies import expression_notes
-from planner.web import state
-from planner.web.text import count, moment, short_digest
-from planner.workspace.database import SavedSnapshot
-from planner.workspace.samples import samples
+from planner.explain.text import plain
+from planner.web.session import Kept, widget_state
+
+REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
+"""Why what a person asked for last was not done."""
 
 _SHOWN_VIOLATIONS = 20
+_COMMON: Final[Mapping[str, Any]] = {
+    "why": st.column_config.TextColumn(width="large"),
+    "MB/s": st.column_config.NumberColumn(format="%.3f"),
+    "msg/s": st.column_config.NumberColumn(format="%.1f"),
+}
+"""Columns that look the same in every table."""
 
 
 def show_error(error: PlannerError) -> None:
@@ -30,24 +36,6 @@ def show_error(error: PlannerError) -> None:
         st.dataframe(pd.DataFrame(shown), hide_index=True, width="stretch")
 
 
-def plain(text: str) -> str:
-    """Return text in which nothing is Markdown; what is shown may come from an uploaded file."""
-    for mark in "\\`*_[]<>#|$~:":
-        text = text.replace(mark, f"\\{mark}")
-    return text
-
-
-def show_arrival(saved: SavedSnapshot, what: str) -> None:
-    """Say how a snapshot came into the workspace, with what to know about it and the way to its overview."""
-    st.success(
-        f"“{plain(saved.name)}” {what}: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
-        f" {count(saved.topics, 'topic')}.",
-        icon=":material/check_circle:",
-    )
-    show_notes(saved.warnings, "What to know about this snapshot")
-    st.page_link(state.PAGES / "overview.py", label="See its overview", icon=":material/monitoring:")
-
-
 def show_notes(notes: Sequence[str], title: str) -> None:
     """Show notes behind a title that counts them; nothing when there are none."""
     if notes:
@@ -56,68 +44,46 @@ def show_notes(notes: Sequence[str], title: str) -> None:
                 st.markdown(f"- {plain(note)}")
 
 
-def empty_state(text: str) -> None:
-    """Say what to do when there is no snapshot, and offer samples."""
-    st.info(text, icon=":material/upload_file:")
-    offered = samples()[:3]
-    for column, sample in zip(st.columns(max(1, len(offered))), offered, strict=False):
-        with column, st.container(border=True):
-            st.markdown(f"**{sample.title}**")
-            st.caption(sample.shows)
-            if st.button("Open this sample", key=f"empty-{sample.file}", width="stretch"):
-                state.select(state.add_sample(sample).digest)
-                st.rerun()
-    st.page_link(state.SNAPSHOTS_PAGE, label="Upload a snapshot of your cluster", icon=":material/folder_open:")
+def metrics(figures: Iterable[tuple[str, str, str]], width: int | Literal["stretch", "content"] = "stretch") -> None:
+    """Show numbers beside each other: label, value, meaning."""
+    with st.container(horizontal=True):
+        for label, value, meaning in figures:
+            st.metric(label, value, help=meaning or None, width=width)
 
 
-def _picker(view: state.Current) -> None:
-    saved = state.workspace().saved()
-    digests = [s.digest for s in saved]
-    names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in saved}
-    chosen = st.selectbox(
-        "Snapshot",
-        digests,
-        index=digests.index(view.digest),
-        format_func=lambda d: names.get(d, short_digest(d)),
-        key=f"picker-{view.digest}",
-    )
-    if chosen and chosen != view.digest:
-        state.select(chosen)
-        st.rerun()
+def download(label: str, content: str | bytes | Callable[[], bytes], file: str, mime: str, **options: Any) -> None:
+    """Draw a button that downloads a file; a function makes the content when the button is pressed."""
+    data = content.encode() if isinstance(content, str) else content
+    options = {"icon": ":material/download:", "on_click": "ignore", **options}
+    st.download_button(label, data, file, mime, **options)
 
 
-def open_page(title: str, purpose: str) -> state.Current | None:
-    """Draw the head of a page and return the snapshot in view.
+def button(label: str, icon: str, act: Callable[[], None], *, key: str = "", place: Any = st, **options: Any) -> None:
+    """Draw a button that does something before the page is drawn again; an error is shown then.
 
-    Shows the empty state or the error, and returns None, when there is nothing to look at.
+    Args:
+        label: What it does.
+        icon: Name of a Material icon.
+        act: Does it. It reads at that moment what it needs: what widgets were set to may be newer than the page.
+        key: Names the button where several have its label.
+        place: Where to draw.
+        options: Further arguments of `st.button`.
     """
-    head, pick = st.columns([3, 2], vertical_alignment="bottom")
-    with head:
-        st.title(title)
-        st.caption(purpose)
+    place.button(label, icon=f":material/{icon}:", key=key or f"button-{label}", on_click=_act, args=(act,), **options)
+
+
+def _act(act: Callable[[], None]) -> None:
     try:
-        view = state.current()
+        act()
     except PlannerError as error:
+        REFUSED.put(error)
+
+
+def show_refused() -> None:
+    """Show why what was asked for last was not done."""
+    error = REFUSED.take()
+    if error is not None:
         show_error(error)
-        empty_state("Choose something to look at instead.")
-        return None
-    if view is None:
-        empty_state("There is no snapshot yet. Upload one of your cluster, or open a sample.")
-        return None
-    with pick:
-        _picker(view)
-    saved = view.saved
-    st.caption(
-        f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
-        f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
-        f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic') if saved.topics else 'no topic names'} ·"
-        f" `{short_digest(saved.digest)}`"
-    )
-    if saved.description:
-        st.markdown(plain(saved.description))
-    notes = (*saved.warnings, *expression_notes(view.snapshot.policies))
-    show_notes(notes, "What to know about this snapshot")
-    return view
 
 
 def table(
@@ -127,8 +93,11 @@ def table(
     height: int | Literal["content"] | None = None,
     style: Styler | None = None,
     key: str = "",
-    **options: Any,
-) -> Any:
+    formats: Mapping[str, str] = MappingProxyType({}),
+    widths: Mapping[str, int] = MappingProxyType({}),
+    hidden: Sequence[str] = (),
+    pick: Callable[[int], None] | None = None,
+) -> None:
     """Show a table and a button that downloads it as CSV.
 
     Args:
@@ -137,61 +106,60 @@ def table(
         height: In pixels; `content` to show every row; some ten rows when None.
         style: The same frame with colours.
         key: Names the widgets, where the file's name is not enough: another key begins without a selection.
-        options: Further arguments of `st.dataframe`.
+        formats: How to write the numbers of columns, where it is not as in all tables.
+        widths: How wide columns are, in pixels.
+        hidden: Columns that only the file has.
+        pick: Called with the place of a row that a person selects, before the page is drawn again.
     """
-    shown = st.dataframe(
+    key = key or name
+    columns: dict[str, Any] = {column: _COMMON[column] for column in frame.columns if column in _COMMON}
+    number = st.column_config.NumberColumn
+    columns |= {column: number(format=written, width=widths.get(column)) for column, written in formats.items()}
+    for column, width in widths.items():
+        if column not in formats:
+            columns[column] = {**columns.get(column, {}), "width": width}
+    options: dict[str, Any] = {}
+    if pick is not None:
+        options = {"on_select": partial(_picked_row, f"table-{key}", pick), "selection_mode": "single-row"}
+    st.dataframe(
         frame if style is None else style,
         hide_index=True,
         width="stretch",
         height=height if height is not None else "auto",
-        key=f"table-{key or name}",
+        key=f"table-{key}",
         placeholder="—",
+        column_config=columns | dict.fromkeys(hidden),
         **options,
     )
-    st.download_button(
-        "Download as CSV",
-        lambda: frame.to_csv(index=False).encode(),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"csv-{key or name}",
-        on_click="ignore",
-    )
-    return shown
+    download("Download as CSV", lambda: frame.to_csv(index=False).encode(), f"{name}.csv", "text/csv", key=f"csv-{key}")
 
 
-def chart(figure: Any, summary: str, name: str, **options: Any) -> Any:
+def _picked_row(key: str, pick: Callable[[int], None]) -> None:
+    rows = widget_state(key)["selection"]["rows"]
+    if rows:
+        pick(rows[0])
+
+
+def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | None = None) -> None:
     """Draw a figure under one sentence that says what it shows.
 
     Args:
         figure: A Plotly figure.
         summary: The sentence, for those who do not see the figure too.
         name: Key of the widget.
-        options: Further arguments of `st.plotly_chart`.
+        pick: Called with the first `customdata` of a point that a person clicks, before the page is drawn again.
     """
     st.markdown(summary)
-    return st.plotly_chart(
-        figure, key=f"chart-{name}", alt=summary, config={"displaylogo": False, "displayModeBar": False}, **options
-    )
+    key = f"chart-{name}"
+    options: dict[str, Any] = {}
+    if pick is not None:
+        options = {"on_select": partial(_picked_point, key, pick), "selection_mode": "points"}
+    config = {"displaylogo": False, "displayModeBar": False}
+    st.plotly_chart(figure, key=key, alt=summary, config=config, **options)
 
 
-def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: bool) -> list[Mapping[str, Any]]:
-    """Return reasons as table rows: about brokers, or about bundles.
-
-    Args:
-        snapshot: Names the subjects.
-        blocks: The reasons of a decision.
-        bundles: True for those about bundles, False for those about brokers.
-    """
-    rows: list[Mapping[str, Any]] = []
-    for group in blocks:
-        about_bundles = bool(len(group)) and bool((group.bundles >= 0).any())
-        if about_bundles != bundles:
-            continue
-        for reason in group.rows(snapshot.brokers.name, snapshot.bundle_names):
-            row: dict[str, Any] = {"broker": reason.broker or "whole cluster"}
-            if bundles:
-                row["bundle"] = reason.bundle
-            row |= {"moves": reason.code.acts, "why": reason.text, "code": reason.code.code}
-            rows.append(row)
-    return rows
+def _picked_point(key: str, pick: Callable[[Any], None]) -> None:
+    points = widget_state(key)["selection"]["points"]
+    data = points[0].get("customdata") if points else None
+    if data is not None:
+        pick(data[0] if isinstance(data, list) else data)

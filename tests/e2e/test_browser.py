@@ -189,3 +189,30 @@ def test_download(server: Server, visitor: Window, tmp_path: Path) -> None:
     kept = tmp_path / "taken.json"
     waiting.value.save_as(kept)
     assert json.loads(kept.read_text(encoding="utf-8"))["format"] == "pulsar-bundle-planner document"
+
+
+def test_the_name_of_the_first_page_is_an_address(server: Server, visitor: Window) -> None:
+    window = visitor()
+    page = window.open(f"{server.url}/overview?snapshot={samples()[0].digest[:12]}", "The next cycle")
+    page.wait_for_url(f"{server.url}/?snapshot={samples()[0].digest[:12]}", timeout=20_000)
+    assert page.locator('[data-testid="stException"]').count() == 0
+
+
+def test_back_and_forward_go_through_choices(server: Server, visitor: Window) -> None:
+    window = visitor()
+    page = window.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    box = page.get_by_role("combobox", name="Broker", exact=True)
+    seen = [box.input_value()]
+    for at in (1, 2):
+        box.click()
+        page.get_by_role("option").nth(at).click()
+        page.wait_for_url(lambda url: seen[-1].replace(":", "%3A") not in url, timeout=20_000)
+        window.settled("One broker")
+        seen.append(box.input_value())
+    assert len(set(seen)) == 3
+    page.go_back()
+    expect(box).to_have_value(seen[1])
+    page.go_back()
+    expect(box).to_have_value(seen[0])
+    page.go_forward()
+    expect(box).to_have_value(seen[1])

@@ -5,22 +5,19 @@ import plotly.graph_objects as go
 import pytest
 
 from planner.cluster.decisions import Line
+from planner.figures.flow import MOST_FLOW_BROKERS, flow_text, move_flow
 from planner.figures.simulation import (
-    MOST_FLOW_BROKERS,
     Curve,
     brokers_over_cycles,
     cycle_scores,
     cycle_scores_text,
-    flow_text,
     heat_map,
     heat_map_text,
-    move_flow,
     overlaid_curves,
     overlaid_text,
-    short_names,
     timeline_text,
 )
-from planner.figures.theme import CATEGORICAL
+from planner.figures.theme import CATEGORICAL, short_names
 from planner.simulate.measures import broker_series, cycle_counts
 from planner.simulate.moves import relocations
 from planner.simulate.trace import Event, Trace

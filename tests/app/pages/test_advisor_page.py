@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from pages import advisor as page_module
 from planner.history.generate import HistorySpec, write_day
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.jobs import Status, jobs_root, list_jobs
@@ -21,8 +21,7 @@ from planner.replay.spec import Job, job_to_json
 from planner.share.link import decode_link
 from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
-from planner.web import advisor as page_module
-from planner.web import state
+from planner.web import registry, state
 
 Page = Callable[..., AppTest]
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
@@ -206,13 +205,13 @@ def test_open_in_what_if_takes_the_last_snapshot_and_the_settings(
     page: Page, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished(FIRST, history, NUMBERS)
-    gone: list[Path] = []
-    monkeypatch.setattr(st, "switch_page", gone.append)
+    gone: list[str] = []
+    monkeypatch.setattr(registry, "go", gone.append)
     test = page("advisor", job=FIRST)
     next(b for b in test.button if b.label == "Open in What-if").click().run()
     assert not test.exception
     assert not test.error
-    assert gone == [state.PAGES / "what_if.py"]
+    assert gone == ["what_if"]
     linked = decode_link(test.session_state["scenario_param"])
     assert linked.scenario is not None
     assert dict(linked.scenario.settings) == {THRESHOLD: 5}

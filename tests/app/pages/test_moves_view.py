@@ -9,12 +9,19 @@ import pytest
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.explain.decision_tables import (
+    before_and_after,
+    candidate_frame,
+    destination,
+    memory_frame,
+    moves_frame,
+    step_lines,
+    verdict,
+)
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.generate import ClusterSpec, generate
-from planner.web.memory import memory_frame
-from planner.web.moves import before_and_after, candidate_frame, destination, moves_frame, step_lines, verdict
 
 EAGER = {
     "loadBalancerBrokerThresholdShedderPercentage": 1,

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.snapshots import settings_frame
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.web import state
-from planner.web.snapshots import settings_frame
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]
@@ -98,7 +98,7 @@ def test_bundle_map_link_to_a_bundle(page: Page) -> None:
     assert any(s.value == range_ for s in test.selectbox)
     wrong = page("bundle_map", snapshot=digest[:12], namespace="example/orders", bundle="0x0_0x1")
     assert not wrong.exception
-    assert "does not have" in wrong.warning[0].value
+    assert "is not possible as “Bundle”" in wrong.warning[0].value
 
 
 def test_bundle_map_finds_namespaces(page: Page) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.replay import job_rows
 from planner.cluster.snapshot import LoadManager
 from planner.history.generate import HistorySpec, write_day
 from planner.replay import jobs
@@ -18,8 +19,8 @@ from planner.replay.spec import tasks_of
 from planner.share.link import encode_link
 from planner.simulate.generate import ClusterSpec
 from planner.simulate.scenario import Scenario
-from planner.web.replay import job_rows
 from planner.workspace.samples import samples
+from tests.app.pages.conftest import script
 from tests.data.replay.replays import SHEDDING, make_history, make_job
 
 Page = Callable[..., AppTest]
@@ -114,7 +115,7 @@ class TestForm:
         assert "5 scenarios, 20 tasks" in shown(test)
         box(test, "Clusters").set_value(["east"]).run()  # type: ignore[attr-defined]
         assert "5 scenarios, 10 tasks" in shown(test)
-        box(test, "Each task").set_value("all days").run()  # type: ignore[attr-defined]
+        box(test, "Each task").set_value("all").run()  # type: ignore[attr-defined]
         assert "5 scenarios, 5 tasks" in shown(test)
         assert test.query_params["strategies"] == "AvgShedder,ThresholdShedder"
         assert test.query_params["grid"] == f"{SHEDDING}:5,10,20"
@@ -124,7 +125,7 @@ class TestForm:
         choices: tuple[tuple[str, tuple[object, ...]], ...] = (
             ("Shedding strategies", (["AvgShedder"], ["AvgShedder", "UniformLoadShedder"], ["UniformLoadShedder"], [])),
             ("Settings to vary", ([SHEDDING], [], [SHEDDING])),
-            ("Each task", ("all days", "a day", "all days")),
+            ("Each task", ("all", "day", "all")),
             ("Clusters", (["east"], ["west"], ["east", "west"], ["east"])),
         )
         for label, values in choices:
@@ -164,7 +165,7 @@ class TestForm:
         sample = next(s.digest for s in samples() if s.file == "pip-364.json")
         test = page("what_if", scenario=encode_link(Scenario(settings={SHEDDING: 33}), sample, "s"))
         assert not test.exception
-        other = AppTest.from_file(str(Path(__file__).parents[3] / "pages" / "replay.py"), default_timeout=60)
+        other = script("replay")
         for key in ("scenario_histories", "selected_digest"):
             other.session_state[key] = test.session_state[key]
         other.run()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.explain.text import number
 from planner.share.link import decode_link, encode_link
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.add_brokers import AddBrokers
@@ -15,7 +16,6 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.measures import MEASURES
 from planner.simulate.scenario import Scenario, Step
 from planner.web import state
-from planner.web.text import number
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.shadow import changes_frame, cycles_frame
 from planner.cluster.relocation import Relocation
 from planner.shadow.record import (
     Cause,
@@ -18,7 +19,6 @@ from planner.shadow.record import (
     Split,
     write_next,
 )
-from planner.web.shadow import changes_frame, cycles_frame
 
 Page = Callable[..., AppTest]
 A, B, C = (f"acme/orders/0x{low:08x}_0x{low + 0x40000000:08x}" for low in (0, 0x40000000, 0x80000000))
@@ -112,7 +112,7 @@ def test_one_of_several_clusters(page: Page, histories: Path) -> None:
     test = page("shadow", cluster="west/1")
     assert test.selectbox[0].value == "west/1"
     test = page("shadow", cluster="north")
-    assert "not followed on this server" in shown(test)
+    assert "is not possible as “Cluster” here" in shown(test)
     assert test.selectbox[0].value == "east"
 
 
@@ -144,7 +144,7 @@ def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
 
 
 def test_rows_of_cycles_and_of_their_bundles() -> None:
-    rows = cycles_frame([cycle(1), WRONG])
+    rows = cycles_frame([WRONG, cycle(1)])
     assert rows["cycle"].tolist() == [2, 1]
     assert rows["as predicted"].tolist() == ["no", "yes"]
     assert rows["likely reason"].tolist() == ["late report, manual unload", ""]

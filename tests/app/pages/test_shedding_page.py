@@ -63,7 +63,7 @@ def test_a_bad_value_in_a_link_is_said(page: Page) -> None:
 
 def test_a_strategy_of_the_other_load_manager_is_said(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder.json"), strategy="TransferShedder")
-    assert "cannot run" in test.warning[0].value
+    assert "TransferShedder” is not possible" in test.warning[0].value
 
 
 def test_later_cycles_count_hits(page: Page) -> None:

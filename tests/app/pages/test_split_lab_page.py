@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.split_lab import read_positions
 from planner.cluster.errors import SettingError
 from planner.pulsar.splitting.registry import split_algorithm
-from planner.web.split_lab import read_positions
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]

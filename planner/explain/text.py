@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers, times and names as people read them."""
 
 import math
 from datetime import UTC, datetime
@@ -59,3 +59,10 @@ def period(first_day: str, last_day: str) -> str:
 def short_digest(digest: str) -> str:
     """Return the first twelve digits of a digest, as links use it."""
     return digest[:12]
+
+
+def plain(text: str) -> str:
+    """Return text in which nothing is Markdown; names may come from an uploaded file or a link."""
+    for mark in "\\`*_[]<>#|$~:":
+        text = text.replace(mark, f"\\{mark}")
+    return text

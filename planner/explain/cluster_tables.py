@@ -1,0 +1,213 @@
+"""A cluster as tables: its brokers and their resources, its namespaces, its bundles."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.decisions import SplitDecision
+from planner.cluster.ranges import format_range
+from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.explain.decision_tables import reason_rows
+from planner.explain.text import moment
+from planner.pulsar.load.usage import (
+    RESOURCES,
+    ResourceWeights,
+    deciding_resource,
+    max_usage,
+    usage_percent_by_resource,
+    weighted_usage,
+)
+from planner.pulsar.manager.cycle import CycleDecision
+
+MEASURES = {
+    "throughput": ("Throughput", "MB/s"),
+    "rate": ("Message rate", "msg/s"),
+    "topics": ("Topics", "topics"),
+    "owner": ("Owner rank", "1 = busiest broker"),
+}
+"""What the colour can show: name and unit."""
+
+_RESOURCES = {
+    "cpu": ("CPU", "% of one core", "cpu", "cpu_usage_percent", "cpu_limit_percent"),
+    "memory": ("Heap memory", "MiB", "memory", "memory_usage_mib", "memory_limit_mib"),
+    "directMemory": ("Direct memory", "MiB", "direct_memory", "direct_memory_usage_mib", "direct_memory_limit_mib"),
+    "bandwidthIn": (
+        "Bandwidth in", "kbit/s", "bandwidth_in", "bandwidth_in_usage_kbit_per_s", "bandwidth_in_limit_kbit_per_s",
+    ),
+    "bandwidthOut": (
+        "Bandwidth out", "kbit/s", "bandwidth_out", "bandwidth_out_usage_kbit_per_s", "bandwidth_out_limit_kbit_per_s",
+    ),
+}  # fmt: skip
+"""What to call a resource, its unit, its weight, and the columns of its use and its limit."""
+_HOTTEST = 20
+
+
+def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
+    """Return one row for each broker: score, what decides it, and what the next cycle does with it."""
+    leaves = Counter(move.source for move in decision.moves)
+    arrives = Counter(move.destination for move in decision.moves)
+    why = {row["broker"]: row["why"] for row in reason_rows(snapshot, decision.shedding.reasons, bundles=False)}
+    names = snapshot.brokers.name
+    factor = 100.0 if decision.shedding.score_unit == "fraction" else 1.0
+    unit = "score (%)" if factor > 1 else "score (msg/s)"
+    return pd.DataFrame(
+        {
+            "broker": names,
+            unit: decision.shedding.scores * factor,
+            "decided by": deciding_resource(snapshot.brokers, snapshot.settings, snapshot.info.load_manager),
+            "bundles": snapshot.bundle_counts(),
+            "unloads": [leaves[n] for n in names],
+            "gets": [arrives[n] for n in names],
+            "why": [why.get(n, "") for n in names],
+        }
+    ).sort_values(unit, ascending=False, kind="stable")
+
+
+def hottest_bundles(snapshot: Snapshot, limit: int = _HOTTEST) -> pd.DataFrame:
+    """Return the bundles with the highest current throughput."""
+    bundles = snapshot.bundles
+    throughput = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    top = np.argsort(-throughput, kind="stable")[:limit]
+    top = top[throughput[top] > 0]
+    return pd.DataFrame(
+        {
+            "bundle": [snapshot.bundle_names[i] for i in top],
+            "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[top]],
+            "MB/s": throughput[top] / 1e6,
+            "msg/s": bundles.msg_rate_in_per_s[top] + bundles.msg_rate_out_per_s[top],
+            "topics": bundles.topics[top],
+            "producers": bundles.producers[top],
+            "consumers": bundles.consumers[top],
+        }
+    )
+
+
+def splits_frame(decision: SplitDecision) -> pd.DataFrame:
+    """Return one row for each bundle that is split by itself."""
+    return pd.DataFrame(
+        [
+            {
+                "bundle": s.bundle,
+                "broker": s.broker,
+                "into": ", ".join(c.rsplit("/", 1)[-1] for c in s.children) or "decided by its broker",
+                "why": s.reason.text,
+            }
+            for s in decision.splits
+        ],
+        columns=["bundle", "broker", "into", "why"],
+    )
+
+
+def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """Return one row for each broker."""
+    brokers, manager = snapshot.brokers, snapshot.info.load_manager
+    percents = usage_percent_by_resource(brokers)
+    frame = pd.DataFrame({"broker": brokers.name})
+    frame["usage W (%)"] = weighted_usage(brokers, snapshot.settings, manager) * 100
+    frame["decided by"] = [_RESOURCES[r][0] for r in deciding_resource(brokers, snapshot.settings, manager)]
+    for name, row in zip(RESOURCES, percents, strict=True):
+        frame[f"{_RESOURCES[name][0]} (%)"] = row.astype(np.float64)
+    frame["unweighted max (%)"] = max_usage(brokers, manager) * 100
+    if manager is LoadManager.EXTENSIBLE:
+        frame["weighted max EMA (%)"] = brokers.weighted_max_ema * 100
+    frame["msg/s"] = brokers.msg_rate_in_per_s + brokers.msg_rate_out_per_s
+    frame["MB/s"] = (brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s) / 1e6
+    frame["bundles"] = snapshot.bundle_counts()
+    frame["topics"] = brokers.topics
+    frame["producers"] = brokers.producers
+    frame["consumers"] = brokers.consumers
+    frame["version"] = brokers.version
+    frame["reported"] = [moment(t) for t in brokers.updated_at_ms.tolist()]
+    return frame.sort_values("usage W (%)", ascending=False, kind="stable")
+
+
+def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
+    """Return one row for each resource of a broker: use, limit, percentage, weight, and what it counts for."""
+    brokers, manager = snapshot.brokers, snapshot.info.load_manager
+    weights = ResourceWeights.of(snapshot.settings, manager)
+    percents = usage_percent_by_resource(brokers)[:, broker].astype(np.float64)
+    decides = deciding_resource(brokers, snapshot.settings, manager)[broker]
+    rows = []
+    for name, percent in zip(RESOURCES, percents.tolist(), strict=True):
+        label, unit, weighed, *columns = _RESOURCES[name]
+        usage, limit = (float(getattr(brokers, column)[broker]) for column in columns)
+        weight = getattr(weights, weighed)
+        if name == "memory" and manager is LoadManager.MODULAR:
+            meaning = "never counts in the modular load manager"
+        elif limit <= 0:
+            meaning = "limit unknown, counts as 0 %"
+        elif weight == 0:
+            meaning = "weight 0, does not count"
+        else:
+            meaning = "decides the score" if name == decides else "counts, but another is larger"
+        rows.append(
+            {
+                "resource": label,
+                "used": usage,
+                "limit": limit,
+                "unit": unit,
+                "% of limit": percent,
+                "weight": weight,
+                "meaning": meaning,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def measure(snapshot: Snapshot, name: str) -> FloatArray:
+    """Return the value of each bundle for a measure; NaN where it has none."""
+    bundles = snapshot.bundles
+    if name == "throughput":
+        return (bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s) / 1e6
+    if name == "rate":
+        return bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+    if name == "topics":
+        return bundles.topics.astype(np.float64)
+    usage = weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager)
+    rank = np.empty(len(usage))
+    rank[np.argsort(-usage, kind="stable")] = np.arange(1, len(usage) + 1)
+    owned = bundles.owner >= 0
+    values: FloatArray = np.where(owned, rank[np.maximum(bundles.owner, 0)], np.nan)
+    return values
+
+
+def namespace_rows(snapshot: Snapshot, value: FloatArray, text: str) -> Int64Array:
+    """Return the namespaces whose name contains a text, the one with the largest total first."""
+    totals = np.bincount(snapshot.bundles.namespace, weights=np.nan_to_num(value), minlength=len(snapshot.namespaces))
+    order = np.argsort(-totals, kind="stable")
+    wanted = text.strip().lower()
+    if wanted:
+        order = np.array([i for i in order.tolist() if wanted in snapshot.namespaces[i].lower()], dtype=np.int64)
+    return order.astype(np.int64)
+
+
+def bundles_of_namespace(snapshot: Snapshot, namespace: str) -> Int64Array:
+    """Return the bundles of a namespace in the order of their ranges; shape (bundles of the namespace,)."""
+    rows = np.flatnonzero(snapshot.bundles.namespace == snapshot.namespaces.index(namespace))
+    ordered: Int64Array = rows[np.argsort(snapshot.bundles.low[rows], kind="stable")]
+    return ordered
+
+
+def bundle_ranges(snapshot: Snapshot, rows: Int64Array) -> list[str]:
+    """Return the hash ranges of bundles as Pulsar writes them, such as `0x00000000_0x40000000`."""
+    return [format_range(int(snapshot.bundles.low[i]), int(snapshot.bundles.high[i])) for i in rows]
+
+
+def bundle_frame(snapshot: Snapshot, rows: Int64Array) -> pd.DataFrame:
+    """Return a table of bundles, in the order given."""
+    bundles = snapshot.bundles
+    owners = bundles.owner[rows]
+    return pd.DataFrame(
+        {
+            "range": bundle_ranges(snapshot, rows),
+            "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in owners],
+            "MB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / 1e6,
+            "msg/s": bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
+            "topics": bundles.topics[rows],
+            "producers": bundles.producers[rows],
+            "consumers": bundles.consumers[rows],
+            "share of hash space (%)": (bundles.high[rows] - bundles.low[rows]) / 2**32 * 100,
+        }
+    )

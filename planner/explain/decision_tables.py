@@ -1,0 +1,244 @@
+"""What a cycle decides and what its leader remembers, as tables and sentences."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from planner.cluster.decisions import ReasonBlock
+from planner.cluster.snapshot import Snapshot
+from planner.explain.text import bytes_per_s, count, moment
+from planner.pulsar.manager.cycle import CycleDecision, Unload
+from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
+from planner.pulsar.placement.selection import Selection
+
+_LISTED = 5
+_SAID = 3
+_FILTERS = {
+    "isolation": "Isolation policies, and topics that the broker serves",
+    "topics": "loadBalancerBrokerMaxTopics",
+    "anti-affinity": "Anti-affinity group",
+    "even distribution": "Even distribution of the namespace's bundles",
+    "load manager class": "Same load manager class",
+    "version": "Latest broker version",
+    "restored": "The filters failed or left nobody: back to the isolation policies",
+    "broker_load_manager_class_filter": "Same load manager class",
+    "broker_max_topic_count_filter": "loadBalancerBrokerMaxTopics",
+    "broker_version_filter": "Latest broker version",
+    "broker_anti_affinity_group_filter": "Anti-affinity group",
+    "broker_isolation_policies_filter": "Isolation policies",
+}
+_PARTS = {
+    "shedding": "Shedding strategy",
+    "modular": "Placement",
+    "extensible": "Placement",
+    "split_hits": "Automatic splits",
+}
+_MEANINGS = {
+    "usage_ema": "averaged usage (%)",
+    "hits_high": "high hits (cycles in a row)",
+    "hits_low": "low hits (cycles in a row)",
+    "hit_count": "cycles in a row that call for shedding",
+    "broker": "broker that bundles with these averages are bound to",
+    "most_brokers": "most brokers of any cycle",
+    "recently_unloaded_bundles": "unloaded at",
+    "recently_unloaded_brokers": "last handed something over at",
+    "usage": "averaged usage (%)",
+    "counter": "turns taken",
+    "listed": "brokers in turn",
+    "bundles": "bundles promised and not reported yet",
+    "promised": "promised to",
+    "preallocated": "counts for, until it is reported",
+    "affinities": "named as destination",
+    "split_hits": "checks in a row above a limit",
+}
+_PERCENT = {"usage_ema", "usage"}
+_MOMENTS = {"recently_unloaded_bundles", "recently_unloaded_brokers"}
+_ROTATION = "Round robin for excluded namespaces"
+
+
+def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: bool) -> list[Mapping[str, Any]]:
+    """Return reasons as table rows: about brokers, or about bundles.
+
+    Args:
+        snapshot: Names the subjects.
+        blocks: The reasons of a decision.
+        bundles: True for those about bundles, False for those about brokers.
+    """
+    rows: list[Mapping[str, Any]] = []
+    for group in blocks:
+        about_bundles = bool(len(group)) and bool((group.bundles >= 0).any())
+        if about_bundles != bundles:
+            continue
+        for reason in group.rows(snapshot.brokers.name, snapshot.bundle_names):
+            row: dict[str, Any] = {"broker": reason.broker or "whole cluster"}
+            if bundles:
+                row["bundle"] = reason.bundle
+            row |= {"moves": reason.code.acts, "why": reason.text, "code": reason.code.code}
+            rows.append(row)
+    return rows
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def destination(unload: Unload) -> str:
+    """Return where a bundle goes, in words; where Pulsar draws, all brokers that it may draw."""
+    if not unload.carried_out:
+        return "stays"
+    if len(unload.acceptable) > 1:
+        return f"one of {len(unload.acceptable)} brokers: {_some(unload.acceptable)}"
+    return unload.move.destination or "nobody: it stays unloaded"
+
+
+def moves_frame(decision: CycleDecision) -> pd.DataFrame:
+    """Return one row for each bundle that the strategy chose: where it goes, or which rule keeps it."""
+    return pd.DataFrame(
+        [
+            {
+                "bundle": u.move.bundle,
+                "from": u.move.source,
+                "to": destination(u),
+                "MB/s": u.move.throughput_bytes_per_s / 1e6,
+                "msg/s": u.move.msg_rate_per_s,
+                "what happens": u.reason.text,
+                "why it was chosen": u.move.reason.text,
+            }
+            for u in decision.unloads
+        ],
+        columns=["bundle", "from", "to", "MB/s", "msg/s", "what happens", "why it was chosen"],
+    )
+
+
+def verdict(decision: CycleDecision, when: str) -> str:
+    """Return what a cycle does, in one sentence with Markdown.
+
+    Args:
+        decision: What it decides.
+        when: Such as `at the next cycle`.
+    """
+    name, chosen, moves = decision.shedder.name, decision.unloads, decision.moves
+    if not chosen:
+        return f"**{name} unloads nothing {when}.**"
+    kept = len(chosen) - len(moves)
+    if not moves:
+        return f"**{name} chooses {count(kept, 'bundle')} {when}, but none is unloaded:** other rules keep them."
+    moved = bytes_per_s(sum(m.throughput_bytes_per_s for m in moves))
+    sources = len({m.source for m in moves})
+    stays = (
+        f" {count(kept, 'more bundle')} {'is' if kept == 1 else 'are'} chosen but kept by other rules." if kept else ""
+    )
+    return f"**{name} unloads {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) {when}.**{stays}"
+
+
+def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
+    """Return the traffic and the bundles of each broker before a cycle and after it.
+
+    Where Pulsar draws the destination, the one drawn here counts.
+    """
+    names, position = snapshot.brokers.name, snapshot.brokers.position
+    bundles = snapshot.bundles
+    throughput = snapshot.brokers.msg_throughput_in_bytes_per_s + snapshot.brokers.msg_throughput_out_bytes_per_s
+    leaving, arriving = np.zeros(len(names)), np.zeros(len(names))
+    gained = np.zeros(len(names), dtype=np.int64)
+    for move in decision.moves:
+        at = snapshot.bundle_position[move.bundle]
+        carried = move.throughput_bytes_per_s
+        if bundles.has_stats[at]:
+            carried = float(bundles.msg_throughput_in_bytes_per_s[at] + bundles.msg_throughput_out_bytes_per_s[at])
+        leaving[position[move.source]] += carried
+        gained[position[move.source]] -= 1
+        if move.destination is not None:
+            arriving[position[move.destination]] += carried
+            gained[position[move.destination]] += 1
+    owned = snapshot.bundle_counts()
+    return pd.DataFrame(
+        {
+            "broker": names,
+            "MB/s before": throughput / 1e6,
+            "- MB/s": leaving / 1e6,
+            "+ MB/s": arriving / 1e6,
+            "MB/s after": (throughput - leaving + arriving) / 1e6,
+            "bundles before": owned,
+            "bundles after": owned + gained,
+        }
+    ).sort_values("MB/s before", ascending=False, kind="stable")
+
+
+def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
+    """Return one sentence for each filter: how many brokers it left, and which it dropped or took back, and why."""
+    names, bundles = snapshot.brokers.name, snapshot.bundle_names
+    lines = []
+    for step in selection.steps:
+        total = sum(len(group) for group in step.reasons)
+        first = islice((r for group in step.reasons for r in group.rows(names, bundles)), _SAID)
+        said = "; ".join(f"{r.broker}: {r.text}" for r in first)
+        more = f"; and {total - _SAID:,} more" if total > _SAID else ""
+        what = f"it fails: {step.failure}" if step.failure else f"{said}{more}"
+        left = f"{count(len(step.kept), 'broker')} left"
+        lines.append(f"**{_FILTERS.get(step.name, step.name)}**: {left}{f' ({what})' if what else ''}.")
+    return lines
+
+
+def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
+    """Return one row for each reason that the placement strategy or a filter gives about a broker."""
+    names, bundles = snapshot.brokers.name, snapshot.bundle_names
+    rows: list[dict[str, Any]] = []
+    for call, answer in enumerate(selection.calls, start=1):
+        asked = {"asked": f"time {call}"} if len(selection.calls) > 1 else {}
+        for reason in (r for group in answer.reasons for r in group.rows(names, bundles)):
+            may = "may be drawn" if reason.broker in answer.acceptable else "not taken"
+            taken = reason.broker == answer.selected
+            rows.append({**asked, "broker": reason.broker, "verdict": "taken" if taken else may, "why": reason.text})
+    for step in selection.steps:
+        asked = {"asked": "filters"} if len(selection.calls) > 1 else {}
+        for reason in (r for group in step.reasons for r in group.rows(names, bundles)):
+            verb = "back after" if step.name == "restored" else "dropped by"
+            name = _FILTERS.get(step.name, step.name)
+            rows.append({**asked, "broker": reason.broker, "verdict": f"{verb}: {name}", "why": reason.text})
+    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["broker", "verdict", "why"])
+
+
+def _text(name: str, value: Any) -> str:
+    if name in _PERCENT:
+        return f"{value * 100:.4f}"
+    if name in _MOMENTS:
+        return moment(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _entries(part: str, name: str, value: Any) -> Iterator[dict[str, str]]:
+    """Yield the rows of one thing that is remembered; none when it is empty."""
+    row = {"kept by": part, "what": _MEANINGS.get(name, name.replace("_", " "))}
+    if isinstance(value, Mapping):
+        for of, held in value.items():
+            inner = held.items() if isinstance(held, Mapping) else [("", held)]
+            for bundle, number in inner:
+                yield {**row, "of": f"{bundle} on {of}" if bundle else str(of), "value": _text(name, number)}
+    elif name == "broker":
+        for key, broker in value:
+            yield {**row, "of": " · ".join(f"{number:g}" for number in key), "value": str(broker)}
+    elif value:
+        yield {**row, "of": "", "value": _text(name, value)}
+
+
+def memory_frame(memory: LeaderMemory) -> pd.DataFrame:
+    """Return one row for each thing that a leader remembers: who keeps it, what it is, of what, and its value."""
+    rows: list[dict[str, str]] = []
+    for part, content in memory_to_json(memory).items():
+        if part == "split_hits":
+            rows += _entries(_PARTS[part], part, content)
+            continue
+        for name, value in content.items():
+            if name in {"state", "placement", "rotation"}:
+                keeper = _ROTATION if name == "rotation" else _PARTS[part]
+                for own, held in (value or {}).items():
+                    rows += [] if own == "kind" else _entries(keeper, own, held)
+            else:
+                keeper = "Leader" if name in _MOMENTS else _PARTS[part]
+                rows += _entries(keeper, name, value)
+    return pd.DataFrame(rows, columns=["kept by", "what", "of", "value"])

@@ -1,0 +1,208 @@
+"""The address of a page and the widgets bound to it: the only module that touches the query parameters.
+
+Each widget here shows a part of the address and writes it when a person changes it. A default leaves the address clean,
+unless the part is `named`: what the page is about (a broker, a bundle, a job) stays in the address, as its default
+depends on the data. A value that makes no sense falls back to the default with a note.
+
+Streamlit's own `bind="query-params"` is not used: it writes formatted labels and repeated parameters, where addresses
+have names and commas, it drops a bad value in silence, and nothing but its widget can write its parameter.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from planner.explain.text import plain
+from planner.web.session import bound
+
+N = TypeVar("N", int, float)
+Words = Callable[[str], str]
+
+_LONGEST = 2_000
+_NOTED = 60
+_NOTHING = "-"
+"""Written for an empty choice of several, where that is not the default."""
+
+
+def part(name: str) -> str:
+    """Return a part of the address; empty when it is not there, or longer than any that the planner writes."""
+    value: Any = st.query_params.get(name, "")
+    return value if isinstance(value, str) and len(value) <= _LONGEST else ""
+
+
+def parts() -> dict[str, str]:
+    """Return all parts of the address."""
+    return st.query_params.to_dict()
+
+
+def put(**parts: str) -> None:
+    """Put parts into the address; empty ones are taken out, others stay."""
+    for name, value in parts.items():
+        if not value:
+            st.query_params.pop(name, None)
+        elif st.query_params.get(name) != value:
+            st.query_params[name] = value
+
+
+def replace(**parts: str) -> None:
+    """Put parts into the address and take all others out."""
+    st.query_params.clear()
+    put(**parts)
+
+
+def host() -> str:
+    """Return the address of this page as the browser sees it; empty when nothing tells it."""
+    return st.context.url or ""
+
+
+def note(text: str) -> None:
+    """Say what is wrong with the address."""
+    st.warning(text, icon=":material/link_off:")
+
+
+def _refuse(name: str, label: str, shown: str) -> None:
+    """Note a value that makes no sense, and take it out of the address."""
+    asked = plain(part(name)[:_NOTED])
+    note(f"“{asked}” is not possible as “{label}” here; shown is {plain(shown)}.")
+    put(**{name: ""})
+
+
+def _store(name: str, default: Any, write: Callable[[Any], str], clears: Collection[str], value: Any) -> None:
+    put(**dict.fromkeys(clears, ""))
+    put(**{name: "" if value is None or value == default else write(value)})
+
+
+def _draw(
+    name: str,
+    value: Any,
+    default: Any,
+    draw: Callable[..., Any],
+    write: Callable[[Any], str] = str,
+    *,
+    named: bool = False,
+    clears: Collection[str] = (),
+    key: str = "",
+) -> Any:
+    """Draw a widget bound to one part of the address; see the module."""
+    if named:
+        default = None
+        put(**{name: write(value)})
+    return bound(f"address-{name}{key}", value, draw, partial(_store, name, default, write, clears))
+
+
+def choice(
+    name: str,
+    label: str,
+    options: Sequence[str] | Mapping[Any, str],
+    default: str = "",
+    *,
+    words: Words = str,
+    named: bool = False,
+    segments: bool = False,
+    clears: Collection[str] = (),
+    place: Any = st,
+    **more: Any,
+) -> str:
+    """Draw the choice of one of several names.
+
+    Args:
+        name: The part of the address.
+        label: What is chosen.
+        options: The names; or names with their words.
+        default: The name chosen without an address; the first one when empty.
+        words: Turns a name into words, where `options` does not.
+        named: Whether the address has the default, too.
+        segments: Draws all names beside each other instead of a list.
+        clears: Other parts that a change takes out of the address.
+        place: Where to draw.
+        more: Further arguments of the widget.
+    """
+    names = list(options)
+    default = default or names[0]
+    asked = part(name)
+    free = more.get("accept_new_options", False)
+    value = asked if asked and (free or asked in names) else default
+    shown = options.__getitem__ if isinstance(options, Mapping) else words
+    if asked and value != asked:
+        _refuse(name, label, shown(default))
+    if free and value not in names:
+        names = [value, *names]
+    widget = partial(place.segmented_control, required=True) if segments else place.selectbox
+    draw = partial(widget, label, names, format_func=shown, **more)
+    found: str = _draw(name, value, default, draw, named=named, clears=clears)
+    return found
+
+
+def several(
+    name: str,
+    label: str,
+    options: Sequence[str] | Mapping[Any, str],
+    default: Sequence[str] = (),
+    *,
+    words: Words = str,
+    place: Any = st,
+    **more: Any,
+) -> tuple[str, ...]:
+    """Draw the choice of any number of names, separated by commas in the address; see `choice`."""
+    asked = part(name)
+    wanted = [one for one in asked.split(",") if one and one != _NOTHING]
+    value = [one for one in dict.fromkeys(wanted) if one in options]
+    if len(value) < len(wanted):
+        _refuse(name, label, ", ".join(value or default) or "none")
+        put(**{name: ",".join(value)})
+    if not value and asked != _NOTHING:
+        value = list(default)
+    shown = options.__getitem__ if isinstance(options, Mapping) else words
+    draw = partial(place.multiselect, label, list(options), format_func=shown, **more)
+    return tuple(_draw(name, value, list(default), draw, lambda names: ",".join(names) or _NOTHING))
+
+
+def number(
+    name: str,
+    label: str,
+    default: N,
+    low: N,
+    high: N,
+    *,
+    slider: bool = False,
+    named: bool = False,
+    place: Any = st,
+    **more: Any,
+) -> N:
+    """Draw a number within bounds, whole when the default is; see `choice`."""
+    whole = isinstance(default, int)
+    asked = part(name)
+    try:
+        value: Any = (int(asked) if whole else float(asked)) if asked else default
+    except ValueError:
+        value = None
+    if value is None or not low <= value <= high:
+        _refuse(name, label, f"{default:g}")
+        value = default
+    widget = place.slider if slider else partial(place.number_input, **({} if whole else {"format": "%g"}))
+    draw = partial(widget, label, low, high, **more)
+    key = f"-{low}-{high}" if slider else ""  # to Streamlit, a slider with other bounds is another widget
+    found: N = _draw(name, value, default, draw, lambda v: f"{v:.12g}", named=named, key=key)
+    return found
+
+
+def text(
+    name: str, label: str, *, max_chars: int = 200, clears: Collection[str] = (), place: Any = st, **more: Any
+) -> str:
+    """Draw a field for any text; see `choice`."""
+    value = part(name)
+    if len(value) > max_chars:
+        _refuse(name, label, "nothing")
+        value = ""
+    found: str = _draw(name, value, "", partial(place.text_input, label, max_chars=max_chars, **more), clears=clears)
+    return found
+
+
+def toggle(name: str, label: str, *, place: Any = st, **more: Any) -> bool:
+    """Draw a switch that is off by default; see `choice`."""
+    asked = part(name)
+    if asked not in {"", "1"}:
+        _refuse(name, label, "off")
+    return bool(_draw(name, asked == "1", False, partial(place.toggle, label, **more), lambda _: "1"))

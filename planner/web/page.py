@@ -1,0 +1,133 @@
+"""What a page is, and what all pages have: a head with the snapshot in view, its notes, errors, the empty state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import streamlit as st
+
+from planner.cluster.errors import PlannerError
+from planner.explain.text import count, moment, plain, short_digest
+from planner.pulsar.load.namespace_policies import expression_notes
+from planner.web import registry, scenarios, state
+from planner.web.session import bound
+from planner.web.widgets import show_error, show_notes
+from planner.workspace.database import SavedSnapshot
+from planner.workspace.samples import samples
+
+
+class Subject(Enum):
+    """What a page is about."""
+
+    NOTHING = 0
+    SNAPSHOT = 1
+    SCENARIO = 2
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, declared in its file as `PAGE`.
+
+    Attributes:
+        title: Its name in the menu and its heading.
+        icon: Name of a Material icon.
+        purpose: What it is for, in one sentence.
+        draw: Draws its content. It is called with the snapshot in view; where the page is about nothing in particular,
+            with the place beside the title.
+        subject: What it is about.
+    """
+
+    title: str
+    icon: str
+    purpose: str
+    draw: Callable[[Any], None]
+    subject: Subject = Subject.SNAPSHOT
+
+    def show(self) -> None:
+        """Draw the page; what cannot be shown is said."""
+        if self.subject is Subject.SCENARIO:
+            scenarios.take_from_address()
+        head, aside = st.columns([3, 2], vertical_alignment="bottom")
+        with head:
+            st.title(self.title)
+            st.caption(self.purpose)
+        if self.subject is Subject.NOTHING:
+            self._draw(aside)
+            return
+        view = _snapshot_in_view()
+        if view is None:
+            return
+        with aside:
+            _picker(view)
+        _describe(view)
+        if self.subject is Subject.SCENARIO:
+            scenarios.attach(view)
+        self._draw(view)
+
+    def _draw(self, about: Any) -> None:
+        try:
+            self.draw(about)
+        except PlannerError as error:
+            show_error(error)
+
+
+def _snapshot_in_view() -> state.Current | None:
+    """Return the snapshot in view; where there is none, say what to do and return None."""
+    try:
+        view = state.current()
+    except PlannerError as error:
+        show_error(error)
+        _empty_state("Choose something to look at instead.")
+        return None
+    if view is None:
+        _empty_state("There is no snapshot yet. Upload one of your cluster, or open a sample.")
+    return view
+
+
+def _empty_state(text: str) -> None:
+    """Say what to do when there is no snapshot, and offer samples."""
+    st.info(text, icon=":material/upload_file:")
+    offered = samples()[:3]
+    for column, sample in zip(st.columns(max(1, len(offered))), offered, strict=False):
+        with column, st.container(border=True):
+            st.markdown(f"**{sample.title}**")
+            st.caption(sample.shows)
+            if st.button("Open this sample", key=f"empty-{sample.file}", width="stretch"):
+                state.select(state.add_sample(sample).digest)
+                st.rerun()
+    registry.link("snapshots", "Upload a snapshot of your cluster")
+
+
+def _picker(view: state.Current) -> None:
+    names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in state.workspace().saved()}
+
+    def draw(**bindings: Any) -> None:
+        st.selectbox("Snapshot", list(names), format_func=lambda d: names.get(d, short_digest(d)), **bindings)
+
+    bound("picker", view.digest, draw, state.select)
+
+
+def _describe(view: state.Current) -> None:
+    saved = view.saved
+    st.caption(
+        f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
+        f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
+        f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic') if saved.topics else 'no topic names'} ·"
+        f" `{short_digest(saved.digest)}`"
+    )
+    if saved.description:
+        st.markdown(plain(saved.description))
+    notes = (*saved.warnings, *expression_notes(view.snapshot.policies))
+    show_notes(notes, "What to know about this snapshot")
+
+
+def show_arrival(saved: SavedSnapshot, what: str) -> None:
+    """Say how a snapshot came into the workspace, with what to know about it and the way to its overview."""
+    st.success(
+        f"“{plain(saved.name)}” {what}: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
+        f" {count(saved.topics, 'topic')}.",
+        icon=":material/check_circle:",
+    )
+    show_notes(saved.warnings, "What to know about this snapshot")
+    registry.link("overview", "See its overview")

@@ -1,0 +1,105 @@
+"""Which pages there are, in the order of the menu, and how to get from one to another.
+
+A page is a file of the folder `pages` with a `PAGE`; its name here is the whole registration. The address of a page is
+its name with dashes; the first page is the root.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from planner.web import address
+
+if TYPE_CHECKING:
+    from planner.web.page import Page
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Cluster": ("overview", "bundle_map", "brokers"),
+    "Decisions": ("shedding", "split_lab", "hit_counters", "throttling"),
+    "What-if": ("what_if", "moves", "compare", "why", "failure_review"),
+    "History": ("replay", "advisor"),
+    "Data": ("snapshots", "shadow"),
+}
+"""The groups of the menu with their pages."""
+NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
+"""All pages."""
+
+
+def pages_folder() -> Path:
+    """Return the folder of the pages: inside the package when it is installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "pages"
+    return inside if inside.is_dir() else package.parent / "pages"
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of a page, which is imported once.
+
+    Raises:
+        KeyError: There is no such page.
+    """
+    if name not in NAMES:
+        raise KeyError(name)
+    full = f"pages.{name}"
+    if full in sys.modules:
+        return sys.modules[full]
+    spec = importlib.util.spec_from_file_location(full, pages_folder() / f"{name}.py")
+    assert spec is not None  # noqa: S101 - for mypy: the path ends with .py
+    assert spec.loader is not None  # noqa: S101
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[full] = found
+    try:
+        spec.loader.exec_module(found)
+    except BaseException:
+        del sys.modules[full]
+        raise
+    return found
+
+
+def page(name: str) -> "Page":
+    """Return a page."""
+    found: Page = module(name).PAGE
+    return found
+
+
+def streamlit_page(name: str) -> StreamlitPage:
+    """Return a page as Streamlit's navigation knows it."""
+    one = page(name)
+    first = name == NAMES[0]
+    path = "" if first else name.replace("_", "-")
+    return st.Page(one.show, title=one.title, icon=one.icon, url_path=path, default=first)
+
+
+def navigation() -> StreamlitPage:
+    """Draw the menu and return the page of the address; the first page answers under its own name, too."""
+    first = st.Page(
+        partial(go, NAMES[0], keep=True),
+        title=page(NAMES[0]).title,
+        url_path=NAMES[0].replace("_", "-"),
+        visibility="hidden",
+    )
+    menu = {group: [streamlit_page(name) for name in names] for group, names in GROUPS.items()}
+    menu[next(iter(menu))].append(first)
+    return st.navigation(menu)
+
+
+def link(name: str, label: str, icon: str = "", **parts: str) -> None:
+    """Draw a link to a page, with parts of an address."""
+    st.page_link(streamlit_page(name), label=label, icon=icon or page(name).icon, query_params=parts or None)
+
+
+def go(name: str, *, keep: bool = False) -> None:
+    """Go to a page.
+
+    Args:
+        name: The page.
+        keep: Whether the parts of the address go along.
+    """
+    st.switch_page(streamlit_page(name), query_params=address.parts() if keep else None)

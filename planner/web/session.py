@@ -1,0 +1,70 @@
+"""State of one browser session: the only module that touches Streamlit's session state.
+
+`Kept` is a value that outlives a run of a page; `bound` draws a widget that shows a value kept elsewhere (the address,
+the scenario). Data flows one way: the value decides what the widget shows, a change by a person is stored by a callback
+before the page runs again, and the run reads the stored value. The widget's key never depends on its value, so that no
+choice can be lost between two runs.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+T = TypeVar("T")
+_UNSET = object()
+
+
+class Kept(Generic[T]):
+    """A typed value of the session.
+
+    Args:
+        name: Its key; one for each value of the product.
+        initial: Makes the value when there is none yet.
+    """
+
+    def __init__(self, name: str, initial: Callable[[], T]) -> None:
+        self._name, self._initial = name, initial
+
+    def get(self) -> T:
+        """Return the value; a new one is kept from now on."""
+        found: T = st.session_state.setdefault(self._name, self._initial())
+        return found
+
+    def put(self, value: T) -> None:
+        """Keep another value."""
+        st.session_state[self._name] = value
+
+    def take(self) -> T:
+        """Return the value and forget it."""
+        found = self.get()
+        del st.session_state[self._name]
+        return found
+
+
+def widget_state(key: str) -> Any:
+    """Return what a widget of this page was set to; None before it is drawn."""
+    return st.session_state.get(key)
+
+
+def _changed(key: str, store: Callable[[Any], None]) -> None:
+    store(st.session_state[key])
+
+
+def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], None]) -> T:
+    """Draw a widget that shows a value and stores what a person sets it to.
+
+    Args:
+        key: Names the widget on its page; it does not depend on the value.
+        value: What the widget shows.
+        draw: Draws it; called with `key` and `on_change`.
+        store: Puts what was set to where the value comes from; called before the page runs again. Several may be called
+            one after the other, so it reads whatever else it needs at that moment.
+
+    Returns:
+        The value.
+    """
+    if st.session_state.get(key, _UNSET) != value:
+        st.session_state[key] = value
+    draw(key=key, on_change=_changed, args=(key, store))
+    return value
