@@ -3,22 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from planner.cluster.decisions import SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.explain.decision_tables import reason_rows
 from planner.explain.text import count, moment, short_digest
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
-from planner.pulsar.shedding import avg, threshold, transfer
-from planner.pulsar.shedding.avg import AvgState
+from planner.pulsar.shedding.profile import Profile, Tally
 from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
 from planner.web import address, state
@@ -37,11 +37,17 @@ _PAIRS = 20
 _PALETTE = 8
 _REASONS = 2_000
 _SPLITS = "Automatic splits"
-_COUNTING: dict[LoadManager, tuple[str, ...]] = {
-    LoadManager.MODULAR: (avg.SHEDDER.name, threshold.SHEDDER.name),
-    LoadManager.EXTENSIBLE: (transfer.SHEDDER.name, _SPLITS),
+_SHEDDERS: Mapping[str, Shedder] = {
+    one.name: one  # those that count before those that average
+    for one in sorted(SHEDDERS, key=lambda one: all(tally.needed is None for tally in one.profile.tallies))
+    if one.profile.tallies
 }
-_SHEDDERS: Mapping[str, Shedder] = {s.name: s for s in (avg.SHEDDER, threshold.SHEDDER, transfer.SHEDDER)}
+
+
+def _counting(manager: LoadManager) -> tuple[str, ...]:
+    """Return what a load manager counts."""
+    own = tuple(one.name for one in _SHEDDERS.values() if one.load_manager is manager)
+    return (*own, _SPLITS) if manager is LoadManager.EXTENSIBLE else own
 
 
 @dataclass(frozen=True)
@@ -77,53 +83,36 @@ def _cycles(place: DeltaGenerator, label: str, help_: str) -> int:
     return address.number("cycles", label, _CYCLES, 1, _MOST_CYCLES, place=place, help=help_)
 
 
-def _paired(decision: SheddingDecision) -> list[tuple[int, int]]:
-    """Return the pairs that AvgShedder's reasons name, lower score first, by that score."""
-    scores, pairs = decision.scores, set()
-    for group in decision.reasons:
-        if group.code.code.startswith("avg.") and (group.bundles < 0).all():
-            for broker, other in zip(group.brokers.tolist(), group.others.tolist(), strict=True):
-                two = sorted((broker, other if other >= 0 else broker), key=lambda i: (scores[i], i))
-                pairs.add((two[0], two[1]))
-    return sorted(pairs, key=lambda pair: scores[pair[0]])
-
-
-def avg_frame(step: CycleStep, before: AvgState, config: Settings) -> pd.DataFrame:
-    """Return one row for each pair that AvgShedder compares in a cycle, with the counters before and afterwards.
+def pair_frame(step: CycleStep, before: Any, profile: Profile, config: Settings) -> pd.DataFrame:
+    """Return one row for each pair that a strategy compares in a cycle, with the counters before and afterwards.
 
     Args:
         step: The cycle.
         before: What the strategy remembered before.
+        profile: What is known of the strategy, which compares pairs.
         config: Settings in force.
     """
-    snapshot, shedding = step.snapshot, step.decision.shedding
-    points = shedding.scores * 100
-    after = step.after.shedding.state
+    shedding, names = step.decision.shedding, step.snapshot.brokers.name
+    points, after = shedding.scores * 100, step.after.shedding.state
     moves = {move.source for move in shedding.moves}
-    names = snapshot.brokers.name
-
-    def most(hits: Mapping[str, int], *pair: int) -> int:
-        return max(hits.get(names[i], 0) for i in pair)
-
-    return pd.DataFrame(
-        [
-            {
-                "lower broker": names[low],
-                "lower score": points[low],
-                "higher broker": names[high],
-                "higher score": points[high],
-                "difference": points[high] - points[low],
-                "low hits before": most(before.hits_low, low, high),
-                "low hits": most(after.hits_low, low, high),
-                "needed (low)": config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
-                "high hits before": most(before.hits_high, low, high),
-                "high hits": most(after.hits_high, low, high),
-                "needed (high)": config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
-                "unloads": names[high] in moves,
+    rows = []
+    for low, high in profile.pairs(shedding) if profile.pairs else ():
+        row = {
+            "lower broker": names[low],
+            "lower score": points[low],
+            "higher broker": names[high],
+            "higher score": points[high],
+            "difference": points[high] - points[low],
+        }
+        for tally in profile.tallies:
+            pair = (names[low], names[high])
+            row |= {
+                f"{tally.name} hits{when}": int(max(tally.of(state, pair).values()))
+                for when, state in ((" before", before), ("", after))
             }
-            for low, high in _paired(shedding)
-        ]
-    )
+            row[f"needed ({tally.name})"] = tally.needed(config) if tally.needed else None
+        rows.append({**row, "unloads": names[high] in moves})
+    return pd.DataFrame(rows)
 
 
 def _when(what: str, fired: Sequence[int], cycles: int) -> str:
@@ -148,27 +137,25 @@ def _grid(label: str, values: Mapping[str, list[float]], needed: int, marked: se
     chart(figure, f"{label}: {needed} needed; the cells show the count after each cycle.{framed}{more}", label)
 
 
-def _avg(steps: Sequence[CycleStep], config: Settings) -> dict[str, list[float]]:
-    """Draw both kinds of counters of AvgShedder and return them."""
-    names = steps[-1].snapshot.brokers.name
-    marked = {(m.source, at) for at, step in enumerate(steps, start=1) for m in step.decision.shedding.moves}
-    columns: dict[str, list[float]] = {}
-    for kind, field in (("Low", "hits_low"), ("High", "hits_high")):
-        values = {n: [float(getattr(s.after.shedding.state, field).get(n, 0)) for s in steps] for n in names}
-        needed = config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold")
-        points = config.integer(f"loadBalancerAvgShedder{kind}Threshold")
-        _grid(f"**{kind} hits** (a pair at least {points} points apart)", values, needed, marked, "unloads")
-        columns |= {f"{name} ({kind.lower()})": counts for name, counts in values.items() if max(counts) > 0}
-    return columns
-
-
-def _threshold(steps: Sequence[CycleStep], fired: list[int]) -> dict[str, list[float]]:
-    """Draw the averages of ThresholdShedder and return them."""
-    names = steps[-1].snapshot.brokers.name
-    values = {n: [s.after.shedding.state.usage_ema.get(n, float("nan")) * 100 for s in steps] for n in names}
+def _tallied(steps: Sequence[CycleStep], tally: Tally, config: Settings, fired: list[int]) -> dict[str, list[float]]:
+    """Draw what is counted or averaged from cycle to cycle, and return it by broker."""
+    states = [step.after.shedding.state for step in steps]
+    rows = [tally.of(state, steps[-1].snapshot.brokers.name) for state in states]
+    values = {name: [row[name] for row in rows] for name in rows[-1]}
+    label, needed = tally.label(config), tally.needed(config) if tally.needed else 0
+    if tally.unit == "hits":
+        marked = {(m.source, at) for at, step in enumerate(steps, start=1) for m in step.decision.shedding.moves}
+        _grid(f"**{label.replace(' (', '** (', 1)}", values, needed, marked, "unloads")
+        return {f"{name} ({tally.name})": counts for name, counts in values.items() if max(counts) > 0}
+    if tally.unit == "cycles":
+        figure = counter_lines(
+            values, float(needed), "must be exceeded:", fired, "cycles in a row that call for shedding"
+        )
+        chart(figure, f"{label}; then the count is 0.", "hits")
+        return values
+    values = {name: [value * 100 for value in shares] for name, shares in values.items()}
     largest = sorted(values, key=lambda name: -np.nan_to_num(values[name]).max())[:_PALETTE]
-    lines = {line.label: line.value for line in steps[-1].decision.shedding.lines}
-    limit = lines.get("average + threshold")
+    limit = {line.label: line.value for line in steps[-1].decision.shedding.lines}.get("average + threshold")
     figure = counter_lines(
         {name: values[name] for name in largest},
         None if limit is None else limit * 100,
@@ -176,18 +163,9 @@ def _threshold(steps: Sequence[CycleStep], fired: list[int]) -> dict[str, list[f
         fired if len(fired) < len(steps) else (),
         "averaged usage (%)",
     )
-    more = f", the {_PALETTE} highest of {len(names)} brokers" if len(names) > _PALETTE else ""
-    chart(figure, f"The usage that the strategy remembers after each cycle{more}.", "averages")
+    more = f", the {_PALETTE} highest of {len(values)} brokers" if len(values) > _PALETTE else ""
+    chart(figure, f"{label}{more}.", "averages")
     return values
-
-
-def _transfer(steps: Sequence[CycleStep], config: Settings, fired: list[int]) -> dict[str, list[float]]:
-    """Draw the hit count of TransferShedder and return it."""
-    hits = {"hit count": [float(s.after.shedding.state.hit_count) for s in steps]}
-    limit = config.integer("loadBalancerSheddingConditionHitCountThreshold")
-    figure = counter_lines(hits, float(limit), "must be exceeded:", fired, "cycles in a row that call for shedding")
-    chart(figure, f"It acts when more than {limit} cycles in a row call for shedding; then the count is 0.", "hits")
-    return hits
 
 
 def _look_at(steps: Sequence[object], fired: list[int]) -> int:
@@ -205,12 +183,9 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
     fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
     st.markdown(_when(shedder.name, fired, len(steps)))
-    if shedder is avg.SHEDDER:
-        series = _avg(steps, config)
-    elif shedder is threshold.SHEDDER:
-        series = _threshold(steps, fired)
-    else:
-        series = _transfer(steps, config, fired)
+    series: dict[str, list[float]] = {}
+    for tally in shedder.profile.tallies:
+        series |= _tallied(steps, tally, config, fired)
     chosen = [len(s.decision.shedding.moves) for s in steps]
     numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
     _one_cycle(steps, fired, shedder, config, numbers)
@@ -224,9 +199,9 @@ def _one_cycle(
         table(numbers, "counters")
     at = _look_at(steps, fired)
     step = steps[at]
-    if shedder is avg.SHEDDER:
+    if shedder.profile.pairs is not None:
         before = steps[at - 1].after.shedding.state if at else shedder.initial()
-        _pairs(step, before, at + 1, config)
+        _pairs(pair_frame(step, before, shedder.profile, config), shedder.profile, at + 1, config)
     moves = step.decision.shedding.moves
     if moves:
         st.markdown(f"**Chosen in cycle {at + 1}**")
@@ -239,16 +214,14 @@ def _one_cycle(
     show_notes(shedder.profile.differences, "Where the public documentation differs from the code")
 
 
-def _pairs(step: CycleStep, before: AvgState, cycle: int, config: Settings) -> None:
+def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) -> None:
     """Draw the scores of a cycle, ranked and paired."""
-    frame = avg_frame(step, before, config)
     if frame.empty:
         st.markdown(f"Cycle {cycle}: there is nobody to pair.")
         return
     columns = ["lower broker", "lower score", "higher broker", "higher score"]
     pairs = list(frame[columns].itertuples(index=False, name=None))
-    low = config.integer("loadBalancerAvgShedderLowThreshold")
-    high = config.integer("loadBalancerAvgShedderHighThreshold")
+    low, high = (tally.apart(config) if tally.apart else 0 for tally in profile.tallies)
     apart = int((frame["difference"] >= low).sum())
     summary = (
         f"**Cycle {cycle}, ranked and paired**: lowest with highest, second lowest with second highest, and so on."
@@ -314,7 +287,7 @@ def draw(view: state.Current) -> None:
     manager = view.snapshot.info.load_manager
     folder = ask_to_follow(view)
     first, middle, last = st.columns([2, 4, 2])
-    picked = address.choice("strategy", "What counts", _COUNTING[manager], place=first)
+    picked = address.choice("strategy", "What counts", _counting(manager), place=first)
     choice = _choose(view, middle, last) if folder is None else None
     shown = _cycles(middle, "Last cycles", "") if folder is not None else 0
     results, settings = st.columns([2, 1], gap="large")

@@ -12,8 +12,7 @@ from planner.explain.decision_tables import before_and_after, reason_rows, verdi
 from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PAIRED, placement_beside
-from planner.pulsar.placement import least_resource_usage_extensible
+from planner.pulsar.manager.pairing import PAIRED, placement_beside, running_placement
 from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
@@ -50,18 +49,18 @@ def _shedder(view: state.Current, place: Any) -> Shedder:
 
 
 def _placement(view: state.Current, shedder: Shedder, place: Any) -> Placement:
-    """Draw the choice of a placement strategy; AvgShedder brings its own, and the extensible manager has one."""
+    """Draw the choice of a placement strategy; some strategies bring their own, and the extensible manager has one."""
     manager = view.snapshot.info.load_manager
     if manager is LoadManager.EXTENSIBLE:
-        only = least_resource_usage_extensible.PLACEMENT
+        only = running_placement(manager, view.snapshot.settings)
         help_ = "The extensible load manager has this one; namespaces excluded from shedding are placed in turn."
         place.selectbox("Placement strategy", [only.name], key="placement-extensible", help=help_, disabled=True)
         return only
     names = [p.name for p in PLACEMENTS if p.load_manager is manager]
     configured = placement_beside(shedder, view.snapshot.settings, view.snapshot.settings)
     help_ = (
-        "loadBalancerLoadPlacementStrategy: chooses where a bundle goes. AvgShedder must be both the shedding and the"
-        " placement strategy: only then a bundle goes to the other broker of its pair."
+        f"loadBalancerLoadPlacementStrategy: chooses where a bundle goes. {' and '.join(sorted(PAIRED))} must be both"
+        " the shedding and the placement strategy: only then a bundle goes to the other broker of its pair."
     )
     picked = address.choice("placement", "Placement strategy", names, configured, place=place, help=help_)
     return placement_by_name(picked, manager)

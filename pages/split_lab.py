@@ -168,7 +168,7 @@ def draw(view: state.Current) -> None:
 
 
 def _positions() -> tuple[int, ...] | None:
-    help_ = "Where specified_positions_divide cuts, in hexadecimal or decimal."
+    help_ = "Where it cuts, in hexadecimal or decimal."
     hint = "0x33000000, 0x66000000"
     return read_positions(address.text("positions", "Positions", max_chars=2_000, placeholder=hint, help=help_)) or None
 

@@ -26,7 +26,7 @@ def importers(module: str) -> set[str]:
     """Return the files of the product that import a module, by their paths."""
     package, _, name = module.rpartition(".")
     direct = re.compile(rf"from {re.escape(module)} import|import {re.escape(module)}\b")
-    grouped = re.compile(rf"from {re.escape(package)} import (?:\([^)]*|[^(\\n]*)\b{name}\b")
+    grouped = re.compile(rf"from {re.escape(package)} import (?:\([^)]*|[^(\n]*)\b{name}\b")
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in FILES}
     return {path for path, text in texts.items() if direct.search(text) or grouped.search(text)}
 

@@ -28,7 +28,7 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str) ->
     if not findings:
         st.success("No known failure pattern shows in this simulation.", icon=":material/check_circle:")
         looked = ", ".join(pattern.__name__.replace("_", " ") for pattern in PATTERNS)
-        st.caption(f"Looked for: {looked.replace('ema', 'EMA').replace('avg', 'AvgShedder')}.")
+        st.caption(f"Looked for: {looked.replace('ema', 'EMA')}.")
     for at, finding in enumerate(findings):
         with st.container(border=True):
             st.markdown(f"{_ICONS[finding.severity]} **{finding.title}** · {_WORDS[finding.severity]}")
