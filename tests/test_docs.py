@@ -22,6 +22,13 @@ def test_links_of_the_documents_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_files_that_documents_name_are_there() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\b(?:planner|pages|tests|benchmarks|tools)/[a-z_/0-9]+\.(?:py|csv|md)\b", text):
+            assert (ROOT / target).exists(), f"{page.name}: {target}"
+
+
 def test_readme_has_both_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for mark, last in (("run command", "streamlit run app.py"), ("test command", "pytest -n auto --dist loadgroup")):
