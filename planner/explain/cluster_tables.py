@@ -157,7 +157,7 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
 
 
 def measure(snapshot: Snapshot, name: str) -> FloatArray:
-    """Return the value of each bundle for a measure; NaN where it has none."""
+    """Return the value of each bundle for a measure; NaN where it has none. Shape (bundles,)."""
     bundles = snapshot.bundles
     if name == "throughput":
         return (bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s) / 1e6
@@ -174,7 +174,10 @@ def measure(snapshot: Snapshot, name: str) -> FloatArray:
 
 
 def namespace_rows(snapshot: Snapshot, value: FloatArray, text: str) -> Int64Array:
-    """Return the namespaces whose name contains a text, the one with the largest total first."""
+    """Return the namespaces whose name contains a text, the one with the largest total first.
+
+    Shape (matching namespaces,).
+    """
     totals = np.bincount(snapshot.bundles.namespace, weights=np.nan_to_num(value), minlength=len(snapshot.namespaces))
     order = np.argsort(-totals, kind="stable")
     wanted = text.strip().lower()

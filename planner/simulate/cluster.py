@@ -178,7 +178,7 @@ class Cluster:
         return [self.names[at] for at in np.flatnonzero(self.owner == broker).tolist()]
 
     def owners(self) -> IntArray:
-        """Return who serves each bundle now, for keeping."""
+        """Return who serves each bundle now, for keeping. Shape (bundles,)."""
         if self._owners is None:
             self._owners = frozen(self.owner.astype(np.int32))
         return self._owners

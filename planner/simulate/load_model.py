@@ -111,6 +111,7 @@ def machine_load(
 
     Returns:
         The machines' own part; CPU (percent of one core), inbound and outbound bandwidth (kbit/s) of each bundle.
+        Shape (bundles,) each.
     """
     owner = bundles.owner.astype(np.int64)
     idle = np.minimum(brokers.cpu_usage_percent, brokers.cpu_limit_percent * assumptions.idle_cpu_percent / 100)

@@ -82,7 +82,7 @@ class BrokerSeries:
     bundles: FloatArray
 
     def of(self, quantity: Quantity) -> FloatArray:
-        """Return one of the tables by its name."""
+        """Return one of the tables by its name. Shape (cycles, brokers)."""
         tables: Mapping[Quantity, FloatArray] = {
             "usage": self.usage,
             "msg_rate_per_s": self.msg_rate_per_s,
@@ -143,12 +143,12 @@ class ImbalanceSeries:
 
     @property
     def spread(self) -> FloatArray:
-        """Largest minus smallest."""
+        """Largest minus smallest. Shape (cycles,)."""
         return self.highest - self.lowest
 
     @property
     def max_over_average(self) -> FloatArray:
-        """Largest by mean; NaN where the mean is 0."""
+        """Largest by mean; NaN where the mean is 0. Shape (cycles,)."""
         ratio: FloatArray = np.full(len(self.average), np.nan)
         np.divide(self.highest, self.average, out=ratio, where=self.average != 0)
         return ratio
@@ -240,7 +240,7 @@ class CycleCounts:
 
     @property
     def unloads(self) -> Int64Array:
-        """Bundles unloaded, by the load balancer or an operator."""
+        """Bundles unloaded, by the load balancer or an operator. Shape (cycles,)."""
         return self.shed + self.moved
 
 

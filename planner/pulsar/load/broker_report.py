@@ -28,7 +28,10 @@ class ReportTotals:
 
 
 def reported_bundles(snapshot: Snapshot) -> Int64Array:
-    """Return positions of the bundles that stand in a load report: by broker, then in the order of its map."""
+    """Return positions of the bundles that stand in a load report: by broker, then in the order of its map.
+
+    Shape (bundles reported,).
+    """
     listed = np.flatnonzero(snapshot.bundles.has_stats & (snapshot.bundles.owner >= 0))
     order = grouped_map_order(snapshot.bundle_name_hashes[listed], snapshot.bundles.owner[listed], concurrent=True)
     return frozen(listed[order])

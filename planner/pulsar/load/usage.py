@@ -31,6 +31,8 @@ USAGE_WEIGHTS = (
 def percent_usage(usage: npt.ArrayLike, limit: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return usage as a percentage of its limit, in single precision as Java does; 0 where the limit is <= 0.
 
+    Shape as given.
+
     15 of 100 is 15.000001, 30 of 100 is 30.000002. There is no clamp above 100; NaN usage gives NaN.
     """
     used, cap = np.asarray(usage, dtype=np.float64), np.asarray(limit, dtype=np.float64)

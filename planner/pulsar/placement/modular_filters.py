@@ -111,7 +111,7 @@ class ModularFilters:
             self._moved_in.setdefault(bundle.rpartition("/")[0], []).append(bundle)
 
     def in_set_order(self, *positions: Int64Array) -> Int64Array:
-        """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to.
+        """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to. Shape as given.
 
         Args:
             positions: Distinct brokers; in several parts when the set got them one part after the other.
@@ -122,7 +122,10 @@ class ModularFilters:
     # Isolation
 
     def isolation(self, namespace: str, *, non_persistent: bool = False) -> tuple[Isolation, Int64Array]:
-        """Return what the isolation policies leave to a namespace, and the candidates in the order of Pulsar's set."""
+        """Return what the isolation policies leave to a namespace, and the candidates in the order of Pulsar's set.
+
+        Shape (candidates,).
+        """
         names, brokers = self.snapshot.brokers.name, self.snapshot.brokers
         enabled = brokers.non_persistent_topics_enabled if non_persistent else brokers.persistent_topics_enabled
         serving = (enabled & brokers.has_load_data).tolist()

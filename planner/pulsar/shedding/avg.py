@@ -162,7 +162,10 @@ class _Counters:
             self.low.pop(broker, None)
 
     def count(self, pairs: _Pairs, low: float, high: float) -> BoolArray:
-        """Count the hits of one cycle; return which pairs are apart. Nobody keeps a counter when none is."""
+        """Count the hits of one cycle; return which pairs are apart. Nobody keeps a counter when none is.
+
+        Shape (pairs,).
+        """
         apart = pairs.difference >= low
         far = pairs.difference >= high
         for both, hit, more in zip(pairs.named(), apart.tolist(), far.tolist(), strict=True):
@@ -180,7 +183,7 @@ class _Counters:
         return apart
 
     def fire(self, pairs: _Pairs, low: float, needed: tuple[float, float], reasons: list[ReasonBlock]) -> BoolArray:
-        """Return which pairs have a broker that was hit often enough, whose counters are cleared.
+        """Return which pairs have a broker that was hit often enough, whose counters are cleared. Shape (pairs,).
 
         Args:
             pairs: Those that are apart.

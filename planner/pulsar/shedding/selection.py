@@ -26,7 +26,10 @@ RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:
 
 
 def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, ...]]:
-    """Return the brokers with a load report in Pulsar's order, and the reasons of the others."""
+    """Return the brokers with a load report in Pulsar's order, and the reasons of the others.
+
+    Shape (active brokers,).
+    """
     order = snapshot.brokers.map_order
     if snapshot.brokers.has_load_data.all():
         return order, ()
@@ -35,29 +38,32 @@ def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, .
 
 
 def broker_throughput(snapshot: Snapshot) -> FloatArray:
-    """Return throughput in + out of each broker, bytes/s."""
+    """Return throughput in + out of each broker, bytes/s. Shape (brokers,)."""
     table = snapshot.brokers
     return table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
 
 
 def broker_msg_rate(snapshot: Snapshot) -> FloatArray:
-    """Return message rate in + out of each broker, msg/s."""
+    """Return message rate in + out of each broker, msg/s. Shape (brokers,)."""
     return snapshot.brokers.msg_rate_in_per_s + snapshot.brokers.msg_rate_out_per_s
 
 
 def bundle_throughput(snapshot: Snapshot) -> FloatArray:
-    """Return short-term throughput in + out of each bundle, bytes/s."""
+    """Return short-term throughput in + out of each bundle, bytes/s. Shape (bundles,)."""
     table = snapshot.bundles
     return table.short_term_msg_throughput_in_bytes_per_s + table.short_term_msg_throughput_out_bytes_per_s
 
 
 def bundle_msg_rate(snapshot: Snapshot) -> FloatArray:
-    """Return short-term message rate in + out of each bundle, msg/s."""
+    """Return short-term message rate in + out of each bundle, msg/s. Shape (bundles,)."""
     return snapshot.bundles.short_term_msg_rate_in_per_s + snapshot.bundles.short_term_msg_rate_out_per_s
 
 
 def reported_bundles(snapshot: Snapshot) -> Int64Array:
-    """Return how many bundles each broker reports: its own count where known, else how many it owns."""
+    """Return how many bundles each broker reports: its own count where known, else how many it owns.
+
+    Shape (brokers,).
+    """
     reported = snapshot.brokers.reported_bundles
     return np.where(reported >= 0, reported, snapshot.bundle_counts())
 

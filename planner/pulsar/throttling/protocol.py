@@ -55,7 +55,10 @@ def counted(rate: Int64Array) -> Int64Array:
 
 
 def times_over(a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a * b // c exactly, where the product need not fit; a up to 1 h in ns, b up to `MOST_TOKENS`."""
+    """Return a * b // c exactly, where the product need not fit; a up to 1 h in ns, b up to `MOST_TOKENS`.
+
+    Shape as given.
+    """
     if b.dtype == object:
         return a * b // c  # type: ignore[no-any-return]
     high, low = np.divmod(a, _SPLIT)

@@ -32,6 +32,8 @@ class DispatchCaps:
     def throughput_bytes_per_s(self) -> FloatArray:
         """Bytes per second, the limit of messages counted with their mean size; infinite without limit.
 
+        Shape (topics,).
+
         A limit of messages only says nothing about bytes while their size is unknown.
         """
         known = np.isfinite(self.msg_per_s) & np.isfinite(self.message_bytes)
@@ -42,7 +44,7 @@ class DispatchCaps:
 
     @property
     def limited(self) -> BoolArray:
-        """Whether anything limits the topic."""
+        """Whether anything limits the topic. Shape (topics,)."""
         return np.isfinite(self.msg_per_s) | np.isfinite(self.bytes_per_s)
 
 

@@ -156,6 +156,9 @@ class Publishing:
         self._average = np.where(new > self._average, new, (new + self._average) / 2)
 
     def averages(self) -> tuple[FloatArray, FloatArray]:
-        """Return messages and bytes per second that are published to each partition on average."""
+        """Return messages and bytes per second that are published to each partition on average.
+
+        Shape (partitions,) each.
+        """
         msgs = self._average[self._topic] / self._parts
         return msgs, msgs * self._message_bytes[self._topic]

@@ -109,11 +109,11 @@ class DispatchTrace:
 
     @property
     def ends_s(self) -> FloatArray:
-        """End of each period."""
+        """End of each period. Shape (periods,)."""
         return np.arange(1, self.periods + 1, dtype=np.float64) * self.period_s
 
     def streams(self, topic: int | None = None, subscription: int | None = None) -> BoolArray:
-        """Return which streams belong to a topic, a subscription of it, or to all of them."""
+        """Return which streams belong to a topic, a subscription of it, or to all of them. Shape (streams,)."""
         chosen = np.ones(len(self.topic), dtype=bool)
         if topic is not None:
             chosen &= self.topic == topic
