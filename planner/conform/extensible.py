@@ -13,7 +13,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BrokerTable, LoadManager, Snapshot, TopicTable, make_topics
-from planner.conform.load_data import snapshot_of_load_data
+from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.broker_load import BrokerLoadData
 from planner.pulsar.load.top_bundles import top_bundles
@@ -25,7 +25,7 @@ from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSpl
 
 
 def _broker_load_data(vector: Json) -> Json:
-    config = Settings(vector["config"])
+    config = config_of(vector)
     data = broker_load.fresh(1)
     answers = []
     for now_ms, report in enumerate(vector["input"]["updates"], start=1):
@@ -49,7 +49,7 @@ def _snapshot(load_data: Json, config: Settings, now_ms: int = 0) -> Snapshot:
 
 
 def _top_k_bundles(vector: Json) -> Json:
-    config = Settings(vector["config"])
+    config = config_of(vector)
     snapshot = _snapshot({"brokers": {"broker": {"lastStats": vector["input"]["bundleStats"]}}}, config)
     names = snapshot.bundle_names
     return {"topBundles": [names[position] for position in top_bundles(snapshot, config)[0]]}
@@ -115,7 +115,7 @@ def _transfer_snapshot(step: Json, config: Settings, now_ms: int, reports: _Repo
 
 
 def _shedder_transfer(vector: Json) -> Json:
-    config, now_ms = Settings(vector["config"]), vector["input"]["nowMs"]
+    config, now_ms = config_of(vector), vector["input"]["nowMs"]
     reports = _Reports()
     state: TransferState = SHEDDER.initial()
     answers = []
@@ -185,7 +185,7 @@ def _topic_table(step: Json, snapshot: Snapshot) -> TopicTable:
 
 
 def _auto_split_extensible(vector: Json) -> Json:
-    config, state = Settings(vector["config"]), AutoSplitState()
+    config, state = config_of(vector), AutoSplitState()
     answers = []
     for step in vector["input"]["steps"]:
         snapshot = _snapshot({"brokers": {"broker": {"lastStats": step["bundleStats"]}}}, config)
@@ -242,7 +242,7 @@ def placement_answer(vector: Json) -> Json:
             where=str(vector.get("id", "")),
             remedy=f"Give one of {', '.join(EXTENSIBLE_PLACEMENTS)}.",
         )
-    config, state = Settings(vector["config"]), strategy.initial()
+    config, state = config_of(vector), strategy.initial()
     answers: list[Json] = []
     for step in vector["input"]["steps"]:
         loads: Mapping[str, Json] = step.get("brokerLoad", {})

@@ -4,8 +4,18 @@ from typing import Any
 
 from planner.cluster.pulsar_json import BROKER_AVERAGES, BUNDLE_STATS, RATES, RESOURCES, TERMS, Json
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+
+
+def config_of(vector: Json) -> Settings:
+    """Return the settings in force in a vector: its `config` over the defaults of its `release`.
+
+    Raises:
+        SettingError: A name is unknown to the release, or a value out of bounds.
+    """
+    return Settings(vector.get("config"), release(str(vector.get("release", REFERENCE.name))))
 
 
 def snapshot_of_load_data(

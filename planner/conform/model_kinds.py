@@ -9,9 +9,8 @@ from planner.cluster.errors import FormatError, PulsarError
 from planner.cluster.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager
-from planner.conform.load_data import snapshot_of_load_data
+from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import averages
 from planner.pulsar.load.averages import TimeAverage, Traffic
 from planner.pulsar.load.broker_report import bundle_changes, report_totals
@@ -61,7 +60,7 @@ def _broker_time_average(vector: Json) -> Json:
         "brokers": {"broker": {"lastStats": {bundle: {} for bundle in given["bundles"]}}},
         "bundleData": given["bundleData"],
     }
-    snapshot = snapshot_of_load_data(load_data, Settings(vector.get("config")))
+    snapshot = snapshot_of_load_data(load_data, config_of(vector))
     sums = averages.broker_averages(snapshot, _traffic(given["defaultStats"]))
     return {
         f"{term}TermM{key[1:]}": float(sums[f"{term}_term_{column}"][0])
@@ -71,7 +70,7 @@ def _broker_time_average(vector: Json) -> Json:
 
 
 def _resource_usage(vector: Json) -> Json:
-    given, config = vector["input"], Settings(vector.get("config"))
+    given, config = vector["input"], config_of(vector)
     snapshot = snapshot_of_load_data({"brokers": {"broker": {**given, "bundles": ()}}}, config)
     brokers = snapshot.brokers
     percents = usage_percent_by_resource(brokers)[:, 0].astype(np.float64).tolist()

@@ -8,7 +8,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.conform.load_data import snapshot_of_load_data
+from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.avg import PLACEMENT, Bindings
 from planner.pulsar.shedding import avg, overload, threshold, uniform
@@ -44,7 +44,7 @@ def shedding_steps(
         shedder: The strategy.
         remembered: What of its memory is part of the answer.
     """
-    config = Settings(vector.get("config"))
+    config = config_of(vector)
     memory: SheddingMemory[Any] = SheddingMemory(shedder.initial())
     steps: list[Json] = []
     for step in vector["input"]["steps"]:

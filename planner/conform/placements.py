@@ -8,10 +8,9 @@ import numpy as np
 
 from planner.cluster.errors import SettingError, VectorError
 from planner.cluster.pulsar_json import Json
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.conform.extensible import EXTENSIBLE_PLACEMENTS, placement_answer
-from planner.conform.load_data import snapshot_of_load_data
+from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.least_resource_usage import UsageAverages
 from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
@@ -35,7 +34,7 @@ def placement(vector: Json) -> Json:
         known = [p.name for p in PLACEMENTS if p.load_manager is LoadManager.MODULAR]
         remedy = f"Give one of {', '.join((*known, *EXTENSIBLE_PLACEMENTS))}."
         raise VectorError(f"Unknown strategy '{name}'.", where=str(vector.get("id", "")), remedy=remedy) from error
-    config, state = Settings(vector.get("config")), strategy.initial()
+    config, state = config_of(vector), strategy.initial()
     steps: list[Json] = []
     for step in vector["input"]["steps"]:
         data: Json = step.get("loadData", {})

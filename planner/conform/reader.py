@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.cluster.errors import VectorError
 from planner.cluster.pulsar_json import Json
+from planner.cluster.releases import REFERENCE
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -26,6 +27,7 @@ class Vector:
         input: What Pulsar was asked.
         expected: What Pulsar answered.
         where: File and line it came from.
+        release: Release of Pulsar that answered.
     """
 
     kind: str
@@ -34,10 +36,11 @@ class Vector:
     input: Json
     expected: Json
     where: str
+    release: str = REFERENCE.name
 
     def question(self) -> Json:
         """Return the vector as recorded, without the answer."""
-        return {"kind": self.kind, "id": self.id, "config": self.config, "input": self.input}
+        return {"kind": self.kind, "id": self.id, "config": self.config, "input": self.input, "release": self.release}
 
 
 def read_vectors(path: Path) -> Iterator[Vector]:
@@ -117,7 +120,8 @@ def _checked(data: Any, where: str) -> Vector:
     config = data.get("config") or {}
     if not isinstance(config, dict):
         raise wrong(f"Not a vector: 'config' is {_json_type(config)}.")
-    return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where)
+    said = str(data.get("release") or REFERENCE.name)
+    return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where, said)
 
 
 def _json_type(value: Any) -> str:

@@ -9,8 +9,7 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import full_topic_name, topic_hash
 from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import format_range, parse_bundle
-from planner.cluster.settings import Settings
-from planner.conform.load_data import snapshot_of_load_data
+from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.splitting import automatic_modular
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.protocol import SplitRequest
@@ -59,7 +58,7 @@ def bundle_split(vector: Json) -> Json:
     )
     answer: dict[str, Any] = {} if names is None else {"topicHashes": {t: topic_hash(t) for t in names}}
     try:
-        cuts = split_algorithm(given["algorithm"]).boundaries(request, Settings(vector.get("config"))).boundaries
+        cuts = split_algorithm(given["algorithm"]).boundaries(request, config_of(vector)).boundaries
     except PulsarError as error:
         return {**answer, "error": error.exception}
     answer["splitBoundaries"] = None if cuts is None else list(cuts)
@@ -76,7 +75,7 @@ def bundle_split(vector: Json) -> Json:
 
 def auto_split_modular(vector: Json) -> Json:
     """Answer an `auto_split_modular` vector."""
-    given, config = vector["input"], Settings(vector.get("config"))
+    given, config = vector["input"], config_of(vector)
     snapshot = snapshot_of_load_data(given["loadData"], config)
     visit = None
     if given.get("visitInListedOrder"):

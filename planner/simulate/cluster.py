@@ -70,7 +70,7 @@ class _TopicCaps:
 
 
 class Cluster:
-    """See the module.
+    """The cluster as it really is, and how it changes.
 
     Args:
         snapshot: How it starts.

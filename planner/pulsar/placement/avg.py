@@ -85,7 +85,7 @@ def placed(broker: Mapping[BundleKey, str], key: BundleKey, candidates: Sequence
 
 
 class AvgPlacement:
-    """See the module."""
+    """The strategy; its contract is `Placement`."""
 
     name = "AvgShedder"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"

@@ -309,7 +309,7 @@ _PROFILE = Profile(
 
 
 class AvgShedder:
-    """See the module."""
+    """The strategy; its contract is `Shedder`."""
 
     name = "AvgShedder"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"

@@ -92,7 +92,7 @@ _PROFILE = Profile(
 
 
 class OverloadShedder:
-    """See the module."""
+    """The strategy; its contract is `Shedder`."""
 
     name = "OverloadShedder"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"

@@ -173,7 +173,7 @@ _PROFILE = Profile(
 
 
 class ThresholdShedder:
-    """See the module."""
+    """The strategy; its contract is `Shedder`."""
 
     name = "ThresholdShedder"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"

@@ -137,7 +137,7 @@ _PROFILE = Profile(
 
 
 class UniformLoadShedder:
-    """See the module."""
+    """The strategy; its contract is `Shedder`."""
 
     name = "UniformLoadShedder"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"

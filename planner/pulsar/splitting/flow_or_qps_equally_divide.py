@@ -48,7 +48,7 @@ def _example(rate: int, mib: int, documented: tuple[int, ...], why: str = _DECIM
 
 
 class FlowOrQpsEquallyDivide:
-    """See the module."""
+    """The algorithm; its contract is `SplitAlgorithm`."""
 
     name = "flow_or_qps_equally_divide"
     java_class = "FlowOrQpsEquallyDivideBundleSplitAlgorithm"

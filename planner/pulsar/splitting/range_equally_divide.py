@@ -15,7 +15,7 @@ _MIDDLE = ReasonCode(
 
 
 class RangeEquallyDivide:
-    """See the module."""
+    """The algorithm; its contract is `SplitAlgorithm`."""
 
     name = "range_equally_divide"
     java_class = "RangeEquallyDivideBundleSplitAlgorithm"

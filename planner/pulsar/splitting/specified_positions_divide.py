@@ -17,7 +17,7 @@ _UNKNOWN = ReasonCode("specified_positions_divide.unknown_topics", "its topics a
 
 
 class SpecifiedPositionsDivide:
-    """See the module."""
+    """The algorithm; its contract is `SplitAlgorithm`."""
 
     name = "specified_positions_divide"
     java_class = "SpecifiedPositionsBundleSplitAlgorithm"

@@ -19,7 +19,7 @@ _UNKNOWN = ReasonCode("topic_count_equally_divide.unknown_topics", "its topics a
 
 
 class TopicCountEquallyDivide:
-    """See the module."""
+    """The algorithm; its contract is `SplitAlgorithm`."""
 
     name = "topic_count_equally_divide"
     java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
