@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_AVERAGES, BUNDLE_STATS, RATES, RESOURCES, TERMS, Json
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 
 
 def snapshot_of_load_data(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.history.assemble import DayAssembler, Options
+from planner.history.assemble import DayAssembler
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
@@ -44,6 +44,7 @@ from planner.history.sources import (
     read_block,
     snapshot_of_source,
 )
+from planner.history.spec import Options
 from planner.spark.session import local_session
 
 if TYPE_CHECKING:

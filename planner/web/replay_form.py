@@ -20,8 +20,9 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of, values_of
+from planner.replay.runner import Runner
 from planner.replay.runners import cores
-from planner.replay.spec import Job, Runner, job_from_json, job_to_json, tasks_of
+from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
