@@ -62,18 +62,12 @@ def capture(*, out: Path, cluster: Cluster, secrets: Secrets = Credentials(), bo
         secrets: Where secrets are.
         bounds: What it may take.
     """
-    from planner.capture.run import SNAPSHOT, capture_cluster
+    from planner.capture.run import capture_cluster
 
     result = capture_cluster(replace(cluster, out=out, credentials=secrets, limits=bounds), _printer())
-    taken = result.snapshot
-    for warning in taken.info.warnings:
+    for warning in result.snapshot.info.warnings:
         sys.stderr.write(f"note: {warning}\n")
-    kept = f", {result.kept} parts kept from before" if result.kept else ""
-    sys.stdout.write(
-        f"{result.folder / SNAPSHOT}: {taken.info.cluster}, {len(taken.brokers)} brokers,"
-        f" {len(taken.bundles):,} bundles, {len(taken.topics):,} topics;"
-        f" {result.requests:,} requests in {result.took_s:,.1f} s{kept}\n"
-    )
+    sys.stdout.write(f"{result.text}\n")
 
 
 def _printer() -> Callable[["Progress"], None]:

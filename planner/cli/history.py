@@ -103,20 +103,7 @@ def ingest(
 
     validity = Validity(report_valid_s * 1_000, sample_valid_s * 1_000)
     done = make(inputs, out, Options(interval_s * 1_000, validity, cluster), progress=_tell)
-    for made in done.days:
-        rows = made.rows
-        sys.stdout.write(
-            f"{made.cluster} {made.day}: {made.moments:,} snapshots of {rows.kept:,} rows ({rows.used:,} used,"
-            f" {rows.duplicate:,} duplicate, {rows.outdated:,} outdated, {rows.not_placed:,} not placed;"
-            f" {rows.late:,} were late), {len(made.gaps):,} gaps, {made.splits:,} splits\n"
-        )
-    sys.stdout.write(
-        f"{done.files_read:,} files read, {done.files_unchanged:,} unchanged; {len(done.days):,} days made,"
-        f" {done.days_unchanged:,} unchanged, {done.days_removed:,} removed\n"
-        f"{done.rows_read:,} rows read = {done.rows_kept:,} kept + {done.rows_set_aside:,} set aside\n"
-    )
-    for reason, rows_aside in done.reasons[:10]:
-        sys.stdout.write(f"  {rows_aside:,} set aside: {reason}\n")
+    sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
         sys.stdout.write(f"They lie in {out / SET_ASIDE}.\n")
 

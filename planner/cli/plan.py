@@ -4,11 +4,17 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Group, Parameter
-from cyclopts.validators import MutuallyExclusive
+from cyclopts import ArgumentCollection, Group, Parameter
 
 _SHORT = 12
-_SHOWN = Group("What is printed", validator=MutuallyExclusive(), sort_key=1)
+
+
+def _not_both(forms: ArgumentCollection) -> None:
+    if len(forms.filter_by(value_set=True)) > 1:
+        raise ValueError("Give one of them.")
+
+
+_SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
 
 
 def plan(
@@ -38,8 +44,6 @@ def plan(
         pause: Seconds between two batches.
     """
     from planner.cluster.digest import snapshot_digest
-    from planner.cluster.errors import FormatError
-    from planner.cluster.files import write_whole, writing
     from planner.explain.diagnosis import diagnose
     from planner.share.commands import CommandOptions, command_script, plan_commands
     from planner.share.export import events_csv, plan_json
@@ -59,14 +63,10 @@ def plan(
         )
     trace = simulate(cluster, content_of(linked))
     findings = diagnose(trace)
-    texts = {
-        report: lambda: markdown_report(trace, snapshot_name=name, findings=findings, options=options),
-        csv: lambda: events_csv(trace),
-    }
-    for path, text in texts.items():
-        if path is not None:
-            with writing(path, FormatError, "Choose another place."):
-                write_whole(path, text())
+    if report is not None:
+        _write(report, markdown_report(trace, snapshot_name=name, findings=findings, options=options))
+    if csv is not None:
+        _write(csv, events_csv(trace))
     if as_json:
         sys.stdout.write(plan_json(trace, snapshot_name=name, findings=findings, options=options))
     elif commands:
@@ -74,3 +74,11 @@ def plan(
         sys.stdout.write(command_script(plan_commands(trace, options), title))
     else:
         sys.stdout.write(plan_text(trace, name, findings))
+
+
+def _write(path: Path, text: str) -> None:
+    from planner.cluster.errors import FormatError
+    from planner.cluster.files import write_whole, writing
+
+    with writing(path, FormatError, "Choose another place."):
+        write_whole(path, text)

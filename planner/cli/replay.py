@@ -4,31 +4,21 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import ArgumentCollection, Group, Parameter
 
 from planner.advise.objectives import OBJECTIVES, Question
-from planner.cluster.errors import FormatError, ReplayError
+from planner.cluster.errors import ReplayError
 from planner.replay.runner import Runner
 
 if TYPE_CHECKING:
-    from planner.replay.grid import Grid
     from planner.replay.jobs import StoredJob
 
 _LOOK_S: Final = 0.3
 _INCOMPLETE: Final = 1
 _NO_RESULT: Final = ("failed", "lost")
-_SHOWN: Final = (
-    "mean_std_percent",
-    "peak_usage_percent",
-    "shed",
-    "topics_disconnected",
-    "thrashing_percent",
-    "overloaded_broker_min",
-)
 _USUAL: Final = Question()
 
 
@@ -114,11 +104,13 @@ def replay(
         as_json: Print the results as JSON.
     """
     from planner.replay import jobs
-    from planner.replay.grid import first_snapshot, scenarios_of
-    from planner.replay.spec import Job, tasks_of
+    from planner.replay.grid import grids_of, job_over
+    from planner.replay.report import job_line
+    from planner.replay.spec import tasks_of
+    from planner.workspace.opening import content_of, open_scenario
 
     if list_jobs:
-        _list()
+        _print([job_line(stored) for stored in jobs.list_jobs()])
         return 0
     if cancel or delete:
         (jobs.ask_to_cancel if cancel else jobs.delete)(jobs.open_job(cancel or delete))
@@ -139,22 +131,15 @@ def replay(
         stored = jobs.open_job(retry)
         jobs.retry(stored)
     else:
-        assert history is not None  # noqa: S101 - the group has one of them
-        clusters, first, last = _covered(history, cluster)
-        grids = _grids(scenarios, base, strategy, setting)
-        snapshot = first_snapshot(history, clusters[0])
-        named: dict[str, Any] = {}
-        for scenario in (one for grid in grids for one in scenarios_of(grid, snapshot)):
-            if named.setdefault(scenario.name, scenario) != scenario:
-                raise ReplayError("Two scenarios have the same name.", where=scenario.name, remedy="Rename one.")
-        job = Job(
+        assert history is not None  # noqa: S101 - one of the group is given
+        job = job_over(
+            history,
+            grids_of(scenarios, content_of(open_scenario(base)) if base else None, strategy, setting),
+            cluster,
+            first_day,
+            last_day,
             name=name,
-            history=str(history.resolve()),
-            clusters=clusters,
-            first_day=first_day or first,
-            last_day=last_day or last,
             days_per_task=days_per_task,
-            scenarios=tuple(named.values()),
             runner=runner,
             workers=workers,
         )
@@ -167,43 +152,10 @@ def replay(
     return _report(jobs.open_job(stored.name), as_json=as_json)
 
 
-def _covered(history: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], str, str]:
-    """Return the clusters that are replayed, and the first and last day that a history has of them."""
-    from planner.history.manifest import complete_days
-
-    days = list(complete_days(history))
-    clusters = tuple(wanted) or tuple(sorted({day.manifest.cluster for day in days}))
-    covered = sorted(day.manifest.day for day in days if day.manifest.cluster in clusters)
-    if not covered:
-        raise FormatError(
-            "The history has no complete day of these clusters.",
-            where=str(history),
-            remedy="Give a history that `python -m planner history` made.",
-        )
-    return clusters, covered[0], covered[-1]
-
-
-def _grids(files: Sequence[Path], base: str, strategies: Sequence[str], settings: Sequence[str]) -> "list[Grid]":
-    from planner.replay.grid import Grid, grid_from_json, values_of
-    from planner.simulate.scenario import Scenario
-    from planner.workspace.opening import bytes_of, content_of, open_scenario
-
-    common = content_of(open_scenario(base)) if base else None
-    found = [grid_from_json(bytes_of(str(path)), path.name) for path in files]
-    if common is not None:
-        found = [replace(grid, base=common) for grid in found]
-    if strategies or settings or not found:
-        values: dict[str, tuple[Any, ...]] = {}
-        for text in settings:
-            setting, _, tried = text.partition("=")
-            values[setting] = values_of(setting, tried)
-        found.append(Grid(base=common or Scenario(), strategies=tuple(strategies), settings=values))
-    return found
-
-
 def _follow(stored: "StoredJob") -> None:
     """Tell how far a job is until it has ended; an interruption cancels it, a second one leaves it running."""
     from planner.replay import jobs
+    from planner.replay.report import progress_line
 
     said, stopping = "", False
     while True:
@@ -211,13 +163,10 @@ def _follow(stored: "StoredJob") -> None:
             status = jobs.read_status(stored.folder)
             if status.ended:
                 return
-            line = f"{status.stage}: {status.done:,} of {status.tasks:,} tasks"
-            if status.remaining_s is not None:
-                line += f", {status.rate_per_min:,.1f} per minute, about {status.remaining_s:,.0f} s left"
-            if line != said and not stopping:
-                sys.stderr.write(f"{line}\n")
-                sys.stderr.flush()
+            if (line := progress_line(status)) != said and not stopping:
                 said = line
+                sys.stderr.write(f"{said}\n")
+                sys.stderr.flush()
             time.sleep(_LOOK_S)
         except KeyboardInterrupt:
             if stopping:
@@ -227,43 +176,14 @@ def _follow(stored: "StoredJob") -> None:
             jobs.ask_to_cancel(stored)
 
 
-def _list() -> None:
-    from planner.replay import jobs
-
-    for stored in jobs.list_jobs():
-        status = stored.status
-        title = stored.job.name if stored.job is not None else "unreadable"
-        sys.stdout.write(f"{stored.name}  {status.state:9}  {status.done:,}/{status.tasks:,} tasks  {title}\n")
-
-
 def _report(stored: "StoredJob", *, as_json: bool) -> int:
-    from planner.replay.jobs import results_folder
-    from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
-    from planner.replay.results import read_summary, result_files
+    from planner.replay.report import report_lines, report_to_json
 
-    status, folder = stored.status, results_folder(stored.folder)
-    results = ReplayResults(result_files(folder))
-    rows: list[dict[str, Any]] = [] if results.empty else results.scenarios().to_pylist()
     if as_json:
-        summary = read_summary(folder)
-        content = {
-            "job": stored.name,
-            "folder": str(stored.folder),
-            "status": asdict(status),
-            "summary": asdict(summary) if summary is not None else None,
-            "scenarios": rows,
-        }
-        sys.stdout.write(json.dumps(content, indent=1) + "\n")
+        sys.stdout.write(json.dumps(report_to_json(stored), indent=1) + "\n")
     else:
-        labels = {m.name: f"{m.label}{f' ({m.unit})' if m.unit else ''}" for m in SCENARIO_MEASURES}
-        lines = [f"{stored.name}: {status.state}, {status.done:,} of {status.tasks:,} tasks"]
-        lines[0] += f", digest {status.digest}" if status.digest else ""
-        if status.what and status.state not in _NO_RESULT:
-            lines.append(f"{status.what} {status.remedy}")
-        for row in rows:
-            lines.append(f"{row['scenario']} ({row['days']:,} days, {row['cycles']:,} cycles)")
-            lines += [f"    {labels[measure]}: {row[measure]:,.4g}" for measure in _SHOWN]
-        _print([*lines, f"Results: {folder}"])
+        _print(report_lines(stored))
+    status = stored.status
     if status.state in _NO_RESULT:
         raise ReplayError(status.what, remedy=status.remedy)
     return 0 if status.state == "done" and not status.failed else _INCOMPLETE
@@ -273,27 +193,18 @@ def _advise(stored: "list[StoredJob]", question: Question, *, as_json: bool) -> 
     """Print what the advisor says, as its page does."""
     from planner.advise.advice_text import advice_lines, advice_to_json
     from planner.advise.advisor import advise
-    from planner.advise.material import configured_of, material_of, usable
+    from planner.advise.material import configured_of, material_of
 
-    for one in stored:
-        if not usable(one):
-            raise ReplayError(
-                "This replay has no results to compare yet.",
-                where=one.name,
-                remedy="Wait until it has ended, or retry.",
-            )
     material = material_of(stored)
     configured = configured_of(stored[0].job) if stored[0].job is not None else {}
     advice = advise(material.rows, material.scenarios, question, configured)
-    notes = (*material.notes, *advice.notes)
+    notes = [*material.notes, *advice.notes]
     if as_json:
-        content = {"jobs": [one.name for one in stored], **advice_to_json(advice, configured), "notes": list(notes)}
+        content = {"jobs": [one.name for one in stored], **advice_to_json(advice, configured), "notes": notes}
         sys.stdout.write(json.dumps(content, indent=1) + "\n")
         return
-    lines = advice_lines(advice, configured)
-    if notes:
-        lines += ["", "What to know about this comparison:", *(f"  {note}" for note in notes)]
-    _print(lines)
+    heading = ["", "What to know about this comparison:"] if notes else []
+    _print([*advice_lines(advice, configured), *heading, *(f"  {note}" for note in notes)])
 
 
 def _print(lines: Sequence[str]) -> None:

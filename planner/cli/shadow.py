@@ -4,42 +4,11 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from planner.cluster.errors import CaptureError
-
-if TYPE_CHECKING:
-    from planner.shadow.watched import ShadowWatch
-
-
-def replay(root: Path, cluster: str, shadow: "ShadowWatch") -> int:
-    """Let shadow mode go through the snapshots of a history.
-
-    Returns:
-        How many there are.
-
-    Raises:
-        CaptureError: There are fewer than two.
-        FormatError: One cannot be read.
-        SnapshotError: One is no cluster.
-    """
-    from planner.history.days import read_day
-    from planner.history.manifest import complete_days
-
-    count = 0
-    for day in complete_days(root, cluster):
-        for snapshot in read_day(day.path):
-            shadow.add(snapshot)
-            count += 1
-    if count < 2:  # noqa: PLR2004 - one predicts, the next one shows
-        raise CaptureError(
-            f"There are {count} snapshots of {cluster}, too few.",
-            where=str(root),
-            remedy="Watch the cluster for a while: python -m planner watch.",
-        )
-    return count
 
 
 def shadow(
@@ -78,7 +47,7 @@ def shadow(
             remedy="Delete or move it first, when no watch writes it.",
         )
     watch = ShadowWatch(history if record else None, lambda line: None if as_json else print_line(line))
-    replay(history, name, watch)
+    watch.follow(history, name)
     if as_json:
         for cycle in watch.cycles:
             print_line(json.dumps(asdict(cycle), separators=(",", ":")))

@@ -49,7 +49,7 @@ _RATES = (
 )
 
 
-def _check(spec: HistorySpec) -> None:
+def check_spec(spec: HistorySpec) -> None:
     """Refuse what cannot be generated.
 
     Raises:
@@ -375,7 +375,7 @@ def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapsho
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
     """
-    _check(spec)
+    check_spec(spec)
     yield from _Day(spec, seed, day).snapshots()
 
 
@@ -428,7 +428,7 @@ def write_history(root: Path, spec: HistorySpec, seed: int, workers: int | None 
         SettingError: The specification is out of bounds, or the seed is negative.
         ReplayError: The history cannot be written.
     """
-    _check(spec)
+    check_spec(spec)
     if seed < 0:
         raise SettingError(f"{seed} cannot be used.", where="seed", remedy="Give a whole number from 0 on.")
     wanted = min(workers or os.cpu_count() or 1, spec.days)

@@ -98,6 +98,27 @@ class IngestResult:
     days_removed: int
     reasons: tuple[tuple[str, int], ...]
 
+    @property
+    def lines(self) -> list[str]:
+        """The same for people, with a line for each day and for the ten most frequent reasons."""
+        lines = []
+        for made in self.days:
+            rows = made.rows
+            lines.append(
+                f"{made.cluster} {made.day}: {made.moments:,} snapshots of {rows.kept:,} rows ({rows.used:,} used,"
+                f" {rows.duplicate:,} duplicate, {rows.outdated:,} outdated, {rows.not_placed:,} not placed;"
+                f" {rows.late:,} were late), {len(made.gaps):,} gaps, {made.splits:,} splits"
+            )
+        lines.append(
+            f"{self.files_read:,} files read, {self.files_unchanged:,} unchanged; {len(self.days):,} days made,"
+            f" {self.days_unchanged:,} unchanged, {self.days_removed:,} removed"
+        )
+        return [
+            *lines,
+            f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_set_aside:,} set aside",
+            *(f"  {count:,} set aside: {reason}" for reason, count in self.reasons[:10]),
+        ]
+
 
 def ingest(
     inputs: Sequence[Path],
