@@ -20,8 +20,9 @@ from planner.cluster.errors import ReplayError, SettingError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.explain.what_if import Target, WhatIf, what_if
+from planner.figures.flow import move_flow
 from planner.figures.scores import bars_by_name
-from planner.figures.simulation import brokers_over_cycles, heat_map, move_flow
+from planner.figures.simulation import brokers_over_cycles, heat_map
 from planner.formats.rows import table_to_arrow
 from planner.replay import jobs
 from planner.replay.grid import Grid, job_over
