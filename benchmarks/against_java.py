@@ -23,13 +23,15 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from tests.oracle.harness import Oracle
 
 RUNS = 25

@@ -25,7 +25,8 @@ import httpx
 from planner.capture.options import CaptureOptions, Limits
 from planner.capture.run import capture_cluster
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 _CLUSTER = "planner"
 _MB = 1e6

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.placement.least_resource_usage_extensible import PLACEMENT
 from planner.pulsar.shedding.transfer import SHEDDER
 from planner.pulsar.splitting.automatic_extensible import decide_all
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 EAGER = Settings({"loadBalancerSheddingConditionHitCountThreshold": 0, "loadBalancerBrokerLoadTargetStd": 0.0})
 

@@ -25,7 +25,8 @@ from planner.formats.document import write_document
 from planner.formats.folder import FILES, write_folder
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 _REPEATS = 3
 _DOCUMENT_BUNDLES = 2_000

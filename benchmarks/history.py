@@ -14,13 +14,13 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measuring import MB, Cost, measured
-from planner.history.assemble import Options
 from planner.history.days import read_day
-from planner.history.generate import HistorySpec, snapshots_of_day
+from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.manifest import complete_days
-from planner.history.raw import FORMS, write_raw
-from planner.simulate.generate import ClusterSpec
+from planner.history.raw import write_raw
+from planner.history.spec import FORMS, HistorySpec, Options
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark.session import local_session
 
 

@@ -21,7 +21,8 @@ from planner.figures.hash_space import make_raster, raster_map
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.pulsar.manager.cycle import next_cycle
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.workspace.database import open_workspace
 
 T = TypeVar("T")

@@ -28,18 +28,18 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Cost, measured
-from planner.history.assemble import Options
 from planner.history.days import DayWriter
-from planner.history.generate import HistorySpec, snapshots_of_day, write_history
+from planner.history.generate import snapshots_of_day, write_history
 from planner.history.ingest import ingest
 from planner.history.manifest import DAY_MS, DayManifest, complete_days
 from planner.history.raw import write_raw
+from planner.history.spec import HistorySpec, Options
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
 from planner.replay.kernel import TaskResult, combined_digest
 from planner.replay.runners import cores, run_local, run_processes, run_spark
 from planner.replay.spec import Job, tasks_of
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.spark.session import open_session
 

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.scale_traffic import ScaleTraffic
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 

@@ -18,7 +18,8 @@ from planner.pulsar.load.averages import broker_averages, refresh
 from planner.pulsar.load.broker_report import report_totals
 from planner.pulsar.splitting.automatic_modular import decide
 from planner.pulsar.splitting.manual import SplitCommand, answer
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 
 def best_ms(work: Callable[[], Any], times: int = 10) -> float:

@@ -15,10 +15,11 @@ import numpy as np
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, TopicLoad
 from planner.simulate.dispatch.simulate import simulate
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 
 
 def seconds(work: Callable[[], Any], times: int = 3) -> float:

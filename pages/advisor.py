@@ -18,12 +18,12 @@ from planner.advise.advice_text import (
     measure_rows,
     settings_changed,
 )
-from planner.advise.advisor import Advice, Configured, Question, advise
+from planner.advise.advisor import Advice, Configured, advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
-from planner.advise.objectives import OBJECTIVES, Side, value_of
+from planner.advise.objectives import OBJECTIVES, Question, Side, value_of
 from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened
 from planner.cluster.errors import PlannerError, SettingError
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.explain.text import count, moment, period, plain
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.pulsar.shedding.registry import SHEDDERS

@@ -11,8 +11,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.decision_tables import reason_rows
 from planner.explain.text import count, moment, short_digest
 from planner.figures.counters import counter_grid, counter_lines, paired_scores

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.explain.decision_tables import before_and_after, reason_rows, verdict
 from planner.explain.text import count
 from planner.figures.scores import broker_scores

@@ -9,9 +9,10 @@ import streamlit as st
 from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
 from planner.explain.text import count
 from planner.figures.hash_space import topic_positions

@@ -1,53 +1,77 @@
-"""The command line: `python -m planner`."""
+"""The command line: `python -m planner`, and `pulsar-bundle-planner` where the package is installed."""
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+
+from cyclopts import App, CycloptsError, Parameter
 
 from planner import __version__
+from planner.cli.help import PlainHelp
 from planner.cluster.errors import PlannerError
 
-# Each module has add_parser(subparsers) and run(args) -> exit status. Only the command that is asked for is imported.
-_COMMANDS = {
-    "capture": "planner.cli.capture",
-    "conform": "planner.cli.conform",
-    "generate": "planner.cli.generate",
-    "history": "planner.cli.history",
-    "plan": "planner.cli.plan",
-    "replay": "planner.cli.replay",
-    "shadow": "planner.cli.shadow",
-    "watch": "planner.cli.watch",
-}
+COMMANDS = ("capture", "conform", "dashboard", "generate", "history", "plan", "replay", "shadow", "watch")
+"""All commands: each is what the module of its name in `planner.cli` calls so, imported when it is needed."""
 
+_PROGRAM = "pulsar-bundle-planner"
 _FAILED = 2
 _INTERRUPTED = 130
 
 
+def _app(program: str) -> App:
+    app = App(
+        name=program,
+        help="What-if planner for Pulsar load balancing.",
+        version=f"{program} {__version__}",
+        help_format="plaintext",
+        version_format="plaintext",
+        help_formatter=PlainHelp(),
+        exit_on_error=False,
+        print_error=False,
+        default_parameter=Parameter(negative=(), allow_repeating=True),
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for name in COMMANDS:
+        app.command(f"planner.cli.{name}:{name}", name=name)
+    return app
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command; without one, print the help.
 
     Args:
         argv: The arguments; those of the process by default.
 
     Returns:
         The exit status: 0 when it did what was asked, 2 when it could not; `conform` has its own.
+
+    Raises:
+        SystemExit: With status 2 when the arguments cannot be understood.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="python -m planner", description="What-if planner for Pulsar load balancing.")
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    asked = [name for name in arguments[:1] if name in _COMMANDS]
-    for name in asked or _COMMANDS:
-        import_module(_COMMANDS[name]).add_parser(commands)
-    args = parser.parse_args(arguments)
-    if args.command is None:
-        parser.print_help()
-        return 0
+    return _run(_app("python -m planner"), argv)
+
+
+def console(argv: Sequence[str] | None = None) -> int:
+    """Run a command as `main` does; without one, open the dashboard."""
+    from planner.cli.dashboard import dashboard  # noqa: PLC0415 - only this program has a default
+
+    app = _app(_PROGRAM)
+    app.default(dashboard)
+    return _run(app, argv)
+
+
+def _run(app: App, argv: Sequence[str] | None) -> int:
     try:
-        status: int = import_module(_COMMANDS[args.command]).run(args)
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        if not set(arguments[:1]) & set(COMMANDS):  # the list of commands has the first sentence of each
+            for name in COMMANDS:
+                app[name]
+        status: int | None = app(arguments)
         sys.stdout.flush()
+    except CycloptsError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        raise SystemExit(_FAILED) from error
     except PlannerError as error:
         print(f"error: {error}", file=sys.stderr)
         return _FAILED
@@ -56,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
-    return status
+    return status or 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import hypothesis
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 ROOT = Path(__file__).parent.parent
 

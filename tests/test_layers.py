@@ -26,6 +26,7 @@ LAYERS = (
     "figures",
     "cli",
     "web",
+    "notebook",
 )
 
 # The only packages that may import these.

@@ -17,21 +17,16 @@ import pyarrow as pa
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.hashing import topic_hash
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    LoadManager,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.workspace.samples import FOLDER, Sample
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,14 +14,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from planner.advise.objectives import Objective, Side, index_of, objective_by_name, references, value_of
+from planner.advise.objectives import Question, Side, index_of, references, value_of
 from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.admin_commands import Command
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.share.commands import CommandOptions, conf_value, setting_changes, settings_commands
@@ -45,57 +45,6 @@ class Configured:
 
     settings: Settings
     load_manager: LoadManager
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What counts, and how much.
-
-    Attributes:
-        balance: Names of objectives of balance.
-        disruption: Names of objectives of disruption.
-        weight: Share of balance against disruption, 0 … 1; None for the knee of the front.
-        loss_percent: How much worse a setting may make a side, in percent of its average over all candidates; and on
-            other days, how much worse than now a side that was to become better may be, likewise, and how far from the
-            front a choice may be, in percent of itself.
-        first_share: Share of the days that the holdout chooses on.
-    """
-
-    balance: tuple[str, ...] = ("deviation", "overload")
-    disruption: tuple[str, ...] = ("unloads", "topics", "clients", "thrashing")
-    weight: float | None = None
-    loss_percent: float = 10.0
-    first_share: float = 0.6
-
-    def objectives(self, side: Side) -> tuple[Objective, ...]:
-        """Return the objectives of a side.
-
-        Raises:
-            SettingError: There is none, one is unknown or of the other side.
-        """
-        names = self.balance if side == "balance" else self.disruption
-        found = tuple(objective_by_name(name) for name in names)
-        if not found or any(objective.side != side for objective in found):
-            raise SettingError(f"No objective of {side} is chosen, or one of the other side.", remedy="Choose one.")
-        return found
-
-    def check(self) -> None:
-        """Refuse what cannot be answered.
-
-        Raises:
-            SettingError: A number is out of bounds, or a side has no objective.
-        """
-        self.objectives("balance")
-        self.objectives("disruption")
-        for name, value, high in (
-            ("weight", 0.5 if self.weight is None else self.weight, 1.0),
-            ("loss_percent", self.loss_percent, 1000.0),
-            ("first_share", self.first_share, 1.0),
-        ):
-            if not 0 <= value <= high:
-                raise SettingError(
-                    f"{value} is out of bounds.", where=name, remedy=f"Give a number from 0 to {high:g}."
-                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,12 @@ def material_of(stored: Sequence[StoredJob]) -> Material:
     scenarios: dict[str, Scenario] = {}
     notes: list[str] = []
     for job in stored:
+        if not usable(job):
+            raise ReplayError(
+                "This replay has no results to compare yet.",
+                where=job.name,
+                remedy="Wait until it has ended, or retry.",
+            )
         if job.job is None or stored[0].job is None or not fits(stored[0].job, job.job):
             raise ReplayError(
                 "This job cannot be compared with the others.",

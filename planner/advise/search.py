@@ -23,13 +23,13 @@ from optuna.distributions import (
 )
 from optuna.trial import TrialState, create_trial
 
-from planner.advise.advisor import Advice, Configured, Question, advise
+from planner.advise.advisor import Advice, Configured, advise
 from planner.advise.material import rows_of
-from planner.advise.objectives import OBJECTIVES
+from planner.advise.objectives import OBJECTIVES, Question
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.aggregate import DayRow

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import IntArray, frozen
-from planner.cluster.snapshot import BundleTable, LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import refresh
 
 _MOST_REFRESHES = 1_000

@@ -48,9 +48,9 @@ class Limits:
         in_flight: Requests under way at once.
         in_flight_per_broker: The same of one broker.
         per_second: Requests started in a second.
-        connect_s: Longest wait for a connection.
-        request_s: Longest time of one request, from the first to the last byte.
-        total_s: Longest time of a capture.
+        connect_s: Longest wait for a connection, in seconds.
+        request_s: Longest time of one request, from the first to the last byte, in seconds.
+        total_s: Longest time of a capture, in seconds.
         attempts: How often a request is tried when the answer is a passing failure.
         back_off_s: Pause before the second attempt; doubled each time, and up to half of it added by chance.
         answer_bytes: What one answer may have, where the catalogue does not say less.
@@ -83,9 +83,9 @@ class CaptureOptions:
 
     Attributes:
         admin_url: Address of the admin API of any broker, such as `http://broker-1:8080`.
-        out: Folder for the capture: `raw/` and `snapshot/` inside it.
-        metadata_store: Its address (see `stores`), such as `zk:host:port,host:port/chroot`; empty when it may not be
-            asked.
+        out: Folder for the capture, that one is in by default: `raw/` and `snapshot/` inside it.
+        metadata_store: Address of the metadata store, such as `zk:host:port,host:port/chroot`; averages are only there.
+            Empty when it may not be asked.
         metrics: `auto`, `off`, `admin`, `prometheus`, or an address with `{host}` such as `http://{host}:9090/metrics`.
         namespaces: Names `tenant/namespace`, with `*` for any text; empty for all.
         with_topics: Whether topics are captured.
@@ -96,7 +96,7 @@ class CaptureOptions:
     """
 
     admin_url: str
-    out: Path
+    out: Path = Path()
     metadata_store: str = ""
     metrics: str = "auto"
     namespaces: tuple[str, ...] = ()

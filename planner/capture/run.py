@@ -55,6 +55,16 @@ class CaptureResult:
         """Parts that nobody gave."""
         return tuple(part for part in self.parts if not part.good)
 
+    @property
+    def text(self) -> str:
+        """One line about it."""
+        taken = self.snapshot
+        kept = f", {self.kept} parts kept from before" if self.kept else ""
+        return (
+            f"{self.folder / SNAPSHOT}: {taken.info.cluster}, {len(taken.brokers)} brokers, {len(taken.bundles):,}"
+            f" bundles, {len(taken.topics):,} topics; {self.requests:,} requests in {self.took_s:,.1f} s{kept}"
+        )
+
 
 def check_options(options: CaptureOptions) -> None:
     """Refuse options that cannot be carried out, before anybody is asked.

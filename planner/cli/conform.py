@@ -1,39 +1,31 @@
 """`python -m planner conform`: compares the planner's decisions with recorded ones."""
 
-import argparse
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from planner.cluster.errors import VectorError
-from planner.conform.mismatches import mismatches
-from planner.conform.reader import read_vectors
+from cyclopts import Parameter
 
 _PASSED, _FAILED, _UNREADABLE = 0, 1, 2
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "conform",
-        help="compare the planner's decisions with recorded ones",
-        description=(
-            "Decide recorded vectors with the planner and compare. Prints a line for each step that differs: kind, id,"
-            " step (counted from 0; - when the kind has none), place, expected, got. Exit status: 0 all equal, 1 some"
-            " differ, 2 a file cannot be read."
-        ),
-    )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="vectors: FILE.jsonl or FILE.jsonl.gz")
+def conform(files: Annotated[list[Path], Parameter(name="FILE")], /) -> int:
+    """Compare the planner's decisions with recorded ones.
 
+    Decides recorded vectors with the planner and compares. Prints a line for each step that differs: kind, id, step
+    (counted from 0; - when the kind has none), place, expected, got. Exit status: 0 all equal, 1 some differ, 2 a file
+    cannot be read.
 
-def run(args: argparse.Namespace) -> int:
-    """Decide the vectors of all files and print how they compare.
-
-    Returns:
-        0 when every decision is equal, 1 when one differs, 2 when a file cannot be read.
+    Args:
+        files: Vectors, FILE.jsonl or FILE.jsonl.gz; one or more.
     """
+    from planner.cluster.errors import VectorError
+    from planner.conform.mismatches import mismatches
+    from planner.conform.reader import read_vectors
+
     passed = failed = 0
     unreadable = False
-    for path in args.files:
+    for path in files:
         try:
             for vector in read_vectors(path):
                 lines = list(mismatches(vector))

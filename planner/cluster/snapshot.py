@@ -10,7 +10,6 @@ Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageDat
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
-from enum import StrEnum
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -21,6 +20,7 @@ import pyarrow as pa
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
@@ -35,13 +35,6 @@ _DTYPES: dict[str, type[np.generic]] = {
     "id": np.int32,
     "hash": np.uint32,
 }
-
-
-class LoadManager(StrEnum):
-    """Which load manager the cluster runs."""
-
-    MODULAR = "modular"
-    EXTENSIBLE = "extensible"
 
 
 @dataclass(frozen=True, slots=True)

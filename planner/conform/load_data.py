@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_AVERAGES, BUNDLE_STATS, RATES, RESOURCES, TERMS, Json
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 
 
 def config_of(vector: Json) -> Settings:

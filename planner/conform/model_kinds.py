@@ -7,9 +7,9 @@ import numpy as np
 
 from planner.cluster.errors import FormatError, PulsarError
 from planner.cluster.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
-from planner.cluster.snapshot import LoadManager
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import averages
 from planner.pulsar.load.averages import TimeAverage, Traffic

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.errors import SettingError, VectorError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import Json
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.conform.extensible import EXTENSIBLE_PLACEMENTS, placement_answer
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.placement.least_long_term_message_rate import Preallocated

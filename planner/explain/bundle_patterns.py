@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS

@@ -7,8 +7,9 @@ import pandas as pd
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.decisions import SplitDecision
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.decision_tables import reason_rows
 from planner.explain.text import moment
 from planner.pulsar.load.usage import (

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
 from planner.pulsar.manager.pairing import running_placement

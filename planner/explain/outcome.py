@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from planner.cluster.arrays import FloatArray
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement

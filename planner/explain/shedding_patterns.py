@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle

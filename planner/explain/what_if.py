@@ -15,9 +15,10 @@ import numpy as np
 from planner.cluster.arrays import frozen
 from planner.cluster.decisions import Move, SheddingDecision
 from planner.cluster.errors import PlannerError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle

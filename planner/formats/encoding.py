@@ -11,17 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    DispatchRate,
-    DispatchRatePolicy,
-    IsolationPolicy,
-    LoadManager,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-)
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot, SnapshotInfo
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)

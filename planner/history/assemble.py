@@ -1,7 +1,6 @@
 """Makes a day of history out of its records, which come in the order of time; memory holds one state of the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +11,11 @@ from planner.history.layout import Layout
 from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
 from planner.history.records import BROKER_VALUES, Hint, Kind, Row
 from planner.history.sources import snapshot_of_source
-from planner.history.state import ClusterState, Validity
+from planner.history.spec import Options
+from planner.history.state import ClusterState
 
 _MOST_GAPS = 1_000
 _UPDATED = BROKER_VALUES.index("updated_at_ms")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How raw rows become history.
-
-    Attributes:
-        interval_ms: Time between the snapshots that are made of reports and samples.
-        validity: How long what was said is valid.
-        cluster: Name of the cluster where raw rows do not give it.
-    """
-
-    interval_ms: int = 60_000
-    validity: Validity = field(default_factory=Validity)
-    cluster: str = "recorded"
-
-    @property
-    def carry_ms(self) -> int:
-        """How long before midnight records matter to the next day."""
-        return max(self.validity.report_ms, self.validity.sample_ms)
 
 
 def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:

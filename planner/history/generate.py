@@ -10,7 +10,7 @@ fewest bundles.
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
@@ -20,23 +20,17 @@ import numpy.typing as npt
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import SettingError
-from planner.cluster.snapshot import (
-    BrokerTable,
-    BundleTable,
-    LoadManager,
-    Snapshot,
-    TopicTable,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, make_bundles, make_topics
 from planner.formats.rows import bundle_of_topics
 from planner.history.days import DayWriter
 from planner.history.manifest import DAY_MS, DayManifest, day_of, day_start_ms
+from planner.history.spec import HistorySpec
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.load.top_bundles import with_top_ranks
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 
 _MS_PER_S = 1_000
 _MS_PER_MINUTE = 60_000
@@ -55,74 +49,34 @@ _RATES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySpec:
-    """What to generate.
+def check_spec(spec: HistorySpec) -> None:
+    """Refuse what cannot be generated.
 
-    Attributes:
-        cluster: The cluster at its mean load; its moment is not used.
-        first_day: `yyyy-mm-dd`, UTC.
-        days: How many.
-        interval_s: Time between snapshots.
-        daily_swing: How far load goes above and below its mean over a day; 0 for a flat one.
-        peak_hour: Hour of the day (UTC) with the most load; namespaces lie up to three hours around it.
-        weekend_share: Load on Saturdays and Sundays as a share of that on other days.
-        growth_percent_per_day: How much load grows from day to day.
-        noise: Standard deviation of each topic's load from moment to moment, as a share.
-        spikes_per_day: Mean number of namespaces per day whose load jumps and then falls off.
-        spike_factor: By how much it jumps at most.
-        spike_minutes: How long until a spike has fallen off to a third.
-        restarts_per_day: Mean number of brokers per day that restart.
-        restart_minutes: How long a broker is away.
-        splits_per_day: Mean number of bundles per day that are split in the middle.
-        topics: Whether the snapshots list the topics.
+    Raises:
+        SettingError: Naming the field and its bounds.
+        FormatError: The first day is no day.
     """
-
-    cluster: ClusterSpec = field(default_factory=ClusterSpec)
-    first_day: str = "2027-01-11"
-    days: int = 7
-    interval_s: int = 60
-    daily_swing: float = 0.5
-    peak_hour: float = 14.0
-    weekend_share: float = 0.6
-    growth_percent_per_day: float = 0.5
-    noise: float = 0.05
-    spikes_per_day: float = 4.0
-    spike_factor: float = 6.0
-    spike_minutes: float = 10.0
-    restarts_per_day: float = 1.0
-    restart_minutes: float = 3.0
-    splits_per_day: float = 1.0
-    topics: bool = False
-
-    def check(self) -> None:
-        """Refuse what cannot be generated.
-
-        Raises:
-            SettingError: Naming the field and its bounds.
-            FormatError: The first day is no day.
-        """
-        self.cluster.check()
-        day_start_ms(self.first_day)
-        bounds: dict[str, tuple[float, float]] = {
-            "days": (1, 3_660),
-            "interval_s": (1, 86_400),
-            "daily_swing": (0, 0.95),
-            "peak_hour": (0, 24),
-            "weekend_share": (0, 10),
-            "growth_percent_per_day": (-50, 100),
-            "noise": (0, 1),
-            "spikes_per_day": (0, 1_000),
-            "spike_factor": (1, 1_000),
-            "spike_minutes": (0.1, 1_440),
-            "restarts_per_day": (0, 1_000),
-            "restart_minutes": (0.1, 1_440),
-            "splits_per_day": (0, 1_000),
-        }
-        for name, (low, high) in bounds.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
+    spec.cluster.check()
+    day_start_ms(spec.first_day)
+    bounds: dict[str, tuple[float, float]] = {
+        "days": (1, 3_660),
+        "interval_s": (1, 86_400),
+        "daily_swing": (0, 0.95),
+        "peak_hour": (0, 24),
+        "weekend_share": (0, 10),
+        "growth_percent_per_day": (-50, 100),
+        "noise": (0, 1),
+        "spikes_per_day": (0, 1_000),
+        "spike_factor": (1, 1_000),
+        "spike_minutes": (0.1, 1_440),
+        "restarts_per_day": (0, 1_000),
+        "restart_minutes": (0.1, 1_440),
+        "splits_per_day": (0, 1_000),
+    }
+    for name, (low, high) in bounds.items():
+        value = getattr(spec, name)
+        if not low <= value <= high:
+            raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +375,7 @@ def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapsho
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
     """
-    spec.check()
+    check_spec(spec)
     yield from _Day(spec, seed, day).snapshots()
 
 
@@ -474,7 +428,7 @@ def write_history(root: Path, spec: HistorySpec, seed: int, workers: int | None 
         SettingError: The specification is out of bounds, or the seed is negative.
         ReplayError: The history cannot be written.
     """
-    spec.check()
+    check_spec(spec)
     if seed < 0:
         raise SettingError(f"{seed} cannot be used.", where="seed", remedy="Give a whole number from 0 on.")
     wanted = min(workers or os.cpu_count() or 1, spec.days)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.history.assemble import DayAssembler, Options
+from planner.history.assemble import DayAssembler
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
@@ -44,6 +44,7 @@ from planner.history.sources import (
     read_block,
     snapshot_of_source,
 )
+from planner.history.spec import Options
 from planner.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -96,6 +97,27 @@ class IngestResult:
     days_unchanged: int
     days_removed: int
     reasons: tuple[tuple[str, int], ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The same for people, with a line for each day and for the ten most frequent reasons."""
+        lines = []
+        for made in self.days:
+            rows = made.rows
+            lines.append(
+                f"{made.cluster} {made.day}: {made.moments:,} snapshots of {rows.kept:,} rows ({rows.used:,} used,"
+                f" {rows.duplicate:,} duplicate, {rows.outdated:,} outdated, {rows.not_placed:,} not placed;"
+                f" {rows.late:,} were late), {len(made.gaps):,} gaps, {made.splits:,} splits"
+            )
+        lines.append(
+            f"{self.files_read:,} files read, {self.files_unchanged:,} unchanged; {len(self.days):,} days made,"
+            f" {self.days_unchanged:,} unchanged, {self.days_removed:,} removed"
+        )
+        return [
+            *lines,
+            f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_set_aside:,} set aside",
+            *(f"  {count:,} set aside: {reason}" for reason, count in self.reasons[:10]),
+        ]
 
 
 def ingest(

@@ -19,9 +19,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.history.days import writing_history
 from planner.history.manifest import day_of
 from planner.history.prometheus import BUNDLE_METRICS, COUNTER_METRICS
-
-FORMS = ("reports", "topics", "prometheus")
-"""What histories can be written as, beside their own form."""
+from planner.history.spec import FORMS
 
 _MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 _COUNTER_COLUMNS = dict(zip(COUNTERS, RATES.values(), strict=True))

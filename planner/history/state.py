@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import namespace_of_topic, topic_hash
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
     BundleTable,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,
@@ -32,6 +32,7 @@ from planner.history.prometheus import BUNDLE_METRICS
 from planner.history.rates import CounterRates
 from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPIC_VALUES, Kind, Record
 from planner.history.samples import Samples, Series
+from planner.history.spec import Validity
 from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.manager.pairing import default_settings
@@ -44,20 +45,6 @@ _NEVER = -1
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 _AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
-
-
-@dataclass(frozen=True, slots=True)
-class Validity:
-    """How long what was said is valid.
-
-    Attributes:
-        report_ms: A load report, top bundles, an answer about topics; brokers report at least every 15 minutes
-            (`loadBalancerReportUpdateMaxIntervalMinutes`).
-        sample_ms: A sample of Prometheus, which calls a series stale after five minutes.
-    """
-
-    report_ms: int = 16 * 60_000
-    sample_ms: int = 5 * 60_000
 
 
 @dataclass

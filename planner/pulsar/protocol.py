@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 
 
 class Named(Protocol):

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +14,10 @@ from planner.formats.encoding import parse_json
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.replay.spec import grid
+from planner.replay.spec import Job, grid
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.strategies import under_strategy
+from planner.workspace.opening import bytes_of
 
 MOST_SCENARIOS: Final = 500
 """More are not compared in one job."""
@@ -106,6 +107,76 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
                 "Two scenarios of the grid have the same name.", where=scenario.name, remedy="Rename one, or try less."
             )
     return tuple(names.values())
+
+
+def grids_of(
+    files: Sequence[Path], base: Scenario | None, strategies: Sequence[str], settings: Sequence[str]
+) -> list[Grid]:
+    """Return the grids that the command line describes.
+
+    Args:
+        files: Files with grids, or with lists of scenarios.
+        base: What all scenarios have in common, in place of the files' own; None for theirs.
+        strategies: Shedding strategies of one more grid.
+        settings: Its settings with the values to try, each as `name=value,value`.
+
+    Raises:
+        PlannerError: A file cannot be read, or a value is out of bounds.
+    """
+    found = [grid_from_json(bytes_of(str(path)), path.name) for path in files]
+    if base is not None:
+        found = [replace(read, base=base) for read in found]
+    if strategies or settings or not found:
+        parts = [text.partition("=") for text in settings]
+        tried = {name: values_of(name, values) for name, _, values in parts}
+        found.append(Grid(base=base or Scenario(), strategies=tuple(strategies), settings=tried))
+    return found
+
+
+def job_over(
+    history: Path,
+    grids: Sequence[Grid],
+    clusters: Sequence[str] = (),
+    first_day: str = "",
+    last_day: str = "",
+    **more: Any,
+) -> Job:
+    """Return a job that replays a history, or a part of it, under the scenarios of some grids.
+
+    Args:
+        history: Its root folder.
+        grids: What is compared; a scenario that several have counts once.
+        clusters: Clusters of it; all when there are none.
+        first_day: First day, `yyyy-mm-dd` UTC; the first there is when empty.
+        last_day: Last day, included; the last there is when empty.
+        more: Other fields of the job.
+
+    Raises:
+        ReplayError: Two different scenarios have the same name.
+        FormatError: The history has no day of these clusters.
+    """
+    days = list(complete_days(history))
+    wanted = tuple(clusters) or tuple(sorted({day.manifest.cluster for day in days}))
+    covered = sorted(day.manifest.day for day in days if day.manifest.cluster in wanted)
+    if not covered:
+        raise FormatError(
+            "The history has no complete day of these clusters.",
+            where=str(history),
+            remedy="Give a history that `python -m planner history` made.",
+        )
+    snapshot = first_snapshot(history, wanted[0])
+    named: dict[str, Scenario] = {}
+    for scenario in (one for wanted_grid in grids for one in scenarios_of(wanted_grid, snapshot)):
+        if named.setdefault(scenario.name, scenario) != scenario:
+            raise ReplayError("Two scenarios have the same name.", where=scenario.name, remedy="Rename one.")
+    return Job(
+        history=str(history.resolve()),
+        clusters=wanted,
+        first_day=first_day or covered[0],
+        last_day=last_day or covered[-1],
+        scenarios=tuple(named.values()),
+        **more,
+    )
 
 
 def read_with(strategy: str, settings: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:

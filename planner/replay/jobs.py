@@ -30,6 +30,7 @@ from typing import IO, Final, Literal, TypeAlias, get_args
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import write_whole, writing_results
+from planner.cluster.resources import import_root
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.database import default_path
 
@@ -310,8 +311,7 @@ def _lock(alive: IO[bytes], folder: Path) -> None:
 
 def _start(folder: Path, alive: IO[bytes]) -> None:
     command = [sys.executable, "-m", "planner.replay.job_process", str(folder.resolve()), str(alive.fileno())]
-    package = str(Path(__file__).resolve().parents[2])
-    paths = [package, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
     with (folder / "log.txt").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own module

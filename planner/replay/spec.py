@@ -5,16 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from planner.cluster.errors import ReplayError
 from planner.cluster.settings import Settings
 from planner.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
+from planner.replay.runner import Runner
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
-
-Runner: TypeAlias = Literal["local", "processes", "spark"]
-"""Where a job runs: in one process, in a pool of processes, or on Spark."""
 
 MOST_TASKS: Final = 100_000
 _MOST_NAME: Final = 100

@@ -14,8 +14,9 @@ from functools import partial
 
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.relocation import Relocation
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
 from planner.pulsar.splitting.request import namespace_boundaries

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
-from planner.cluster.snapshot import BundleTable, LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
 
 _TERMS = ("short_term_", "long_term_")

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
 from planner.history.watched import HistoryFolder
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import NextCycle, Score, ShadowCycle, ShadowRecord, score_of, write_next
@@ -65,6 +67,26 @@ class ShadowWatch:
             made.decision.notes,
         )
         write_next(folder, following)
+
+    def follow(self, root: Path, cluster: str) -> None:
+        """Take in every snapshot of a cluster in a history.
+
+        Raises:
+            CaptureError: There are fewer than two.
+            FormatError: One cannot be read.
+            SnapshotError: One is no cluster.
+        """
+        count = 0
+        for day in complete_days(root, cluster):
+            for snapshot in read_day(day.path):
+                self.add(snapshot)
+                count += 1
+        if count < 2:  # noqa: PLR2004 - one predicts, the next one shows
+            raise CaptureError(
+                f"There are {count} snapshots of {cluster}, too few.",
+                where=str(root),
+                remedy="Watch the cluster for a while: python -m planner watch.",
+            )
 
     @property
     def score(self) -> Score:

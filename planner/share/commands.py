@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.cluster.errors import SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import (
     PROGRAM,
     Command,

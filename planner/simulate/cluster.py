@@ -13,16 +13,10 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import ScenarioError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    BrokerTable,
-    LoadManager,
-    Policies,
-    Snapshot,
-    TopicTable,
-    make_bundles,
-)
+from planner.cluster.snapshot import BrokerTable, Policies, Snapshot, TopicTable, make_bundles
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate

@@ -5,8 +5,6 @@ holds their hash, bundle rates are sums over topics and broker rates sums over b
 traffic. How usage follows is an assumption, stated in `ClusterSpec`.
 """
 
-import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ import pyarrow.compute as pc
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.errors import SettingError
 from planner.cluster.hashing import topic_hashes
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import RELEASES
 from planner.cluster.snapshot import (
     BundleTable,
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,
@@ -33,97 +31,13 @@ from planner.cluster.snapshot import (
 )
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
+from planner.simulate.cluster_spec import ClusterSpec
 
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")
 _MAX_HEAVY_SHARE = 0.2
 _KBIT_PER_BYTE = 8 / 1000
 _GROUP_SIZE = 4
-_CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-_LAST_MS = 253_402_300_799_999
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSpec:
-    """What to generate.
-
-    Attributes:
-        brokers: How many brokers.
-        namespaces: How many namespaces; 0 for one for every 100 bundles.
-        bundles: How many bundles in all; each namespace gets at least one.
-        topics: How many topics (partitions count).
-        load_manager: Which load manager the brokers run.
-        msg_rate_per_s: Messages published per second in the whole cluster.
-        message_bytes: Mean size of a message.
-        fan_out: Mean number of subscriptions of a topic that has any.
-        topic_skew: Exponent of the Zipf law over the rates of the topics; 0 makes all equal.
-        ownership_skew: How unevenly bundles lie on brokers: 0 evenly by number, 1 strongly skewed.
-        heterogeneity: Share of the brokers that have half or twice the cores and NIC speed.
-        partitioned: Share of the topics that are partitions of a partitioned topic.
-        idle: Share of the topics without traffic.
-        idle_namespaces: How many namespaces, the last ones, have topics without any traffic.
-        isolated_namespaces: How many namespaces have an isolation policy.
-        anti_affinity_namespaces: How many namespaces are in an anti-affinity group, four to a group.
-        cpu_percent_per_mb_per_s: Percent of one core that one MB/s in or out costs.
-        cpu_percent_per_1000_msg_per_s: Percent of one core that 1,000 msg/s in or out cost.
-        captured_at_ms: The moment.
-        cluster: Name of the cluster.
-    """
-
-    brokers: int = 10
-    namespaces: int = 0
-    bundles: int = 400
-    topics: int = 4_000
-    load_manager: LoadManager = LoadManager.MODULAR
-    msg_rate_per_s: float = 100_000.0
-    message_bytes: float = 1_000.0
-    fan_out: float = 1.5
-    topic_skew: float = 0.8
-    ownership_skew: float = 0.3
-    heterogeneity: float = 0.2
-    partitioned: float = 0.6
-    idle: float = 0.1
-    idle_namespaces: int = 0
-    isolated_namespaces: int = 0
-    anti_affinity_namespaces: int = 0
-    cpu_percent_per_mb_per_s: float = 1.0
-    cpu_percent_per_1000_msg_per_s: float = 1.5
-    captured_at_ms: int = 1_800_000_000_000
-    cluster: str = "generated"
-
-    def check(self) -> None:
-        """Refuse what cannot be generated.
-
-        Raises:
-            SettingError: Naming the field and its bounds.
-        """
-        bounds: dict[str, tuple[float, float]] = {
-            "brokers": (1, 20_000),
-            "bundles": (1, 5_000_000),
-            "topics": (0, 20_000_000),
-            "namespaces": (0, self.bundles),
-            "idle_namespaces": (0, self.namespaces or self.bundles),
-            "isolated_namespaces": (0, self.namespaces or self.bundles),
-            "anti_affinity_namespaces": (0, self.namespaces or self.bundles),
-            "msg_rate_per_s": (0, 1e12),
-            "message_bytes": (1, 1e9),
-            "fan_out": (0, 1_000),
-            "topic_skew": (0, 5),
-            "ownership_skew": (0, 1),
-            "heterogeneity": (0, 1),
-            "partitioned": (0, 1),
-            "idle": (0, 1),
-            "cpu_percent_per_mb_per_s": (0, 1e6),
-            "cpu_percent_per_1000_msg_per_s": (0, 1e6),
-            "captured_at_ms": (0, _LAST_MS),
-        }
-        for name, (low, high) in bounds.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
-        if not _CLUSTER.fullmatch(self.cluster):
-            remedy = "Give 1 to 100 letters, digits, dots, hyphens and underscores."
-            raise SettingError(f"{self.cluster[:100]!r} is no name for a cluster.", where="cluster", remedy=remedy)
 
 
 def _namespaces(spec: ClusterSpec) -> tuple[str, ...]:

@@ -13,16 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    BrokerTable,
-    BundleTable,
-    LoadManager,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-)
+from planner.cluster.snapshot import BrokerTable, BundleTable, Policies, Snapshot, SnapshotInfo, TopicTable
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks

@@ -21,7 +21,8 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.decisions import SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import extensible, modular

@@ -12,9 +12,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from planner.cluster.errors import ScenarioError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES, ReleaseName, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.registry import AnyEdit

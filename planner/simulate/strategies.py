@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.registry import shedder_by_name
 from planner.simulate.scenario import Scenario

@@ -6,8 +6,9 @@ from pathlib import Path
 import streamlit as st
 
 from planner.cluster.errors import CaptureError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment
 from planner.history.latest import Moment, recent_moments
 from planner.replay.jobs import histories_root

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
+from planner.cluster.resources import resources
 from planner.web import address
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in nam
 
 
 def pages_folder() -> Path:
-    """Return the folder of the pages: inside the package when it is installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "pages"
-    return inside if inside.is_dir() else package.parent / "pages"
+    """Return the folder of the pages."""
+    return resources() / "pages"
 
 
 def module(name: str) -> ModuleType:

@@ -13,6 +13,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
+from planner.cluster.resources import import_root
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, plain
 from planner.history.manifest import complete_days
@@ -20,8 +21,9 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of, values_of
+from planner.replay.runner import Runner
 from planner.replay.runners import cores
-from planner.replay.spec import Job, Runner, job_from_json, job_to_json, tasks_of
+from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
@@ -82,12 +84,11 @@ def _make_sample() -> None:
     root = jobs.histories_root()
     fresh, final = root / f".{_SAMPLE}", root / _SAMPLE
     command = [sys.executable, "-m", "planner", "history", "generate", "--out", str(fresh.resolve())]
-    package = Path(jobs.__file__).resolve().parents[2]
     try:
         root.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
         done = subprocess.run(  # noqa: S603 - our own module
-            [*command, *_SAMPLE_ARGUMENTS], cwd=package, capture_output=True, text=True, check=False
+            [*command, *_SAMPLE_ARGUMENTS], cwd=import_root(), capture_output=True, text=True, check=False
         )
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["?"]

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside

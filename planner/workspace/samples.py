@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from planner.cluster.errors import StoreError
+from planner.cluster.resources import resources
 from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 
-FOLDER = Path(__file__).resolve().parents[2] / "sample_snapshots"
+FOLDER = resources() / "sample_snapshots"
 """Where the samples are."""
 
 

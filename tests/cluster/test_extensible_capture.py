@@ -6,7 +6,7 @@ import pytest
 
 from planner.capture.options import CaptureOptions
 from planner.capture.run import capture_cluster
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from tests.cluster.scene import SCARCE_FIRST_MIB, SHED, Scene
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.pulsar.manager.cycle import next_cycle
 from tests.cluster.launch import wait_for
 from tests.cluster.raw import rewound

@@ -10,8 +10,9 @@ import pytest
 
 from planner.capture.options import CaptureOptions
 from planner.capture.run import capture_cluster
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import Scene

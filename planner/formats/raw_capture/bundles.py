@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import (
     BROKER_COUNTS,
     BUNDLE_METRICS,
@@ -16,7 +17,6 @@ from planner.cluster.pulsar_json import (
     top_bundles,
     whole,
 )
-from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.cluster.errors import FormatError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import host_and_port, web_services
-from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import (
     BROKER_AVERAGES,
     USAGE_METRICS,
@@ -12,7 +13,6 @@ from planner.cluster.pulsar_json import (
     web_services,
 )
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import REPORTS, CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.cluster.errors import SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore

@@ -6,10 +6,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from planner.cluster.errors import FormatError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
 from planner.formats.raw_capture.identity import CapturedBrokers, cluster_of, find_brokers, load_manager_of

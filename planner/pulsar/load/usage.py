@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.arrays import FloatArray
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, LoadManager
+from planner.cluster.snapshot import BrokerTable
 
 RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 """The resources of a load report, in Pulsar's order."""

@@ -11,8 +11,9 @@ import numpy as np
 from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.placement import modular
 from planner.pulsar.placement.extensible import ExtensibleMemory
 from planner.pulsar.placement.modular import ModularMemory

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS

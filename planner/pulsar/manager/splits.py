@@ -1,8 +1,9 @@
 """Which bundles the load manager of a cluster splits by itself at its next check."""
 
 from planner.cluster.decisions import SplitDecision
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 
 

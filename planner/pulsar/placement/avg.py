@@ -14,8 +14,9 @@ import numpy as np
 from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.errors import PulsarError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement.protocol import Measure
 
 BundleKey: TypeAlias = tuple[float, ...]

@@ -12,8 +12,9 @@ from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.draw import draw

@@ -11,8 +11,9 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.least_long_term_message_rate import without_load_report

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure

@@ -13,8 +13,9 @@ import numpy as np
 
 from planner.cluster.decisions import PlacementDecision
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import broker_averages
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement import round_robin

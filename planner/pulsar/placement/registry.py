@@ -3,7 +3,7 @@
 import difflib
 
 from planner.cluster.errors import SettingError
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.pulsar.placement import (
     avg,
     least_long_term_message_rate,

@@ -5,7 +5,7 @@ manager, and which always places the bundles of `loadBalancerSheddingExcludedNam
 extensible load manager's strategy.
 """
 
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.pulsar.placement.round_robin_extensible import RoundRobinExtensible
 
 

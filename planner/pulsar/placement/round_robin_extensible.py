@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement.protocol import Measure
 from planner.pulsar.placement.rotation import Rotation, rotate
 

@@ -14,9 +14,10 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.cluster.hashing import hash_map_order, hash_map_size
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (

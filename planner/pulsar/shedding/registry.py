@@ -3,7 +3,7 @@
 import difflib
 
 from planner.cluster.errors import SettingError
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.pulsar.shedding import avg, overload, threshold, transfer, uniform
 from planner.pulsar.shedding.protocol import Shedder
 

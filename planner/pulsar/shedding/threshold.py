@@ -12,9 +12,10 @@ import numpy as np
 
 from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (

@@ -16,10 +16,11 @@ from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters

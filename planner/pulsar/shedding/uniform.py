@@ -11,9 +11,10 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     active_brokers,

@@ -18,9 +18,10 @@ import numpy as np
 
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import PlannerError, PulsarError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, format_range
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.protocol import SplitAlgorithm, SplitAnswer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm

@@ -3,7 +3,8 @@
 import pytest
 
 from planner.advise.advice_text import front_text, holdout_text
-from planner.advise.advisor import Advice, Question, advise
+from planner.advise.advisor import Advice, advise
+from planner.advise.objectives import Question
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.replay.aggregate import DayRow
 from planner.simulate.scenario import Scenario

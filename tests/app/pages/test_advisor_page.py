@@ -13,13 +13,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages import advisor as page_module
-from planner.history.generate import HistorySpec, write_day
+from planner.history.generate import write_day
+from planner.history.spec import HistorySpec
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.jobs import Status, jobs_root, list_jobs
 from planner.replay.results import ResultSummary
 from planner.replay.spec import Job, job_to_json
 from planner.share.link import decode_link
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.web import registry, state
 

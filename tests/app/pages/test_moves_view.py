@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.explain.decision_tables import (
     before_and_after,
     candidate_frame,
@@ -21,7 +22,8 @@ from planner.explain.decision_tables import (
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 EAGER = {
     "loadBalancerBrokerThresholdShedderPercentage": 1,

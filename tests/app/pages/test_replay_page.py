@@ -9,15 +9,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.replay import job_rows
-from planner.cluster.snapshot import LoadManager
-from planner.history.generate import HistorySpec, write_day
+from planner.cluster.load_manager import LoadManager
+from planner.history.generate import write_day
+from planner.history.spec import HistorySpec
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, list_jobs, write_status
 from planner.replay.results import ResultWriter
 from planner.replay.runners import run_local
 from planner.replay.spec import tasks_of
 from planner.share.link import encode_link
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.workspace.samples import samples
 from tests.app.pages.conftest import script

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.advise.advisor import Advice, Configured, Question, advise, apply_commands
+from planner.advise.advisor import Advice, Configured, advise, apply_commands
+from planner.advise.objectives import Question
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.replay.aggregate import DayRow
 from planner.share.commands import command_script
 from planner.simulate.edits.kill_broker import KillBroker

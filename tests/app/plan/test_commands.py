@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
@@ -25,6 +26,7 @@ from planner.share.commands import (
     plan_commands,
     setting_changes,
 )
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.edit import Edit
@@ -37,7 +39,7 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Event, Trace

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from planner.cluster.hashing import topic_hashes
-from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot, make_topics
 from planner.explain.bundle_patterns import fitting_bundle_count
 from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding
@@ -18,7 +19,8 @@ from planner.explain.outcome import Outcome
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.threshold import ThresholdState
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Event, Trace

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import IsolationPolicy, LoadManager, Policies, Snapshot
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step

@@ -8,7 +8,8 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.snapshot import Snapshot
 from planner.formats.document import snapshot_of_document, write_document
 from planner.share.link import decode_link, encode_link, scenario_link
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.workspace.database import open_workspace
 from tests.app.plan.random_scenarios import random_plan, random_scenario

@@ -6,8 +6,8 @@ import pytest
 
 from planner.advise.advisor import Configured
 from planner.advise.search import _with_placement, space_of
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.explain.what_if import _configured
 from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
 from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace, cycle_seed

@@ -6,13 +6,15 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.placement.filters import isolate
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 EAGER = {
     "loadBalancerBrokerThresholdShedderPercentage": 1,

@@ -8,9 +8,10 @@ from typing import Any, cast, get_type_hints
 
 import pytest
 
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Ask, EditContext
 from planner.simulate.edits.registry import EDITS, KINDS
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json
 from tests.app.plan.random_scenarios import random_edit
 

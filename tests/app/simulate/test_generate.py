@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import SettingError
-from planner.cluster.snapshot import LoadManager
+from planner.cluster.load_manager import LoadManager
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 SPECS = st.builds(
     ClusterSpec,

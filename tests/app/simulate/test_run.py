@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.errors import PlannerError, ScenarioError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot, make_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.change_capacity import ChangeCapacity
 from planner.simulate.edits.drain_broker import DrainBroker
@@ -29,7 +31,7 @@ from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import next_cycle
 from planner.simulate.sequence import decide_cycles, decide_split_checks, same_load
 from planner.workspace.samples import load_sample, samples

@@ -14,7 +14,8 @@ from planner.capture.catalogue import CATALOGUE
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.run import CaptureResult, capture_cluster
 from planner.cluster.errors import CaptureError
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot
 from tests.data.recorded_cluster import RECORDED, Cluster, Handler, ZooKeeper

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "captures"
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import FormatError, SnapshotError
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.formats.document import FORMAT, write_document
 from planner.formats.reading import read_snapshot, read_upload
 

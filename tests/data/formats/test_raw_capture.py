@@ -11,7 +11,8 @@ import pytest
 
 from planner.cluster.errors import SnapshotError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.cluster.snapshot import DispatchRate, IsolationPolicy, LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import DispatchRate, IsolationPolicy, Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
@@ -25,7 +26,6 @@ from planner.cluster.snapshot import (
     DispatchRate,
     DispatchRatePolicy,
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,
@@ -41,7 +41,8 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot, read_upload
 from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 LINE = st.text(

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SnapshotError, Violation
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     DispatchRate,
     DispatchRatePolicy,
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,

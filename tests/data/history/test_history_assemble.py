@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
-from planner.history.assemble import DayAssembler, Options, skew_of
+from planner.history.assemble import DayAssembler, skew_of
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DAY_MS
 from planner.history.raw import report_lines
 from planner.history.records import Aside, Hint, Record, Tally, batches, rows_of_batch
-from planner.history.state import Validity
+from planner.history.spec import Options, Validity
 
 SAMPLES = Path(__file__).parent.parent.parent.parent / "sample_snapshots"
 MINUTE = 60_000

@@ -13,14 +13,14 @@ import pytest
 
 from planner.__main__ import main
 from planner.history import ingest as module
-from planner.history.assemble import Options
 from planner.history.days import STAGING, check_day, read_day
-from planner.history.generate import HistorySpec, snapshots_of_day
+from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.ledger import LEDGER
 from planner.history.manifest import MANIFEST, complete_days
-from planner.history.raw import FORMS, write_raw
-from planner.simulate.generate import ClusterSpec
+from planner.history.raw import write_raw
+from planner.history.spec import FORMS, HistorySpec, Options
+from planner.simulate.cluster_spec import ClusterSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

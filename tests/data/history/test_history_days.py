@@ -10,7 +10,8 @@ import pytest
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.snapshot import LoadManager, Snapshot, column_info, make_topics
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
@@ -26,7 +27,8 @@ from planner.history.manifest import (
     day_start_ms,
     read_manifest,
 )
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SAMPLES = ROOT / "sample_snapshots"

@@ -9,12 +9,14 @@ import pytest
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, SettingError
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.formats.validate import validate
 from planner.history.days import check_day, read_day
-from planner.history.generate import HistorySpec, events_of_day, snapshots_of_day, write_history
+from planner.history.generate import events_of_day, snapshots_of_day, write_history
 from planner.history.manifest import complete_days
-from planner.simulate.generate import ClusterSpec
+from planner.history.spec import HistorySpec
+from planner.simulate.cluster_spec import ClusterSpec
 
 CLUSTER = ClusterSpec(brokers=5, bundles=40, topics=300, msg_rate_per_s=20_000, cluster="made")
 QUIET = HistorySpec(

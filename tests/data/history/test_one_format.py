@@ -17,15 +17,16 @@ from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.history import watched
 from planner.history.days import DayWriter, check_day, clear_staging, read_day, snapshot_at
-from planner.history.generate import HistorySpec, write_day
+from planner.history.generate import check_spec, write_day
 from planner.history.ingest import ingest
 from planner.history.latest import recent_moments
 from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
+from planner.history.spec import HistorySpec
 from planner.history.watched import HistoryFolder
 from planner.replay.kernel import frames_of
 from planner.replay.spec import Job, tasks_of
 from planner.shadow.record import NextCycle, ShadowRecord, write_next
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -405,4 +406,4 @@ def test_shadow_reads_generated_days_too(tmp_path: Path, capsys: pytest.CaptureF
 def test_day_names() -> None:
     assert day_of(START) == DAY
     with pytest.raises(PlannerError):
-        HistorySpec(first_day="tomorrow").check()
+        check_spec(HistorySpec(first_day="tomorrow"))

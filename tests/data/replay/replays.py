@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from planner.history.generate import HistorySpec, write_day
+from planner.history.generate import write_day
+from planner.history.spec import HistorySpec
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status
 from planner.replay.spec import Job
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 
 CLUSTERS = ("east", "west")

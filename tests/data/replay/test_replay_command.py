@@ -8,8 +8,9 @@ import pytest
 
 from planner.__main__ import main
 from planner.advise.advice_text import apply_script, evidence_text, front_text, holdout_text, measure_rows
-from planner.advise.advisor import Question, advise
+from planner.advise.advisor import advise
 from planner.advise.material import configured_of, material_of
+from planner.advise.objectives import Question
 from planner.replay import jobs
 from planner.replay.jobs import StoredJob, open_job, submit
 from tests.data.replay.replays import HOURLY, SHEDDING, make_job, wait_for

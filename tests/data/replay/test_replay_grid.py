@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.snapshot import LoadManager, Snapshot
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay.estimate import estimate, measure_pace

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planner.advise.advisor import Configured, Question, advise
+from planner.advise.advisor import Configured, advise
 from planner.advise.material import configured_of, fits, material_of, read_rows, rows_of, snapshot_of
+from planner.advise.objectives import Question
 from planner.advise.search import (
     Parameter,
     SearchSpace,
@@ -22,10 +23,11 @@ from planner.advise.search import (
     widened,
 )
 from planner.cluster.errors import ReplayError, SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager
-from planner.history.generate import HistorySpec, write_day
+from planner.history.generate import write_day
+from planner.history.spec import HistorySpec
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.jobs import Status, StoredJob
@@ -33,7 +35,7 @@ from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultWriter
 from planner.replay.runners import run_local
 from planner.replay.spec import Job, tasks_of
-from planner.simulate.generate import ClusterSpec
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"

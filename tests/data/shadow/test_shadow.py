@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 
 from planner.cluster.errors import CaptureError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import LoadManager, Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot, make_topics
 from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.edits.split_bundle import SplitBundle
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario, Step
 from tests.app.simulate.traces import START_MS, cluster
 from tests.data.capture.simulated import watched

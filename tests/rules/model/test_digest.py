@@ -10,18 +10,19 @@ import pyarrow as pa
 import pytest
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
     BundleTable,
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     TopicTable,
     column_info,
 )
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 CLUSTER = generate(ClusterSpec(brokers=3, namespaces=2, bundles=8, topics=30), 7)
 DIGEST = snapshot_digest(CLUSTER)

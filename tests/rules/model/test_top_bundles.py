@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from planner.cluster.errors import PulsarError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,

@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 from planner.pulsar.placement.avg import PLACEMENT, Bindings
 from planner.pulsar.shedding import avg, overload, threshold, uniform
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 
 MIB = 1024 * 1024
 MODULAR: tuple[Shedder, ...] = (threshold.SHEDDER, overload.SHEDDER, uniform.SHEDDER, avg.SHEDDER)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.decisions import Reason, SheddingDecision
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     IsolationPolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,

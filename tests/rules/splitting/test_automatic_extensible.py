@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.decisions import SplitDecision
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    LoadManager,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, TopicTable, make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState, decide, decide_all, visit_of
 
 AT_ONCE = Settings({"loadBalancerNamespaceBundleSplitConditionHitCountThreshold": 0})

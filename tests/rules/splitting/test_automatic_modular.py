@@ -10,18 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.decisions import SplitDecision
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    LoadManager,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, TopicTable, make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting.automatic_modular import SETTINGS, decide, decide_cycle
 
 MIB = 1024 * 1024

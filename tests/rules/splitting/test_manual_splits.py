@@ -14,9 +14,10 @@ import pytest
 from planner.cluster.decisions import ReasonCode
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import topic_hash
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, bundles_of_hashes, format_range
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import LoadManager, Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting import manual
 from planner.pulsar.splitting.manual import SplitCommand, SplitOutcome, Verdict, answer
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     DispatchRate,
     DispatchRatePolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,
@@ -21,8 +21,9 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.pulsar.throttling.precedence import Level, limit_chain
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
-from planner.simulate.generate import ClusterSpec, generate
+from planner.simulate.generate import generate
 
 NAMES = (
     "persistent://t/n/a-partition-0",

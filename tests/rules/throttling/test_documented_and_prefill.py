@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from planner.cluster.errors import SettingError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     DispatchRate,
     DispatchRatePolicy,
-    LoadManager,
     Policies,
     Snapshot,
     SnapshotInfo,

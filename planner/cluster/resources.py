@@ -1,0 +1,19 @@
+"""Where the files lie that come with the product and are no modules."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resources() -> Path:
+    """Return the folder with `app.py`, `pages`, `sample_snapshots` and `.streamlit`.
+
+    A wheel has it inside the package; in a checkout it is the folder that the package lies in.
+    """
+    inside = _PACKAGE / "resources"
+    return inside if inside.is_dir() else _PACKAGE.parent
+
+
+def import_root() -> Path:
+    """Return the folder from which Python imports this package, for processes that are started with it."""
+    return _PACKAGE.parent

@@ -1,0 +1,87 @@
+"""What a history is made with: what a generated one is like, and how raw recordings become one."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias, get_args
+
+from planner.simulate.cluster_spec import ClusterSpec
+
+Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
+"""What a generated history can be written as: a history, or what a recorder would have written."""
+
+FORMS: Final[tuple[Form, ...]] = get_args(Form)[1:]
+"""The forms of a recorder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySpec:
+    """What to generate.
+
+    Attributes:
+        cluster: The cluster at its mean load; its moment is not used.
+        first_day: First day, `yyyy-mm-dd` in UTC.
+        days: How many days.
+        interval_s: Seconds between snapshots.
+        daily_swing: How far load goes above and below its mean over a day; 0 for a flat one.
+        peak_hour: Hour of the day (UTC) with the most load; namespaces lie up to three hours around it.
+        weekend_share: Load on Saturdays and Sundays as a share of that on other days.
+        growth_percent_per_day: How much load grows from day to day.
+        noise: Standard deviation of each topic's load from moment to moment, as a share.
+        spikes_per_day: Mean number of namespaces per day whose load jumps and then falls off.
+        spike_factor: By how much it jumps at most.
+        spike_minutes: How long until a spike has fallen off to a third.
+        restarts_per_day: Mean number of brokers per day that restart.
+        restart_minutes: How long a broker is away.
+        splits_per_day: Mean number of bundles per day that are split in the middle.
+        topics: Whether the snapshots list the topics.
+    """
+
+    cluster: ClusterSpec = field(default_factory=ClusterSpec)
+    first_day: str = "2027-01-11"
+    days: int = 7
+    interval_s: int = 60
+    daily_swing: float = 0.5
+    peak_hour: float = 14.0
+    weekend_share: float = 0.6
+    growth_percent_per_day: float = 0.5
+    noise: float = 0.05
+    spikes_per_day: float = 4.0
+    spike_factor: float = 6.0
+    spike_minutes: float = 10.0
+    restarts_per_day: float = 1.0
+    restart_minutes: float = 3.0
+    splits_per_day: float = 1.0
+    topics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """How long what was said is valid.
+
+    Attributes:
+        report_ms: A load report, top bundles, an answer about topics; brokers report at least every 15 minutes
+            (`loadBalancerReportUpdateMaxIntervalMinutes`).
+        sample_ms: A sample of Prometheus, which calls a series stale after five minutes.
+    """
+
+    report_ms: int = 16 * 60_000
+    sample_ms: int = 5 * 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How raw rows become history.
+
+    Attributes:
+        interval_ms: Time between the snapshots that are made of reports and samples.
+        validity: How long what was said is valid.
+        cluster: Name of the cluster where raw rows do not give it.
+    """
+
+    interval_ms: int = 60_000
+    validity: Validity = field(default_factory=Validity)
+    cluster: str = "recorded"
+
+    @property
+    def carry_ms(self) -> int:
+        """How long before midnight records matter to the next day."""
+        return max(self.validity.report_ms, self.validity.sample_ms)

@@ -1,0 +1,46 @@
+"""A plan as text for a terminal."""
+
+from planner.cluster.digest import snapshot_digest
+from planner.explain.finding import Finding
+from planner.share.commands import final_moves
+from planner.simulate.measures import MEASURES, summary
+from planner.simulate.trace import Trace
+
+_SHORT = 12
+_MOVES_SHOWN = 20
+
+
+def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -> str:
+    """Return measures, moves and diagnosis of a plan, a line each.
+
+    Args:
+        trace: The plan.
+        snapshot_name: What the snapshot is called.
+        findings: What the diagnosis found.
+    """
+    scenario = trace.scenario
+    size = f"{len(scenario.edits)} edits, {len(trace.cycles)} cycles, seed {scenario.seed}"
+    lines = [
+        f"Snapshot   {snapshot_name} ({snapshot_digest(trace.start)[:_SHORT]})",
+        f"Scenario   {scenario.name or 'without a name'}: {size}",
+        f"Plan       {trace.digest()[:_SHORT]}",
+        "",
+    ]
+    if trace.cycles:
+        numbers = summary(trace)
+        width = max(len(measure.label) for measure in MEASURES)
+        for measure in MEASURES:
+            value = getattr(numbers, measure.name)
+            shown = "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+            lines.append(f"{measure.label:<{width}}  {shown} {measure.unit}".rstrip())
+        lines.append("")
+    moves = final_moves(trace)
+    lines.append(f"Moves: {len(moves):,} bundles are served by another broker at the end")
+    lines += [f"  {move.bundle}: {move.source or 'nobody'} -> {move.destination}" for move in moves[:_MOVES_SHOWN]]
+    if len(moves) > _MOVES_SHOWN:
+        lines.append(f"  and {len(moves) - _MOVES_SHOWN:,} more; --json has all")
+    lines += ["", f"Diagnosis: {'no known failure pattern' if not findings else ''}".rstrip()]
+    lines += [f"  {finding.severity}: {finding.title}. {finding.evidence} {finding.remedy}" for finding in findings]
+    if trace.notes:
+        lines += ["", "Notes:", *(f"  {note}" for note in trace.notes)]
+    return "".join("".join(sign if sign.isprintable() else "?" for sign in line) + "\n" for line in lines)

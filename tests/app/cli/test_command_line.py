@@ -1,0 +1,198 @@
+"""The command line as a whole: help, exit statuses, and the options that people have in their scripts."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner import __version__
+from planner.__main__ import COMMANDS, console, main
+from planner.capture.options import CaptureOptions, Credentials, Limits
+from planner.cluster.errors import CaptureError
+from planner.cluster.load_manager import LoadManager
+from planner.history.manifest import DayManifest
+from planner.history.spec import HistorySpec
+from planner.simulate.cluster_spec import ClusterSpec
+
+ROOT = Path(__file__).parents[3]
+
+_OF_A_CAPTURE = """
+    admin-url attempts broker-url ca-file cert-file cluster connect-timeout in-flight in-flight-per-broker key-file
+    max-namespaces metadata-store metadata-store-login metrics namespaces no-topics oauth2-audience oauth2-file
+    oauth2-scope rate request-timeout token-env token-file topics total-timeout
+"""
+_OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces out ownership-skew seed topics"
+
+# What people have in their scripts: an option that is missing here one day breaks them.
+OPTIONS = {
+    "capture": f"{_OF_A_CAPTURE} out",
+    "conform": "",
+    "dashboard": "host port workspace",
+    "generate": f"""{_OF_A_CLUSTER}
+        anti-affinity-namespaces captured-at-ms cpu-percent-per-1000-msg-per-s cpu-percent-per-mb-per-s fan-out
+        heterogeneity idle idle-namespaces isolated-namespaces message-bytes partitioned topic-skew
+    """,
+    "history": "",
+    "history generate": f"""{_OF_A_CLUSTER}
+        daily-swing days first-day form growth-percent-per-day interval-s noise peak-hour restart-minutes
+        restarts-per-day spike-factor spike-minutes spikes-per-day splits-per-day topic-count weekend-share workers
+    """,
+    "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
+    "plan": "batch commands csv json pause report scenario snapshot",
+    "replay": """
+        advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json
+        last-day list loss name retry runner scenarios setting show strategy weight workers
+    """,
+    "shadow": "cluster history json record",
+    "watch": f"{_OF_A_CAPTURE} captures history interval max-gib refresh shadow",
+}
+_NOT_FOR_HELP = {"numpy", "pandas", "pyarrow", "streamlit", "plotly", "pyspark", "duckdb", "httpx", "pydantic"}
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_every_option_has_its_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    shown = [line.split("  ")[1] for line in said.out.splitlines() if line.startswith("  --")]
+    assert {name for names in shown for name in re.findall(r"--([a-z0-9-]+)", names)} == set(OPTIONS[command].split())
+
+
+def test_help_is_plain_text_with_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == main(["--help"]) == 0
+    both = capsys.readouterr().out
+    assert both[: len(both) // 2] == both[len(both) // 2 :]
+    assert both.isascii()
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} +[A-Z][a-z]+ ", both, re.MULTILINE)
+    assert {command.partition(" ")[0] for command in OPTIONS} == set(COMMANDS)
+    assert {path.stem for path in (ROOT / "planner" / "cli").glob("*.py")} - {"__init__", "help"} == set(COMMANDS)
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    code = "import sys, planner.__main__ as m; m.main(sys.argv[1:]); print('\\n', *sys.modules)"
+    for command in ("", *OPTIONS):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command.split(), "--help"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        loaded = set(done.stdout.splitlines()[-1].split())
+        assert "cyclopts" in loaded
+        assert not loaded & _NOT_FOR_HELP, command
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert console(["--version"]) == 0
+    assert capsys.readouterr().out == f"python -m planner {__version__}\npulsar-bundle-planner {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no-such-command",
+        "conform",
+        "history",
+        "history bake",
+        "history ingest --out x",
+        "generate",
+        "generate --out x --brokers many",
+        "generate --out x --load-manager none",
+        "generate --out x --colour red",
+        "capture --admin-url http://x",
+        "capture --admin-url http://x --out x --store-nodes 3",
+        "plan --snapshot x",
+        "plan --snapshot x --scenario y --json --commands",
+        "replay",
+        "replay --list --show x",
+        "replay --history x --runner nowhere",
+        "shadow",
+        "dashboard --port many",
+    ],
+)
+def test_usage_errors_are_one_line_and_status_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+
+
+def test_an_interruption_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("planner.conform.reader.read_vectors", interrupted)
+    assert main(["conform", "x.jsonl"]) == 130
+
+
+def test_options_of_a_capture_reach_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[CaptureOptions] = []
+
+    def captured(options: CaptureOptions, *_: Any) -> None:
+        given.append(options)
+        raise CaptureError("Enough.")
+
+    monkeypatch.setattr("planner.capture.run.capture_cluster", captured)
+    words = f"capture --admin-url http://b:8080 --out {tmp_path} --namespaces a/b a/c --no-topics --token-file t"
+    words += " --metadata-store zk:z:2181 --metadata-store-login l --rate 3 --max-namespaces 9 --total-timeout 2.5"
+    assert main(words.split()) == main(["capture", "--admin-url", "http://b:8080", "--out", "x"]) == 2
+    assert given == [
+        CaptureOptions(
+            admin_url="http://b:8080",
+            out=tmp_path,
+            metadata_store="zk:z:2181",
+            namespaces=("a/b", "a/c"),
+            with_topics=False,
+            credentials=Credentials(token_file=Path("t"), store_auth_file=Path("l")),
+            limits=Limits(per_second=3.0, namespaces=9, total_s=2.5),
+        ),
+        CaptureOptions(admin_url="http://b:8080", out=Path("x")),
+    ]
+
+
+def test_options_of_a_generated_history_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[Any, ...]] = []
+
+    def write(*wanted: Any) -> list[DayManifest]:
+        given.append(wanted)
+        return []
+
+    monkeypatch.setattr("planner.history.generate.write_history", write)
+    words = (
+        "history generate --out x --topic-count 7 --topics --days 2 --load-manager extensible --cluster c --workers 3"
+    )
+    assert main(words.split()) == 0
+    cluster = ClusterSpec(topics=7, load_manager=LoadManager.EXTENSIBLE, cluster="c")
+    assert given == [(Path("x"), HistorySpec(cluster=cluster, days=2, topics=True), 1, 3)]
+
+
+@pytest.mark.parametrize("program", [console, lambda words: main(["dashboard", *words])])
+def test_the_dashboard_is_streamlit_with_the_app(program: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    called: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: called.append((path, words)))
+    monkeypatch.setenv("PLANNER_WORKSPACE", "before")
+    monkeypatch.chdir(tmp_path)
+    for words in ([], ["--port", "9000", "--host", "0.0.0.0", "--workspace", "w/p.duckdb"]):  # noqa: S104 - only said
+        assert program(words) == 0
+    (path, plain), (_, told) = called
+    assert path == sys.executable
+    assert plain[1:] == [
+        "-m",
+        "streamlit",
+        "run",
+        str(ROOT / "app.py"),
+        "--server.port=8501",
+        "--server.address=localhost",
+    ]
+    assert told[-2:] == ["--server.port=9000", "--server.address=0.0.0.0"]
+    assert os.environ["PLANNER_WORKSPACE"] == str(tmp_path / "w" / "p.duckdb")
