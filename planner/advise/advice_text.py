@@ -131,12 +131,7 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
 
 
 def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
-    """Return everything that the advisor says, as lines of text.
-
-    Args:
-        advice: What it found.
-        configured: How each cluster is set now.
-    """
+    """Return everything that the advisor says, as lines of text; `configured` is how each cluster is set now."""
     lines = [compared_text(advice), front_text(advice), "", *_front_lines(advice)]
     if advice.current != advice.chosen:
         for cluster, now in configured.items():
@@ -187,12 +182,7 @@ def _evidence_lines(advice: Advice) -> list[str]:
 
 
 def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict[str, Any]:
-    """Return everything that the advisor found, as JSON content.
-
-    Args:
-        advice: What it found.
-        configured: How each cluster is set now.
-    """
+    """Return everything that the advisor found, as JSON content; `configured` is how each cluster is set now."""
     chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
     evidence = advice.evidence
     return {

@@ -38,12 +38,7 @@ class Material:
 
 
 def rows_of(tasks: Sequence[ReplayTask], results: Iterable[TaskResult]) -> list[DayRow]:
-    """Return the days of results as the advisor takes them; tasks that failed have none.
-
-    Args:
-        tasks: What was run.
-        results: As a runner of `planner.replay.runners` yields them.
-    """
+    """Return the days of a runner's results as the advisor takes them; tasks that failed have none."""
     known = {task.task: task for task in tasks}
     return [
         DayRow(
@@ -60,10 +55,7 @@ def rows_of(tasks: Sequence[ReplayTask], results: Iterable[TaskResult]) -> list[
 
 
 def read_rows(folder: Path) -> list[DayRow]:
-    """Return the days of a replay from its results.
-
-    Args:
-        folder: A folder with `days.parquet`, or with its parts while a job runs.
+    """Return the days of a replay from the folder of its results, with its parts while a job runs.
 
     Raises:
         ReplayError: There are none, or they cannot be read.
@@ -109,12 +101,9 @@ def fits(one: Job, other: Job) -> bool:
 
 
 def material_of(stored: Sequence[StoredJob]) -> Material:
-    """Return what several jobs about the same time found, together.
+    """Return what several jobs, at least one, about the same time (see `fits`) found, together.
 
     Of scenarios of the same name the first counts; where the later one is another, a note says that it is left out.
-
-    Args:
-        stored: At least one; each can be compared with the first, see `fits`.
 
     Raises:
         ReplayError: One has no results, or cannot be compared.
@@ -143,13 +132,7 @@ def material_of(stored: Sequence[StoredJob]) -> Material:
 
 
 def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = True) -> Snapshot:
-    """Return the first or the last snapshot of a cluster within the days of a job.
-
-    Args:
-        job: Which history and days.
-        cluster: Which cluster.
-        last: The last one instead of the first.
-        topics: Whether it has its topics; reading is faster without.
+    """Return the first or the last snapshot of a cluster within the days of a job; reading is faster without topics.
 
     Raises:
         PlannerError: The history is gone, damaged, or has none.

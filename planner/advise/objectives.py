@@ -160,12 +160,7 @@ def value_of(totals: Mapping[str, float | None], objective: Objective) -> float 
 
 
 def references(totals: Sequence[Mapping[str, float | None]], objectives: Sequence[Objective]) -> dict[str, float]:
-    """Return what each objective is on average over candidates: the 100 of an index.
-
-    Args:
-        totals: Measures of each candidate.
-        objectives: Those that count.
-    """
+    """Return what each objective is on average over candidates: the 100 of an index."""
     found = {}
     for objective in objectives:
         values = [value for one in totals if (value := value_of(one, objective)) is not None]

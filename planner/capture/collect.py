@@ -63,14 +63,7 @@ _Job = Callable[[], Any]
 
 
 class Collector:
-    """Fills a folder of parts.
-
-    Args:
-        options: What is asked for.
-        client: Who asks.
-        parts: Where answers go.
-        progress: Who is told.
-    """
+    """Fills a folder of parts with what the client is told, and tells the progress."""
 
     def __init__(self, options: CaptureOptions, client: AdminClient, parts: Parts, progress: ProgressSink) -> None:
         self.options = options

@@ -20,14 +20,10 @@ _CARRIED = ("short_term_", "long_term_")
 
 
 def with_estimated_averages(snapshot: Snapshot, before: Snapshot | None) -> Snapshot:
-    """Return a snapshot whose estimated averages go on from those of the capture before.
+    """Return a snapshot whose estimated averages go on from those of the capture before, None for the first one.
 
     Each broker whose report is a new one counts as one refresh of the leader, which takes the current values of every
     bundle as a sample. Averages that were read are left as they are, and so are those of bundles that are new.
-
-    Args:
-        snapshot: A capture.
-        before: The capture before it, of the same cluster; None for the first one.
     """
     estimated = snapshot.bundles.averages_estimated
     if before is None or snapshot.info.load_manager is LoadManager.EXTENSIBLE or not estimated.any():

@@ -28,11 +28,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self, base: str) -> AsyncIterator[None]:
-        """Wait for one's turn, and hold it.
-
-        Args:
-            base: Address that is asked.
-        """
+        """Wait for one's turn to ask an address, and hold it."""
         broker = self._brokers.setdefault(base, asyncio.Semaphore(self._per_broker))
         async with broker, self._all:
             now = asyncio.get_running_loop().time()

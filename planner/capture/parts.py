@@ -153,11 +153,7 @@ class Parts:
         return self.folder / f"{stem}.part"
 
     def add(self, stem: str, part: Part) -> Part:
-        """Keep a part: give its file its name, and enter it in the journal.
-
-        Args:
-            stem: Its name without ending.
-            part: What is known about it; `file` says the ending.
+        """Keep a part, whose `file` says the ending: give its file its name, and enter it in the journal.
 
         Raises:
             CaptureError: The folder cannot be written.

@@ -99,10 +99,7 @@ class CapturePermissions:
 
 
 def capture_permissions(environment: Mapping[str, str] | None = None) -> CapturePermissions:
-    """Return what pages may capture.
-
-    Args:
-        environment: Variables; those of the process by default.
+    """Return what pages may capture, as the environment, by default that of the process, says.
 
     Raises:
         CaptureError: The variables hold something else than described.

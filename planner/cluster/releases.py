@@ -73,11 +73,7 @@ def _covers(since: str, until: str, version: str) -> bool:
 
 
 def settings_of(version: str) -> Mapping[str, Setting]:
-    """Return the settings that a release knows, by name, whether or not its rules are known.
-
-    Args:
-        version: Such as `4.2.4`.
-    """
+    """Return the settings that a release such as `4.2.4` knows, by name, whether or not its rules are known."""
     found: dict[str, Setting] = {}
     newest: dict[str, Setting] = {}
     for row in csv.DictReader(io.StringIO(_TABLE.read_text(encoding="utf-8"))):

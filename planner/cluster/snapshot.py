@@ -435,11 +435,7 @@ class Snapshot:
         return self.with_columns(bundles=replace(self.bundles, owner=frozen(owner)))
 
     def with_columns(self, **changes: Any) -> "Snapshot":
-        """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds.
-
-        Args:
-            changes: Fields of the snapshot, such as `brokers` and `bundles`.
-        """
+        """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds."""
         return replace(self, **changes).sharing(self)
 
     def sharing(self, known: "Snapshot | None") -> "Snapshot":

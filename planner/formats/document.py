@@ -125,11 +125,7 @@ def _names_of(snapshot: Snapshot, part: str) -> Iterator[dict[str, str]]:
 
 
 def write_document(snapshot: Snapshot) -> str:
-    """Return a snapshot as a JSON document, one line for each broker, bundle and topic.
-
-    Args:
-        snapshot: A validated snapshot.
-    """
+    """Return a validated snapshot as a JSON document, one line for each broker, bundle and topic."""
     head = {"format": FORMAT, "version": _VERSION, **head_to_json(snapshot)}
     pieces = [f" {_dump(key)}: {_dump(value, indent=1)}" for key, value in head.items() if value]
     for part in TABLES:
@@ -290,11 +286,7 @@ def _topics(sheet: _Sheet, bundles: BundleTable, namespaces: tuple[str, ...]) ->
 
 
 def snapshot_of_document(data: bytes, file: str) -> Snapshot:
-    """Read and validate a JSON document.
-
-    Args:
-        data: Its bytes, UTF-8.
-        file: Its name, for the messages.
+    """Read and validate a JSON document in UTF-8; messages call it by the file name given.
 
     Raises:
         FormatError: It is not JSON, or not a document of this format.

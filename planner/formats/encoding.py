@@ -119,14 +119,10 @@ def _float(text: str) -> float:
 
 
 def parse_json(data: bytes | str, file: str) -> Any:
-    """Read JSON from untrusted bytes.
+    """Read untrusted JSON, UTF-8 with or without byte order mark; messages call it by the file name given.
 
     Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
     double precision, repeated keys, halves of surrogate pairs, endless nesting.
-
-    Args:
-        data: UTF-8, with or without byte order mark.
-        file: Its name, for the messages.
 
     Raises:
         FormatError: Naming the file and, where it is not JSON, the line.

@@ -63,13 +63,7 @@ _WELL_FORMED = r"^(persistent|non-persistent)://[^/]+/[^/]+/"
 
 
 def table_to_arrow(snapshot: Snapshot, part: str, *, hashes: bool = False) -> pa.Table:
-    """Return one table of a snapshot as Arrow.
-
-    Args:
-        snapshot: The snapshot.
-        part: `brokers`, `bundles` or `topics`.
-        hashes: Whether the hashes of topics are a column; it comes last.
-    """
+    """Return `brokers`, `bundles` or `topics` of a snapshot as Arrow; with hashes of topics, these come last."""
     table = getattr(snapshot, part)
     columns: dict[str, Any] = {}
     infos = column_info(TABLES[part])
@@ -422,12 +416,6 @@ def bundle_of_topics(
 
     -1 stands for a topic of no namespace listed, in a hole of its ranges, or with hash 0xffffffff, for which Pulsar
     finds no bundle either.
-
-    Args:
-        names: Full topic names.
-        hashes: Their hashes.
-        bundles: The bundles.
-        namespaces: Names that the bundles refer to.
     """
     if not len(bundles) or not len(hashes):
         return np.full(len(hashes), -1, dtype=np.int32)

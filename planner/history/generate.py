@@ -144,14 +144,7 @@ class Event:
 
 
 def events_of_day(spec: HistorySpec, seed: int, day: int, namespaces: int) -> tuple[Event, ...]:
-    """Return what happens on a day, in the order of time.
-
-    Args:
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
-        namespaces: How many namespaces there are.
-    """
+    """Return what happens on a day, counted from 0, in the order of time."""
     rng = np.random.default_rng([seed, 1, day])
     start = day_start_ms(spec.first_day) + day * DAY_MS
     events: list[Event] = []
@@ -411,12 +404,7 @@ def _rounded(table: BundleTable) -> BundleTable:
 
 
 def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapshot]:
-    """Yield the snapshots of a day; the same specification, seed and day give the same ones.
-
-    Args:
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
+    """Yield the snapshots of a day, counted from 0; the same specification, seed and day give the same ones.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
@@ -426,13 +414,7 @@ def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapsho
 
 
 def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest:
-    """Generate a day into a history, in place of the one that is there.
-
-    Args:
-        root: The history.
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
+    """Generate a day, counted from 0, into a history, in place of the one that is there.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
@@ -462,13 +444,7 @@ def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest
 
 
 def write_history(root: Path, spec: HistorySpec, seed: int, workers: int | None = None) -> Iterator[DayManifest]:
-    """Generate every day of a history, several at a time, and yield each as it is complete, in their order.
-
-    Args:
-        root: The history.
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        workers: How many processes; one for each core by default.
+    """Generate every day of a history and yield each in order; so many at a time, or one for each core.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.

@@ -152,12 +152,7 @@ class ClusterState:
     # --- what comes in
 
     def apply(self, record: Record, *, counts: bool) -> None:
-        """Take a record that is no snapshot.
-
-        Args:
-            record: The record.
-            counts: Whether its rows are of this day.
-        """
+        """Take a record that is no snapshot; `counts` says whether its rows are of this day."""
         if record.kind is Kind.SAMPLES:
             self._samples(record, counts=counts)
             return
@@ -323,12 +318,7 @@ class ClusterState:
         self.samples.add(record, broker, name, counts=counts)
 
     def apply_snapshot(self, snapshot: Snapshot, *, layout_only: bool = False) -> None:
-        """Take a snapshot: what it says of a broker or bundle counts as a report of its moment.
-
-        Args:
-            snapshot: The snapshot.
-            layout_only: It is from before the day: only its bundles, settings and policies count.
-        """
+        """Take a snapshot as reports of its moment; with `layout_only`, its bundles, settings and policies alone."""
         self.base = snapshot
         self.extensible = snapshot.info.load_manager is LoadManager.EXTENSIBLE
         at = snapshot.info.captured_at_ms

@@ -79,10 +79,6 @@ def _known(value: float | None) -> bool:
 def aggregate(rows: Sequence[DayRow], measure: str) -> float | None:  # noqa: PLR0911 - one for each way
     """Return one measure over several days and clusters of one scenario, put together as `AGGREGATION` says.
 
-    Args:
-        rows: The days.
-        measure: Name of the measure.
-
     Returns:
         None when no day has it, or when it is one that counts only if every day has it.
     """

@@ -72,13 +72,9 @@ def first_snapshot(history: Path, cluster: str) -> Snapshot:
 
 
 def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
-    """Return the scenarios of a grid, each with a name of its own.
+    """Return the scenarios of a grid, each with a name of its own, over the snapshot's settings and load manager.
 
     A setting that only other strategies read is not varied with a strategy, as every value would do the same.
-
-    Args:
-        wanted: The grid.
-        snapshot: Says which settings and load manager are in force where a scenario does not.
 
     Raises:
         PlannerError: A name or value is wrong, or there are too many.
@@ -134,11 +130,7 @@ def grid_to_json(wanted: Grid) -> str:
 
 
 def grid_from_json(data: bytes, name: str) -> Grid:
-    """Read a grid from a file: what `grid_to_json` writes, all parts but the format optional; or a list of scenarios.
-
-    Args:
-        data: Content of the file.
-        name: What to call it in messages.
+    """Read a grid from the file named: what `grid_to_json` writes, all but the format optional; or a list of scenarios.
 
     Raises:
         PlannerError: It is none, or something in it is out of bounds.

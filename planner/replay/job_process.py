@@ -238,10 +238,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Work on a job.
-
-    Args:
-        arguments: Its folder, and the number of the open file whose lock says that this process lives.
+    """Work on the job in a folder; the second argument is the open file whose lock says that this process lives.
 
     Returns:
         0 when the job ended well or was cancelled, else 1.

@@ -210,11 +210,7 @@ def log_tail(folder: Path) -> str:
 
 
 def open_job(name: str, root: Path | None = None) -> StoredJob:
-    """Return a job.
-
-    Args:
-        name: Its name; it may come from a link.
-        root: Where jobs live; `jobs_root()` by default.
+    """Return a job by its name, which may come from a link; `jobs_root()` holds all jobs by default.
 
     Raises:
         ReplayError: There is none of this name.
@@ -245,11 +241,7 @@ def list_jobs(root: Path | None = None) -> list[StoredJob]:
 
 
 def submit(job: Job, root: Path | None = None) -> StoredJob:
-    """Put a job at the end of the queue and start its process.
-
-    Args:
-        job: What to do.
-        root: Where jobs live; `jobs_root()` by default.
+    """Put a job at the end of the queue, in `jobs_root()` by default, and start its process.
 
     Raises:
         PlannerError: It cannot be run, or its folder cannot be written.

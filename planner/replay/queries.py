@@ -61,11 +61,7 @@ def _over_days(name: str) -> str:
 
 
 class ReplayResults:
-    """The results of one replay.
-
-    Args:
-        files: Parquet files by name, as `planner.replay.results.result_files` finds them.
-    """
+    """The results of one replay, from Parquet files as `planner.replay.results.result_files` finds them."""
 
     def __init__(self, files: Mapping[str, Sequence[Path]]) -> None:
         self._files = {name: [str(path) for path in paths] for name, paths in files.items()}

@@ -223,10 +223,7 @@ class ResultWriter:
         ]
 
     def finish(self, seconds: float) -> ResultSummary:
-        """Write what waits, put the parts together and sum up.
-
-        Args:
-            seconds: Time that the job took.
+        """Write what waits, put the parts together and sum up; the job took so many seconds.
 
         Raises:
             ReplayError: It cannot be written.
@@ -282,11 +279,7 @@ class ResultWriter:
 
 
 def result_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files that hold the results so far, by the names of `FILES`; an empty list where there is none.
-
-    Args:
-        folder: The results of a job, finished or not.
-    """
+    """Return the files that hold a job's results so far, by the names of `FILES`; an empty list where there is none."""
     if (folder / _SUMMARY).is_file():
         return {name: [folder / f"{name}.parquet"] for name in FILES}
     parts = sorted((folder / _PARTS).glob("[0-9]*"))

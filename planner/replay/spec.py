@@ -159,11 +159,7 @@ def _stretches(days: Sequence[int], size: int) -> list[list[int]]:
 
 
 def grid(base: Scenario, settings: Mapping[str, Sequence[Any]]) -> tuple[Scenario, ...]:
-    """Return a scenario for every combination of values, named after them.
-
-    Args:
-        base: What all have in common.
-        settings: Values to try, by the name of the setting.
+    """Return a scenario for every combination of values of settings, over what all have in common, named after them.
 
     Raises:
         PlannerError: A name is unknown or a value out of bounds.

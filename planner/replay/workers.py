@@ -8,11 +8,7 @@ from planner.spark.session import OpenSession, first_line
 
 
 def check_workers(session: OpenSession, history: str) -> None:
-    """See that the workers of a cluster have what a replay needs.
-
-    Args:
-        session: Where tasks are going to run.
-        history: Root folder of the history, which they must see under this path.
+    """See that the workers of a cluster have what a replay needs, and see the history's folder under the same path.
 
     Raises:
         ReplayError: They do not; it says what is missing on which worker.

@@ -263,14 +263,10 @@ def _unreadable(path: Path, error: OSError) -> CaptureError:
 
 
 class ShadowRecord:
-    """The record of a cluster, on disk.
+    """The record of a cluster, in its folder of the history; it takes `max_bytes` at most.
 
     A line is written at once, and lines that a writer left unfinished are passed over. When the file is too long, its
     newer half is written anew under another name, and renamed.
-
-    Args:
-        folder: Folder of the cluster in the history.
-        max_bytes: What the record may take.
     """
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -306,10 +302,7 @@ class ShadowRecord:
         write_whole(self.path, kept)
 
     def read(self, last: int = 100_000) -> tuple[ShadowCycle, ...]:
-        """Return the cycles on record, oldest first, without lines that cannot be read.
-
-        Args:
-            last: How many of them at most.
+        """Return the last cycles on record, oldest first, without lines that cannot be read.
 
         Raises:
             CaptureError: There is a file, but it cannot be read.

@@ -112,13 +112,9 @@ def actual_splits(before: Snapshot, after: Snapshot) -> tuple[Split, ...]:
 def follow_splits(
     shadow: SplitShadow, before: Snapshot, after: Snapshot, reports: int
 ) -> tuple[SplitShadow, SplitsSeen]:
-    """Compare what was predicted from a capture with the next one, and predict from that.
+    """Compare what was predicted from a capture, as the leader knows it, with the next one, and predict from that.
 
-    Args:
-        shadow: What is known up to the first of them.
-        before: A capture, as the leader knows the cluster.
-        after: The one after it.
-        reports: Load reports that are expected until the next capture.
+    So many load reports are expected until the capture after.
 
     Returns:
         What is known then, and what was seen.

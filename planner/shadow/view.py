@@ -35,14 +35,9 @@ def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
 
 
 def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
-    """Return a capture as the leader knows the cluster.
+    """Return a capture as the leader knows the cluster, from the one before as known then (`known`) and as captured.
 
     Averages that have not changed since the capture before go on from what was known then; others are as captured.
-
-    Args:
-        known: The capture before, as the leader knew the cluster.
-        before: The capture before, as it was captured.
-        after: The capture.
     """
     if after.info.load_manager is not LoadManager.MODULAR:
         return after
@@ -70,16 +65,10 @@ def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapsho
 
 
 def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
-    """Return a view with the averages of brokers gone on.
+    """Return the view of a capture with the averages of brokers gone on, too; arguments are those of `leader_view`.
 
     The leader sums up those of the bundles that a broker reports, with each load report, and writes the sums as seldom
     as those of bundles. What the sums have beyond the captured bundles stays as it was written.
-
-    Args:
-        known: The capture before, as the leader knew the cluster.
-        before: The capture before, as it was captured.
-        after: The capture, as it was captured.
-        view: The capture with the averages of bundles gone on.
     """
     place = before.brokers.position
     rows = np.array([place.get(name, -1) for name in after.brokers.name], dtype=np.int64)

@@ -51,10 +51,7 @@ def java_version(executable: Path) -> int | None:
 
 
 def bundled_java(folder: Path | None = None) -> JavaRuntime:
-    """Make the runtime that comes along usable for Spark.
-
-    Args:
-        folder: Where to put the script; a folder of its own in the temporary directory by default.
+    """Make the runtime that comes along usable for Spark: a script in a folder, by default a temporary one of its own.
 
     Raises:
         ReplayError: The package is missing, or its runtime does not run on this machine.

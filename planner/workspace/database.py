@@ -72,10 +72,7 @@ def default_path() -> Path:
 
 
 def open_workspace(path: Path | None = None) -> "Workspace":
-    """Open the workspace, making it when there is none.
-
-    Args:
-        path: The file; `default_path()` by default.
+    """Open the workspace, by default the one of `default_path()`, making it when there is none.
 
     Raises:
         StoreError: The file is damaged, newer than this planner, in use by another process, or cannot be written.
@@ -151,13 +148,9 @@ class Workspace:
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {part} (snapshot VARCHAR, row INTEGER, {columns})")
 
     def add(self, snapshot: Snapshot, name: str) -> SavedSnapshot:
-        """Save a snapshot; the same content is recognised by its digest and not stored twice.
+        """Save a validated snapshot under a name; the same content is recognised by its digest and not stored twice.
 
         Everything is written in one transaction: when it fails, the workspace is as it was.
-
-        Args:
-            snapshot: A validated snapshot.
-            name: What to call it.
 
         Raises:
             StoreError: It cannot be written.
@@ -284,12 +277,7 @@ class Workspace:
             cursor.execute("COMMIT")
 
     def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
-        """Return the topics of a bundle in the order of their hashes.
-
-        Args:
-            digest: The snapshot.
-            bundle: Position of the bundle.
-            limit: At most so many rows, and never more than 2,000.
+        """Return the topics of a bundle in the order of their hashes, at most `limit` and never more than 2,000.
 
         Returns:
             The columns of the topic table but the bundle.

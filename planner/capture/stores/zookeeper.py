@@ -32,9 +32,6 @@ logging.getLogger("kazoo").addHandler(logging.NullHandler())
 class ZooKeeperStore(MetadataStore):
     """Reads ZooKeeper; every call has an end.
 
-    Args:
-        options: Address, login and bounds.
-
     Raises:
         CaptureError: Nobody answers there.
     """

@@ -29,12 +29,6 @@ def read_capture_settings(answers: Answers, store: MetadataStore, brokers: Captu
 
     Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
     strategy is taken for it, with a warning.
-
-    Args:
-        answers: The capture.
-        store: Its metadata store.
-        brokers: Its brokers.
-        leader: Broker id of the leader; empty unknown.
     """
     answered = sorted(brokers.aliases, key=lambda broker: (broker != leader, brokers.names.index(broker)))
     configured = [
