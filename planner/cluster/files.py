@@ -1,10 +1,12 @@
 """Files and folders that are there as a whole or not at all, and what to say when the disk refuses."""
 
+import csv
 import errno
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +14,11 @@ from planner.cluster.errors import PlannerError, ReplayError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
+
+
+def packaged_rows(package: str, name: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file that comes with a package, which on a Spark worker is inside a zip."""
+    yield from csv.DictReader(resources.files(package).joinpath(name).read_text(encoding="utf-8").splitlines())
 
 
 @contextmanager

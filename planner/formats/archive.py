@@ -29,7 +29,7 @@ _AGAIN = "Make the zip again from the files of the snapshot or capture."
 
 
 def write_zip(snapshot: Snapshot, target: BinaryIO) -> None:
-    """Write a snapshot folder as a zip to a target that need not be seekable; the same snapshot gives the same bytes."""
+    """Write a snapshot folder as a zip to a target, seekable or not; the same snapshot gives the same bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, data in parts_of_snapshot(snapshot).items():
             archive.writestr(zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0)), data)

@@ -44,6 +44,7 @@ from planner.history.sources import (
     read_block,
     snapshot_of_source,
 )
+from planner.spark.schema import arrow_schema
 from planner.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -56,12 +57,7 @@ SET_ASIDE = "set_aside"
 _MOST_TASKS = 512
 _BATCH_ROWS = "256"
 _RESULT = "cluster string, day int, failed boolean, said string"
-_RESULT_SCHEMA = pa.schema(
-    [("cluster", pa.string()), ("day", pa.int32()), ("failed", pa.bool_()), ("said", pa.string())]
-)
-_ASIDE_SCHEMA = pa.schema(
-    [("file", pa.string()), ("line", pa.int64()), ("rows", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
-)
+_ASIDE_SCHEMA = arrow_schema("file string, line bigint, rows bigint, reason string, raw binary")
 _ASIDE_BATCH = 1_000
 _SAID = (
     ("No space left on device", "The disk is full.", "Make room for Spark's own files, too (spark.local.dir)."),
@@ -429,7 +425,7 @@ def _maker(
             except PlannerError as error:
                 failed, said = True, json.dumps({"what": error.what, "where": error.where, "remedy": error.remedy})
             row = {"cluster": key[0], "day": key[1], "failed": failed, "said": said}
-            yield pa.RecordBatch.from_pylist([row], schema=_RESULT_SCHEMA)
+            yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(_RESULT))
 
     return make
 

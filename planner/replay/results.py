@@ -24,6 +24,7 @@ from planner.cluster.errors import ReplayError
 from planner.cluster.files import put_in_place, write_whole, writing_results
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
+from planner.spark.schema import arrow_schema
 
 MEASURE_COLUMNS: Final = (
     *(measure.name for measure in MEASURES if measure.name != "cycles"),
@@ -32,33 +33,15 @@ MEASURE_COLUMNS: Final = (
 )
 """Columns of `DAYS` that hold a number: all of `planner.simulate.measures.Summary`, the throughput shed, and events."""
 
-DAYS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("cluster", pa.string()),
-        ("scenario", pa.string()),
-        ("day", pa.string()),
-        ("cycles", pa.int64()),
-        *((name, pa.float64()) for name in MEASURE_COLUMNS),
-        ("digest", pa.string()),
-        ("notes", pa.list_(pa.string())),
-    ]
+DAYS: Final = arrow_schema(
+    "task string, cluster string, scenario string, day string, cycles bigint,"
+    f" {', '.join(f'{name} double' for name in MEASURE_COLUMNS)}, digest string, notes array<string>"
 )
 """One row for each day of each task. A measure that a day does not have, such as when it settled, is null."""
 
-TASKS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("cluster", pa.string()),
-        ("scenario", pa.string()),
-        ("start_ms", pa.int64()),
-        ("end_ms", pa.int64()),
-        ("days", pa.int64()),
-        ("cycles", pa.int64()),
-        ("seconds", pa.float64()),
-        ("error", pa.string()),
-        ("digest", pa.string()),
-    ]
+TASKS: Final = arrow_schema(
+    "task string, cluster string, scenario string, start_ms bigint, end_ms bigint, days bigint, cycles bigint,"
+    " seconds double, error string, digest string"
 )
 """One row for each task that has ended, well or not."""
 
@@ -194,9 +177,7 @@ class ResultWriter:
     def _task(self, result: TaskResult) -> dict[str, Any]:
         task = self.tasks[result.task]
         return {
-            "task": task.task,
-            "cluster": task.cluster,
-            "scenario": task.scenario.name,
+            **self._about(result),
             "start_ms": task.start_ms,
             "end_ms": task.end_ms,
             "days": len(result.days),
@@ -206,21 +187,13 @@ class ResultWriter:
             "digest": result.digest,
         }
 
-    def _days(self, result: TaskResult) -> list[dict[str, Any]]:
+    def _about(self, result: TaskResult) -> dict[str, Any]:
         task = self.tasks[result.task]
-        return [
-            {
-                **{name: day.measures.get(name) for name in MEASURE_COLUMNS},
-                "task": task.task,
-                "cluster": task.cluster,
-                "scenario": task.scenario.name,
-                "day": day.day,
-                "cycles": day.cycles,
-                "digest": day.digest,
-                "notes": list(day.notes),
-            }
-            for day in result.days
-        ]
+        return {"task": task.task, "cluster": task.cluster, "scenario": task.scenario.name}
+
+    def _days(self, result: TaskResult) -> list[dict[str, Any]]:
+        own = ("day", "cycles", "digest", "notes")
+        return [self._about(result) | day.measures | {name: getattr(day, name) for name in own} for day in result.days]
 
     def finish(self, seconds: float) -> ResultSummary:
         """Write what waits, put the parts together and sum up; the job took so many seconds.

@@ -25,6 +25,7 @@ from planner.replay.kernel import (
     task_from_json,
     task_to_json,
 )
+from planner.spark.schema import arrow_schema
 from planner.spark.session import first_line
 
 if TYPE_CHECKING:
@@ -34,28 +35,15 @@ if TYPE_CHECKING:
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
 
-ROWS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("task_digest", pa.string()),
-        ("seconds", pa.float64()),
-        ("error", pa.string()),
-        ("day", pa.string()),
-        ("cycles", pa.int64()),
-        ("measures", pa.string()),
-        ("digest", pa.string()),
-        ("notes", pa.string()),
-        ("intervals", pa.binary()),
-        ("moves", pa.binary()),
-    ]
+_COLUMNS: Final = (
+    "task string, task_digest string, seconds double, error string, day string, cycles bigint, measures string,"
+    " digest string, notes string, intervals binary, moves binary"
 )
+
+ROWS: Final = arrow_schema(_COLUMNS)
 """How a result travels: one row for each day, one without a day for a task that has none."""
 
 _WAVES: Final = 3
-_SPARK_SCHEMA: Final = (
-    "task string, task_digest string, seconds double, error string, day string, cycles long, measures string,"
-    " digest string, notes string, intervals binary, moves binary"
-)
 
 
 def _packed(table: pa.Table) -> bytes:
@@ -217,7 +205,7 @@ def run_spark(
     def wave(mine: Sequence[ReplayTask]) -> list[dict[str, Any]]:
         texts = [task_to_json(task) for task in mine]
         numbers = spark.range(0, len(texts), 1, len(texts))
-        answers = numbers.mapInArrow(_on_spark(texts), _SPARK_SCHEMA).toArrow()
+        answers = numbers.mapInArrow(_on_spark(texts), _COLUMNS).toArrow()
         rows: list[dict[str, Any]] = answers.cast(ROWS).to_pylist()
         return rows
 
