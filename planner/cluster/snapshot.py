@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pydantic import ConfigDict, Field
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.cluster.hashing import hash_map_order, java_string_hashes
@@ -24,6 +25,17 @@ from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
+
+Name = Annotated[str, Field(min_length=1, max_length=4_096)]
+"""What something is called, never empty."""
+
+Text = Annotated[str, Field(max_length=10_000)]
+"""What people write, or may leave empty."""
+
+Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""A Java `int`."""
+
+_EXACT = ConfigDict(extra="forbid", strict=True)
 
 ColumnKind: TypeAlias = Literal["text", "float", "int", "bool", "id", "hash"]
 """Type of a column: UTF-8 text, float64, int64, bool, int32 position in another table, unsigned 32-bit hash."""
@@ -246,21 +258,25 @@ class IsolationPolicy:
         usage_threshold_percent: Its other parameter; Pulsar 4.2.4 does not read it for placement.
     """
 
-    name: str
-    namespaces: tuple[str, ...]
-    primary: tuple[str, ...]
-    secondary: tuple[str, ...] = ()
-    min_limit: int = 1
-    usage_threshold_percent: int = 100
+    __pydantic_config__ = _EXACT
+
+    name: Name
+    namespaces: tuple[Text, ...]
+    primary: tuple[Text, ...]
+    secondary: tuple[Text, ...] = ()
+    min_limit: Int = 1
+    usage_threshold_percent: Int = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchRate:
     """A dispatch limit as a policy states it; a rate <= 0 is no limit in that dimension."""
 
-    msg_per_period: int = -1
-    bytes_per_period: int = -1
-    period_s: int = 1
+    __pydantic_config__ = _EXACT
+
+    msg_per_period: Int = -1
+    bytes_per_period: Annotated[int, Field(ge=-(2**63), lt=2**63)] = -1
+    period_s: Int = 1
     relative_to_publish_rate: bool = False
 
 
@@ -276,10 +292,12 @@ class DispatchRatePolicy:
         is_global: A global topic policy rather than a local one.
     """
 
+    __pydantic_config__ = _EXACT
+
     kind: Literal["dispatch", "subscription", "replicator"]
-    target: str
+    target: Name
     rate: DispatchRate
-    subscription: str = ""
+    subscription: Text = ""
     is_global: bool = False
 
 
@@ -294,9 +312,11 @@ class Policies:
         dispatch_rates: Dispatch limits of namespaces and topics.
     """
 
+    __pydantic_config__ = _EXACT
+
     isolation: tuple[IsolationPolicy, ...] = ()
-    anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
-    failure_domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    anti_affinity_group: Mapping[str, Name] = field(default_factory=dict)
+    failure_domains: Mapping[str, tuple[Name, ...]] = field(default_factory=dict)
     dispatch_rates: tuple[DispatchRatePolicy, ...] = ()
 
 
@@ -315,14 +335,16 @@ class SnapshotInfo:
         warnings: What is missing, estimated or odd, one sentence each; pages show them.
     """
 
-    cluster: str
+    __pydantic_config__ = _EXACT
+
+    cluster: Name
     load_manager: LoadManager
-    captured_at_ms: int
-    pulsar_version: str = RELEASES[-1]
-    leader: str = ""
-    source: str = ""
-    description: str = ""
-    warnings: tuple[str, ...] = ()
+    captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
+    pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
+    leader: Annotated[str, Field(max_length=4_096)] = ""
+    source: Text = ""
+    description: Text = ""
+    warnings: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
 
 
 _RANGES = ("namespace", "low", "high")
