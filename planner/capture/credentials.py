@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.capture.options import Credentials, check_url
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import reading
 from planner.formats.encoding import parse_json
 
 _MAX_BYTES = 64 << 10
@@ -14,15 +15,9 @@ _ISSUER_SUFFIX = "/.well-known/openid-configuration"
 
 
 def _read(path: Path, what: str) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise CaptureError(
-            f"The file of the {what} cannot be read: {error.strerror}.",
-            where=str(path),
-            remedy="Check name and rights.",
-        ) from None
+    trouble = f"The file of the {what} cannot be read"
+    with reading(path, CaptureError, "Check name and rights.", what=trouble), path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise CaptureError(f"This file is too long for a {what}.", where=str(path), remedy="Name the right file.")
     try:

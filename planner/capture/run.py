@@ -14,6 +14,7 @@ from planner.capture.options import CaptureOptions
 from planner.capture.parts import Part, Parts
 from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
@@ -120,21 +121,19 @@ def capture_cluster(
 async def _collect(
     options: CaptureOptions, parts: Parts, progress: ProgressSink
 ) -> tuple[AdminClient, tuple[str, ...]]:
-    try:
-        async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
-            collector = Collector(options, client, parts, progress)
-            await collector.run()
-            return client, tuple(collector.notes)
-    except TimeoutError as error:
-        raise CaptureError(
-            f"The capture was not complete after {options.limits.total_s:,.0f} s.",
-            where=options.admin_url,
-            remedy="Ask again with the same --out to go on, or raise --total-timeout.",
-        ) from error
-    except OSError as error:  # those of the network are answers that nobody gave
-        raise CaptureError(
-            f"Cannot write: {error.strerror}.", where=str(parts.folder), remedy="Make room, or choose another folder."
-        ) from error
+    # Errors of the network are answers that nobody gave; what the disk refuses ends the capture.
+    with writing(parts.folder, CaptureError, "Make room, or choose another folder."):
+        try:
+            async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
+                collector = Collector(options, client, parts, progress)
+                await collector.run()
+                return client, tuple(collector.notes)
+        except TimeoutError as error:
+            raise CaptureError(
+                f"The capture was not complete after {options.limits.total_s:,.0f} s.",
+                where=options.admin_url,
+                remedy="Ask again with the same --out to go on, or raise --total-timeout.",
+            ) from error
 
 
 def _purpose(options: CaptureOptions) -> dict[str, object]:

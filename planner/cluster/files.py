@@ -137,6 +137,18 @@ def writing(
         raise kind(f"{what}: {said[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
 
 
+def reading(
+    where: Path | str,
+    kind: type[PlannerError],
+    remedy: str = "Check its name and rights.",
+    *,
+    what: str = "It cannot be read",
+    also: tuple[type[Exception], ...] = (),
+) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while something is read into one sentence (see `writing`)."""
+    return writing(where, kind, remedy, what=what, also=also)
+
+
 def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextManager[None]:
     """Turn what the disk refuses while a job writes into a `ReplayError` (see `writing`)."""
     return writing(

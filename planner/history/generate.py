@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import SettingError
+from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import (
     BrokerTable,
     BundleTable,
@@ -47,12 +48,7 @@ _THURSDAY = 3  # 1970-01-01
 _WEEK = 7
 _MAX_BUNDLES = 128
 _KBIT_PER_BYTE = 8 / 1000
-_RATES = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
+_RATES = tuple(RATES.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
@@ -86,13 +87,9 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     found: dict[str, Source] = {}
     for given in inputs:
         _check_is_raw(given, leave_out)
-        try:
+        with reading(given, FormatError, "Check the name and rights."):
             for source in _inside(given.resolve(), leave_out.resolve()):
                 found[source.path] = source
-        except OSError as error:
-            raise FormatError(
-                f"It cannot be read: {error.strerror or error}.", where=str(given), remedy="Check the name and rights."
-            ) from error
     if not found:
         raise FormatError(
             "There is no file.",

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from planner.capture.estimate import new_reports
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.relocation import Relocation
@@ -22,7 +23,7 @@ from planner.pulsar.placement import modular
 from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
-from planner.shadow.view import leader_view, new_reports, with_owners_of
+from planner.shadow.view import leader_view, with_owners_of
 
 _MS_PER_MIN = 60_000
 _SEED = 0

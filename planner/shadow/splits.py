@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import LoadManager, Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
@@ -223,15 +224,7 @@ def _reported(snapshot: Snapshot) -> Snapshot:
     def total(name: str) -> FloatArray:
         return np.bincount(place, getattr(topics, name)[listed], minlength=count).astype(np.float64)
 
-    columns: dict[str, Any] = {
-        name: np.where(unknown, total(name), getattr(table, name))
-        for name in (
-            "msg_rate_in_per_s",
-            "msg_rate_out_per_s",
-            "msg_throughput_in_bytes_per_s",
-            "msg_throughput_out_bytes_per_s",
-        )
-    }
+    columns: dict[str, Any] = {name: np.where(unknown, total(name), getattr(table, name)) for name in RATES.values()}
     for name in ("producers", "consumers"):
         columns[name] = np.where(unknown, total(name), getattr(table, name)).astype(np.int64)
     columns["topics"] = np.maximum(table.topics, np.bincount(place, minlength=count)).astype(np.int64)

@@ -11,19 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from planner.capture.estimate import average_columns, carried_on, new_reports
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.snapshot import BundleTable, LoadManager, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
-
-_TERMS = ("short_term_", "long_term_")
-_MOST_REPORTS = 1_000
-
-
-def new_reports(before: Snapshot, after: Snapshot) -> int:
-    """Return how many brokers have reported since an earlier capture."""
-    updated = dict(zip(before.brokers.name, before.brokers.updated_at_ms.tolist(), strict=True))
-    now = zip(after.brokers.name, after.brokers.updated_at_ms.tolist(), strict=True)
-    return min(sum(1 for name, at_ms in now if updated.get(name) != at_ms), _MOST_REPORTS)
 
 
 def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
@@ -50,18 +41,8 @@ def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapsho
     stands = _unchanged(before.bundles, after.bundles, rows)
     if not stands.any():
         return after
-    old = {
-        name: np.where(stands, getattr(known.bundles, name)[rows], getattr(after.bundles, name))
-        for name in _columns(after.bundles)
-    }
-    bundles = replace(after.bundles, **{name: frozen(values) for name, values in old.items()})
-    for _ in range(new_reports(before, after)):
-        bundles = refresh(bundles)
-    kept: dict[str, Any] = {
-        name: frozen(np.where(stands, getattr(bundles, name), getattr(after.bundles, name)))
-        for name in _columns(after.bundles)
-    }
-    return after.with_columns(bundles=replace(after.bundles, **kept))
+    bundles = carried_on(after.bundles, known.bundles, rows, stands, new_reports(before, after))
+    return after.with_columns(bundles=bundles)
 
 
 def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
@@ -95,14 +76,10 @@ def with_owners_of(before: Snapshot, after: Snapshot) -> Snapshot:
     return after.with_owner(np.array(owner, dtype=np.int32))
 
 
-def _columns(bundles: BundleTable) -> list[str]:
-    return [name for name in bundles.__dataclass_fields__ if name.startswith(_TERMS)]
-
-
 def _unchanged(before: BundleTable, after: BundleTable, rows: Int64Array) -> BoolArray:
     """Say which bundles have the averages that they had. Shape (bundles,)."""
     same: BoolArray = (rows >= 0) & after.has_data & ~after.averages_estimated
     same &= np.append(before.has_data, False)[rows]
-    for name in _columns(after):
+    for name in average_columns(after):
         same &= np.append(getattr(before, name), 0)[rows] == getattr(after, name)
     return same
