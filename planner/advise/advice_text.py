@@ -10,7 +10,6 @@ from planner.advise.advisor import (
     Configured,
     Evidence,
     Holdout,
-    MeasureChange,
     apply_commands,
     changes_of,
 )
@@ -98,12 +97,8 @@ def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
             "verdict": _VERDICT[one.better],
         }
         for one in evidence.measures
-        if _telling(one)
+        if one.measure.better and AGGREGATION[one.measure.name] != "worst"
     ]
-
-
-def _telling(one: MeasureChange) -> bool:
-    return bool(one.measure.better) and AGGREGATION[one.measure.name] != "worst"
 
 
 def _number(value: float | None) -> str:

@@ -1,8 +1,9 @@
 """What the advisor is given: the days of finished replays, their scenarios, and how the clusters are set now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,17 +42,16 @@ def rows_of(tasks: Sequence[ReplayTask], results: Iterable[TaskResult]) -> list[
     """Return the days of a runner's results as the advisor takes them; tasks that failed have none."""
     known = {task.task: task for task in tasks}
     return [
-        DayRow(
-            cluster=known[result.task].cluster,
-            scenario=known[result.task].scenario.name,
-            day=day.day,
-            cycles=day.cycles,
-            measures={name: day.measures.get(name) for name in _MEASURES} | {"cycles": float(day.cycles)},
-        )
+        _row(known[result.task].cluster, known[result.task].scenario.name, day.day, day.cycles, day.measures)
         for result in results
         if not result.error
         for day in result.days
     ]
+
+
+def _row(cluster: str, scenario: str, day: str, cycles: int, measures: Mapping[str, Any]) -> DayRow:
+    numbers = {name: measures.get(name) for name in _MEASURES} | {"cycles": float(cycles)}
+    return DayRow(cluster=cluster, scenario=scenario, day=day, cycles=cycles, measures=numbers)
 
 
 def read_rows(folder: Path) -> list[DayRow]:
@@ -72,16 +72,7 @@ def read_rows(folder: Path) -> list[DayRow]:
         raise ReplayError(
             "The results of this replay cannot be read.", where=folder.name, remedy="Retry the job, or delete it."
         ) from error
-    return [
-        DayRow(
-            cluster=row["cluster"],
-            scenario=row["scenario"],
-            day=row["day"],
-            cycles=row["cycles"],
-            measures={name: row.get(name) for name in _MEASURES} | {"cycles": float(row["cycles"])},
-        )
-        for row in table.to_pylist()
-    ]
+    return [_row(row["cluster"], row["scenario"], row["day"], row["cycles"], row) for row in table.to_pylist()]
 
 
 def usable(stored: StoredJob) -> bool:
@@ -91,13 +82,9 @@ def usable(stored: StoredJob) -> bool:
 
 def fits(one: Job, other: Job) -> bool:
     """Tell whether results of two jobs can be compared: the same history, clusters, days and length of a task."""
-    return (one.history, sorted(one.clusters), one.first_day, one.last_day, one.days_per_task) == (
-        other.history,
-        sorted(other.clusters),
-        other.first_day,
-        other.last_day,
-        other.days_per_task,
-    )
+    alike = ("history", "first_day", "last_day", "days_per_task")
+    same = all(getattr(one, name) == getattr(other, name) for name in alike)
+    return same and sorted(one.clusters) == sorted(other.clusters)
 
 
 def material_of(stored: Sequence[StoredJob]) -> Material:

@@ -96,7 +96,7 @@ class Parts:
         kept: How many parts were there from before.
 
     Raises:
-        CaptureError: The folder holds something else, or cannot be written.
+        CaptureError: The folder holds something else, or cannot be written; any method may say so.
     """
 
     def __init__(self, folder: Path, purpose: Mapping[str, Any], fresh: Collection[str] = ()) -> None:
@@ -153,11 +153,7 @@ class Parts:
         return self.folder / f"{stem}.part"
 
     def add(self, stem: str, part: Part) -> Part:
-        """Keep a part, whose `file` says the ending: give its file its name, and enter it in the journal.
-
-        Raises:
-            CaptureError: The folder cannot be written.
-        """
+        """Keep a part, whose `file` says the ending: give its file its name, and enter it in the journal."""
         with writing(self.folder, CaptureError):
             unfinished = self.unfinished(stem)
             for name in (f"{stem}.json", f"{stem}.txt"):
@@ -167,7 +163,8 @@ class Parts:
                 unfinished.unlink(missing_ok=True)
             else:
                 unfinished.replace(self.folder / part.file)
-            self._write(asdict(part))
+            self._journal.write(_line(asdict(part)))
+            self._journal.flush()
         self._parts[part.file] = part
         return part
 
@@ -191,11 +188,7 @@ class Parts:
         return value
 
     def finish(self) -> None:
-        """Write the index, in an order that does not depend on which answer came first.
-
-        Raises:
-            CaptureError: The folder cannot be written.
-        """
+        """Write the index, in an order that does not depend on which answer came first."""
         text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in sorted(self, key=_place))
         with writing(self.folder, CaptureError):
             write_whole(self.folder / INDEX, f"[\n{text}\n]\n")
@@ -203,10 +196,6 @@ class Parts:
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        self._journal.write(_line(line))
-        self._journal.flush()
 
 
 def _place(part: Part) -> tuple[int, int, str]:

@@ -101,7 +101,8 @@ def capture_cluster(
     _check_somebody_answered(options, tuple(parts))
     progress(Progress("snapshot", len(tuple(parts)), len(tuple(parts)), 0, 0))
     snapshot = read_snapshot(parts.folder)
-    warnings = (*notes, *_notes(options, snapshot, tuple(parts)), *snapshot.info.warnings)
+    found = [*_of_time(snapshot, tuple(parts)), *_of_refusals(tuple(parts)), *_of_content(options, snapshot)]
+    warnings = (*notes, *found, *snapshot.info.warnings)
     source = f"{snapshot.info.source}, asked at {options.admin_url}"
     info = replace(snapshot.info, warnings=tuple(dict.fromkeys(warnings)), source=source)
     snapshot = replace(snapshot, info=info)
@@ -164,11 +165,6 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
             where=first.asked + first.path,
             remedy="Each broker must be reachable under its id, or under --broker-url, with a token of a superuser.",
         )
-
-
-def _notes(options: CaptureOptions, snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
-    """Return what a reader of the snapshot should know beside what the reader of raw captures says."""
-    return [*_of_time(snapshot, parts), *_of_refusals(parts), *_of_content(options, snapshot)]
 
 
 def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:

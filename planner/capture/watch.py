@@ -9,10 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from planner.capture.catalogue import CATALOGUE
-from planner.capture.collect import MOMENT, Progress
+from planner.capture.collect import MOMENT
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions
-from planner.capture.run import CaptureResult, capture_cluster, check_options
+from planner.capture.run import capture_cluster, check_options
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.formats.raw_capture.metadata_store import DUMP
@@ -156,7 +156,7 @@ def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _
     began_s = time.monotonic()
     whole = began_s - state.refreshed_s >= options.refresh_s
     try:
-        result = _capture(options, working, state.names if whole else FAST)
+        result = capture_cluster(replace(options.capture, out=working), fresh=state.names if whole else FAST)
         if whole:
             state.refreshed_s = began_s
         snapshot = with_estimated_averages(result.snapshot, state.last)
@@ -170,11 +170,3 @@ def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _
         interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
         state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)
     return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s)
-
-
-def _capture(options: WatchOptions, working: Path, fresh: frozenset[str]) -> CaptureResult:
-    return capture_cluster(replace(options.capture, out=working), _silent, fresh=fresh)
-
-
-def _silent(_progress: Progress) -> None:
-    pass

@@ -91,9 +91,13 @@ def _number(unit: str, meaning: str, default: float = 0.0) -> Any:
     return _column("float", unit, meaning, default)
 
 
-@cache
 def column_info(table: type) -> tuple[ColumnInfo, ...]:
     """Return what the columns of a table class hold, in their order."""
+    return _column_info(table)
+
+
+@cache
+def _column_info(table: type) -> tuple[ColumnInfo, ...]:
     found = []
     for f in fields(table):
         if meta := dict(f.metadata):
@@ -511,10 +515,8 @@ def make_bundles(low: Sequence[int] | Int64Array, **columns: Any) -> BundleTable
 def make_topics(hash: Sequence[int] | UInt32Array = (), **columns: Any) -> TopicTable:  # noqa: A002
     """Build a topic table; `name` is a pyarrow string array. Without arguments: no topics."""
     if not columns and not len(hash):
-        return _no_topics()
+        return _NO_TOPICS
     return _make(TopicTable, {"hash": hash, **columns}, len(hash))
 
 
-@cache
-def _no_topics() -> TopicTable:
-    return _make(TopicTable, {}, 0)
+_NO_TOPICS = _make(TopicTable, {}, 0)

@@ -160,7 +160,7 @@ def info_to_json(info: SnapshotInfo) -> dict[str, Any]:
 
 def policies_to_json(policies: Policies) -> dict[str, Any]:
     """Return the policies as JSON, empty ones left out."""
-    plain = {name: dict(getattr(policies, name)) for name in ("anti_affinity_group", "failure_domains")}
+    plain: dict[str, Any] = {name: dict(getattr(policies, name)) for name in ("anti_affinity_group", "failure_domains")}
     made = _POLICIES.dump_python(replace(policies, **plain), mode="json", exclude_defaults=True)
     return {name: value for name, value in made.items() if value}
 

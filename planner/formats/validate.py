@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.ranges import FULL_HIGH, format_range
-from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
+from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Policies, Snapshot, TopicTable, column_info
 from planner.pulsar.load.java_pattern import java_pattern
 
 MAX_NAME_LENGTH = 4_096
@@ -83,7 +83,8 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
         _namespaces(snapshot, found)
         _ranges(snapshot, found)
     _numbers(snapshot, found)
-    _policies(snapshot, found)
+    for what, remedy in _policies(snapshot.policies):
+        found.add("policies", None, what, remedy)
     if not found.total and len(snapshot.topics):
         _topics(snapshot, found)
     if found.total:
@@ -286,41 +287,27 @@ def _floats(table: Any, info: ColumnInfo, part: str, found: _Findings) -> None:
     found.rows(part, negative, _is(info.name, values), "Give a number from 0 on.")
 
 
-def _policies(snapshot: Snapshot, found: _Findings) -> None:
-    policies = snapshot.policies
+def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the policies, and what to do about it."""
     for policy in policies.isolation:
+        name = _shown(policy.name)
         if not policy.name or not policy.namespaces or policy.min_limit < 0:
-            found.add(
-                "policies",
-                None,
-                f"The isolation policy {_shown(policy.name)} is incomplete.",
-                "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on.",
-            )
+            remedy = "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on."
+            yield f"The isolation policy {name} is incomplete.", remedy
         for expression in (*policy.namespaces, *policy.primary, *policy.secondary):
-            pattern = java_pattern(expression)
+            pattern, place = java_pattern(expression), f"{_shown(expression)} of the isolation policy {name}"
             if pattern.invalid:
-                found.add(
-                    "policies",
-                    None,
-                    f"{_shown(expression)} of the isolation policy {_shown(policy.name)} is no regular expression:"
-                    f" {pattern.problem}.",
-                    "Write it as Java reads it (java.util.regex.Pattern).",
-                )
+                remedy = "Write it as Java reads it (java.util.regex.Pattern)."
+                yield f"{place} is no regular expression: {pattern.problem}.", remedy
     for name in policies.anti_affinity_group:
         if not _NAMESPACE.fullmatch(name):
-            found.add(
-                "policies", None, f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
-            )
+            yield f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
     for rate in policies.dispatch_rates:
         if not (_NAMESPACE.fullmatch(rate.target) or _TOPIC.fullmatch(rate.target)):
-            found.add(
-                "policies",
-                None,
-                f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name.",
-                "Write tenant/namespace or persistent://tenant/namespace/topic.",
-            )
+            what = f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name."
+            yield what, "Write tenant/namespace or persistent://tenant/namespace/topic."
         if rate.rate.period_s < 1:
-            found.add("policies", None, f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds.")
+            yield f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds."
 
 
 def _topics(snapshot: Snapshot, found: _Findings) -> None:

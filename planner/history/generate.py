@@ -429,10 +429,6 @@ def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest
             day=name,
             made_by="generate",
             interval_ms=spec.interval_s * _MS_PER_S,
-            moments=0,
-            first_ms=0,
-            last_ms=0,
-            parts={},
             splits=splits,
             notes=[f"Generated, seed {seed}, day {day + 1} of {spec.days}; not a real cluster."],
         )

@@ -207,7 +207,7 @@ class _Ingest:
             everything = known | entries
             plan = plan_days(self.root, everything, frozenset(entries), anew=anew)
             reasons = self._set_aside(stream, read, bad_rows=any(e.set_aside for e in entries.values()))
-            again = [_source_of(path, everything[path]) for path in plan.read_too]
+            again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
             self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
             made = self._make(stream, again, plan)
         finally:
@@ -291,17 +291,8 @@ class _Ingest:
                 where=source.path,
                 remedy="The file changed while it was read; run again when nobody writes to it.",
             )
-        return SourceEntry(
-            kind=source.kind,
-            size=source.size,
-            changed_ns=source.changed_ns,
-            cluster=self.options.cluster,
-            read=read,
-            kept=kept,
-            set_aside=aside,
-            days=days,
-            moment=moment,
-        )
+        about = {"size": source.size, "changed_ns": source.changed_ns, "cluster": self.options.cluster}
+        return SourceEntry(kind=source.kind, **about, read=read, kept=kept, set_aside=aside, days=days, moment=moment)
 
     def _set_aside(
         self, stream: "DataFrame | None", sources: Sequence[Source], *, bad_rows: bool
@@ -379,10 +370,6 @@ class _Ingest:
         return sorted(made, key=lambda m: (m.cluster, m.day))
 
 
-def _source_of(path: str, entry: SourceEntry) -> Source:
-    return Source(path, entry.kind, entry.size, entry.changed_ns)
-
-
 def _aside_name(path: str) -> str:
     return f"{blake2b(path.encode(), digest_size=8).hexdigest()}.parquet"
 
@@ -456,10 +443,6 @@ def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Iterator[pa.R
                 day=plan.day,
                 made_by="ingest",
                 interval_ms=options.interval_ms if assembler.regular else 0,
-                moments=0,
-                first_ms=0,
-                last_ms=0,
-                parts={},
                 sources=dict(plan.sources),
                 base=plan.base_name,
                 rows=assembler.rows(),

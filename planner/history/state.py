@@ -332,8 +332,9 @@ class ClusterState:
         columns = [np.asarray(getattr(snapshot.brokers, name), dtype=np.float64) for name in BROKER_VALUES]
         self.brokers["values"][rows] = np.stack(columns, axis=1)
         self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.validity.report_ms, _NEVER)
+        texts = {name: np.asarray(getattr(snapshot.brokers, name)).tolist() for name in _TEXTS}
         for row, broker in enumerate(rows.tolist()):
-            self.broker_texts[broker] = {name: _plain(getattr(snapshot.brokers, name)[row]) for name in _TEXTS}
+            self.broker_texts[broker] = {name: column[row] for name, column in texts.items()}
         owner, table = snapshot.bundles.owner, snapshot.bundles
         self.bundles["owner"][numbers] = np.where(owner >= 0, rows[owner], -1)
         self.bundles["owner_ms"][numbers] = at
@@ -616,7 +617,3 @@ class ClusterState:
         if snapshot.info.load_manager is LoadManager.MODULAR:
             snapshot = snapshot.with_columns(brokers=with_broker_averages(snapshot))
         return snapshot
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -55,10 +55,6 @@ class DayRow:
     measures: Mapping[str, float | None] = field(default_factory=dict)
 
 
-def _known(value: float | None) -> bool:
-    return value is not None and not math.isnan(value)
-
-
 def aggregate(rows: Sequence[DayRow], measure: str) -> float | None:  # noqa: PLR0911 - one for each way
     """Return one measure over several days and clusters of one scenario, put together as `AGGREGATION` says.
 
@@ -66,7 +62,7 @@ def aggregate(rows: Sequence[DayRow], measure: str) -> float | None:  # noqa: PL
         None when no day has it, or when it is one that counts only if every day has it.
     """
     how = AGGREGATION[measure]
-    pairs = [(value, row) for row in rows if (value := row.measures.get(measure)) is not None and _known(value)]
+    pairs = [(value, row) for row in rows if (value := row.measures.get(measure)) is not None and not math.isnan(value)]
     values = [value for value, _ in pairs]
     if not values or (how == "worst" and len(values) < len(rows)):
         return None

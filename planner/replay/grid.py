@@ -149,7 +149,9 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
             strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
             settings={
-                str(setting): values_of(str(setting), ",".join(_text(value) for value in values))
+                str(setting): values_of(
+                    str(setting), ",".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
+                )
                 for setting, values in content.get("settings", {}).items()
             },
             with_base=bool(content.get("with_base", True)),
@@ -159,7 +161,3 @@ def grid_from_json(data: bytes, name: str) -> Grid:
         raise
     except (TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"The grid cannot be read: {error}.", where=name, remedy="See docs/replay.md.") from error
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

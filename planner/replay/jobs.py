@@ -132,10 +132,6 @@ def results_folder(folder: Path) -> Path:
     return folder / "results"
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 # Status
 
 
@@ -280,7 +276,8 @@ def _queue(fresh: Path, folder: Path, tasks: int) -> None:
     (fresh / RESERVE).write_bytes(bytes(_RESERVE_BYTES))
     with (fresh / "alive").open("r+b") as alive:
         _lock(alive, folder)
-        write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=_now_ms()))
+        now_ms = time.time_ns() // 1_000_000
+        write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=now_ms))
         if fresh != folder:
             fresh.rename(folder)
         _start(folder, alive)

@@ -99,7 +99,7 @@ class ResultWriter:
         failed: Errors of the others, by task.
 
     Raises:
-        ReplayError: The folder cannot be written.
+        ReplayError: The folder cannot be written; any method may say so.
     """
 
     def __init__(self, folder: Path, tasks: Sequence[ReplayTask], *, every_s: float = 5.0) -> None:
@@ -131,21 +131,13 @@ class ResultWriter:
                 self.failed.pop(row["task"], None)
 
     def add(self, result: TaskResult) -> None:
-        """Take a result, and write those that have waited long enough.
-
-        Raises:
-            ReplayError: They cannot be written.
-        """
+        """Take a result, and write those that have waited long enough."""
         self.waiting.append(result)
         if time.monotonic() - self.written_s >= self.every_s:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as a part that appears as a whole.
-
-        Raises:
-            ReplayError: It cannot be written.
-        """
+        """Write what waits, as a part that appears as a whole."""
         self.written_s = time.monotonic()
         if not self.waiting:
             return
@@ -196,11 +188,7 @@ class ResultWriter:
         return [self._about(result) | day.measures | {name: getattr(day, name) for name in own} for day in result.days]
 
     def finish(self, seconds: float) -> ResultSummary:
-        """Write what waits, put the parts together and sum up; the job took so many seconds.
-
-        Raises:
-            ReplayError: It cannot be written.
-        """
+        """Write what waits, put the parts together and sum up; the job took so many seconds."""
         self.flush()
         parts = self._parts()
         with writing_results(self.folder, pa.ArrowException):

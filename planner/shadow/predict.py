@@ -527,7 +527,7 @@ class _Step:
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
             return (), None
-        choose, explained = self.likely(current, left) if not as_predicted else (_unknown, None)
+        choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(current, unload) for unload in elsewhere]
@@ -584,7 +584,3 @@ class _Step:
             if made.explains(left):
                 return made
         return None
-
-
-def _unknown(_bundle: str) -> Cause:
-    return Cause.UNKNOWN

@@ -151,13 +151,9 @@ def follow_splits(
             differences.append(Deviation(name, "not split", Cause.UNKNOWN))
         kept[name] = replace(waiting, split=split, last_ms=now_ms, told=waiting.told or overdue)
     new = dict.fromkeys((n for n in after.bundle_names if n not in before.bundle_position), now_ms)
-    settling_ms = now_ms - _settling_ms(after)
+    settling_ms = now_ms - max(after.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
     broken = {name: at for name, at in {**shadow.broken, **new}.items() if at >= settling_ms}
     return SplitShadow(hits, kept, now_ms, broken), SplitsSeen(tuple(predicted), actual, tuple(differences))
-
-
-def _settling_ms(snapshot: Snapshot) -> int:
-    return max(snapshot.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
 
 
 def _wait_ms(before: Snapshot, after: Snapshot) -> int:
