@@ -221,8 +221,6 @@ class AdminClient:
                 where=base + path,
                 remedy="Ask again when the broker is less busy, or raise --request-timeout.",
             ) from error
-        except httpx.TooManyRedirects as error:  # pragma: no cover - redirects are followed above
-            raise AnswerError("It redirects without end.", where=base + path) from error
         except httpx.InvalidURL as error:
             raise AnswerError("It redirects to what is no address.", where=base + path) from error
         raise AnswerError(f"It redirects more than {_MAX_HOPS} times.", where=base + path)

@@ -3,6 +3,7 @@
 import json
 import os
 import ssl
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.capture.options import Credentials, check_url
@@ -46,6 +47,7 @@ def read_token(credentials: Credentials) -> str:
     return token
 
 
+@dataclass(frozen=True, slots=True)
 class ClientKey:
     """Client credentials of OAuth2; printing one shows no secret.
 
@@ -55,10 +57,9 @@ class ClientKey:
         discovery_url: Where the issuer says what its token endpoint is.
     """
 
-    def __init__(self, client_id: str, client_secret: str, issuer_url: str) -> None:
-        self.client_id = client_id
-        self.client_secret = client_secret
-        self.discovery_url = issuer_url.rstrip("/") + _ISSUER_SUFFIX
+    client_id: str
+    client_secret: str = field(repr=False)
+    discovery_url: str
 
 
 def read_client_key(path: Path) -> ClientKey:
@@ -79,7 +80,7 @@ def read_client_key(path: Path) -> ClientKey:
         raise CaptureError(f"It lacks one of {', '.join(names)}.", where=str(path), remedy=remedy)
     scheme, _, rest = issuer_url.partition("://")
     check_url(f"{scheme}://{rest.partition('/')[0]}", f"{path}: issuer_url")
-    return ClientKey(client_id, client_secret, issuer_url)
+    return ClientKey(client_id, client_secret, issuer_url.rstrip("/") + _ISSUER_SUFFIX)
 
 
 def read_store_login(path: Path) -> str:

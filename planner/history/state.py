@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import namespace_of_topic, topic_hash
+from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
@@ -482,9 +483,9 @@ class ClusterState:
         columns: dict[str, Any] = {}
         for at, name in enumerate(BROKER_VALUES):
             column = values[:, at]
-            if name in ("weighted_max_ema", "msg_throughput_ema_bytes_per_s"):
+            if name in EMAS.values():
                 columns[name] = column
-            elif name in ("topics", "producers", "consumers", "reported_bundles", "updated_at_ms", "started_at_ms"):
+            elif name in BROKER_COUNTS:
                 unknown = -1 if name == "reported_bundles" else 0
                 columns[name] = np.where(np.isnan(column), unknown, column).astype(np.int64)
             else:
