@@ -753,12 +753,7 @@ def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[Se
 def apply_commands(
     scenario: Scenario, configured: Configured, options: CommandOptions | None = None
 ) -> tuple[Command, ...]:
-    """Return the commands that give a cluster the settings of a scenario.
-
-    Args:
-        scenario: What was chosen; its edits are not settings, and a note says so.
-        configured: How the cluster is set now.
-        options: How commands are written.
+    """Return the commands that give a cluster the settings of a scenario; its edits are none, and a note says so.
 
     Raises:
         SettingError: A setting is unknown or out of bounds.

@@ -104,15 +104,10 @@ def references(totals: Sequence[Mapping[str, float | None]], objectives: Sequenc
 def index_of(
     totals: Mapping[str, float | None], objectives: Sequence[Objective], reference: Mapping[str, float]
 ) -> float | None:
-    """Return one number for several objectives: the mean of what each is in percent of its reference.
+    """Return one number for the objectives of one side: the mean of what each is in percent of its reference.
 
     Objectives that are 0 in all candidates say nothing and are left out. As no objective is negative and each has a
     positive share, whoever is better in one objective and no worse in the others has the smaller index.
-
-    Args:
-        totals: Measures of the candidate.
-        objectives: Those of one side.
-        reference: By the name of the objective, as `references` returns it.
 
     Returns:
         100 for the average of the candidates, small is good; None when an objective is not known.

@@ -70,11 +70,9 @@ class Part:
 
 
 def stem_of(name: str, *about: str) -> str:
-    """Return the file name, without ending, of an answer about something.
+    """Return the file name, without ending, of an answer to a request about a broker's tag, or tenant and namespace.
 
-    Args:
-        name: Name of the request.
-        about: What it is about: a broker's tag, or tenant and namespace. Dots are escaped, since `.b1` names a broker.
+    Dots are escaped, since `.b1` names a broker.
     """
     if not about:
         return name

@@ -107,15 +107,10 @@ class _State:
 
 
 def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event | None = None) -> int:
-    """Capture at every interval until told to stop.
+    """Capture at every interval, telling of each capture, until told to stop.
 
     A capture that fails is told and tried again at the next interval. A capture that takes longer than the interval
     moves the next one to the next multiple. Killed at any moment, the history holds whole snapshots only.
-
-    Args:
-        options: What to watch.
-        sink: Told of each capture.
-        stop: Ends the watching when set.
 
     Returns:
         How many captures succeeded.

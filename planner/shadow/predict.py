@@ -174,12 +174,7 @@ class ShadowResult:
 
 
 def shadow_step(state: ShadowState, before: Snapshot, after: Snapshot) -> tuple[ShadowState, ShadowResult]:
-    """Compare what was predicted from a capture with the next one, and predict from that.
-
-    Args:
-        state: What is known up to the first of them.
-        before: A capture.
-        after: The one after it, of the same cluster.
+    """Compare what was predicted from a capture with the next one of the same cluster, and predict from that.
 
     Returns:
         What is known then, and what was found.
