@@ -10,7 +10,6 @@ from planner.advise.advisor import (
     Configured,
     Evidence,
     Holdout,
-    MeasureChange,
     apply_commands,
     changes_of,
 )
@@ -98,12 +97,8 @@ def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
             "verdict": _VERDICT[one.better],
         }
         for one in evidence.measures
-        if _telling(one)
+        if one.measure.better and AGGREGATION[one.measure.name] != "worst"
     ]
-
-
-def _telling(one: MeasureChange) -> bool:
-    return bool(one.measure.better) and AGGREGATION[one.measure.name] != "worst"
 
 
 def _number(value: float | None) -> str:
@@ -131,12 +126,7 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
 
 
 def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
-    """Return everything that the advisor says, as lines of text.
-
-    Args:
-        advice: What it found.
-        configured: How each cluster is set now.
-    """
+    """Return everything that the advisor says, as lines of text; `configured` is how each cluster is set now."""
     lines = [compared_text(advice), front_text(advice), "", *_front_lines(advice)]
     if advice.current != advice.chosen:
         for cluster, now in configured.items():
@@ -187,12 +177,7 @@ def _evidence_lines(advice: Advice) -> list[str]:
 
 
 def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict[str, Any]:
-    """Return everything that the advisor found, as JSON content.
-
-    Args:
-        advice: What it found.
-        configured: How each cluster is set now.
-    """
+    """Return everything that the advisor found, as JSON content; `configured` is how each cluster is set now."""
     chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
     evidence = advice.evidence
     return {

@@ -313,12 +313,7 @@ def _cells(
 def _indices(
     cells: Cells, question: Question, keep: Sequence[str] | None = None
 ) -> tuple[dict[str, dict[str, float | None]], FloatArray, list[str]]:
-    """Return the measures of each candidate over some days, and both indices of each.
-
-    Args:
-        cells: Days of each candidate.
-        question: What counts.
-        keep: The days that count; None for all.
+    """Return the measures of each candidate over some days, by default all, and both indices of each.
 
     Returns:
         Measures by candidate; shape (candidates, 2); names of the candidates that have no index.
@@ -343,11 +338,6 @@ def comparable(
     question: Question, scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
 ) -> tuple[Question, list[str]]:
     """Leave out objectives that scenarios measure with different yardsticks, such as other resource weights.
-
-    Args:
-        question: What counts.
-        scenarios: What is compared.
-        configured: How each cluster is set now.
 
     Returns:
         The question with the objectives that are left, and a note on each other one.
@@ -682,13 +672,7 @@ def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | Non
 
 
 def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[str]:
-    """Return what can be said for a choice that holds.
-
-    Args:
-        names: What was chosen on the first days, and what would be on the rest.
-        promised: Change of both sides against the current settings on the first days.
-        kept: The same on the rest.
-    """
+    """Return what can be said for a choice that holds; `names` are the choices on the first days and on the rest."""
     reasons = ["Nothing else is clearly better in both balance and disruption on the rest of the days."]
     for label, before, after in _pairs(promised, kept):
         if before < -_ALIKE:
@@ -718,12 +702,7 @@ def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[Se
 def apply_commands(
     scenario: Scenario, configured: Configured, options: CommandOptions | None = None
 ) -> tuple[Command, ...]:
-    """Return the commands that give a cluster the settings of a scenario.
-
-    Args:
-        scenario: What was chosen; its edits are not settings, and a note says so.
-        configured: How the cluster is set now.
-        options: How commands are written.
+    """Return the commands that give a cluster the settings of a scenario; its edits are none, and a note says so.
 
     Raises:
         SettingError: A setting is unknown or out of bounds.

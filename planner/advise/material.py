@@ -1,8 +1,9 @@
 """What the advisor is given: the days of finished replays, their scenarios, and how the clusters are set now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,32 +39,23 @@ class Material:
 
 
 def rows_of(tasks: Sequence[ReplayTask], results: Iterable[TaskResult]) -> list[DayRow]:
-    """Return the days of results as the advisor takes them; tasks that failed have none.
-
-    Args:
-        tasks: What was run.
-        results: As a runner of `planner.replay.runners` yields them.
-    """
+    """Return the days of a runner's results as the advisor takes them; tasks that failed have none."""
     known = {task.task: task for task in tasks}
     return [
-        DayRow(
-            cluster=known[result.task].cluster,
-            scenario=known[result.task].scenario.name,
-            day=day.day,
-            cycles=day.cycles,
-            measures={name: day.measures.get(name) for name in _MEASURES} | {"cycles": float(day.cycles)},
-        )
+        _row(known[result.task].cluster, known[result.task].scenario.name, day.day, day.cycles, day.measures)
         for result in results
         if not result.error
         for day in result.days
     ]
 
 
-def read_rows(folder: Path) -> list[DayRow]:
-    """Return the days of a replay from its results.
+def _row(cluster: str, scenario: str, day: str, cycles: int, measures: Mapping[str, Any]) -> DayRow:
+    numbers = {name: measures.get(name) for name in _MEASURES} | {"cycles": float(cycles)}
+    return DayRow(cluster=cluster, scenario=scenario, day=day, cycles=cycles, measures=numbers)
 
-    Args:
-        folder: A folder with `days.parquet`, or with its parts while a job runs.
+
+def read_rows(folder: Path) -> list[DayRow]:
+    """Return the days of a replay from the folder of its results, with its parts while a job runs.
 
     Raises:
         ReplayError: There are none, or they cannot be read.
@@ -80,16 +72,7 @@ def read_rows(folder: Path) -> list[DayRow]:
         raise ReplayError(
             "The results of this replay cannot be read.", where=folder.name, remedy="Retry the job, or delete it."
         ) from error
-    return [
-        DayRow(
-            cluster=row["cluster"],
-            scenario=row["scenario"],
-            day=row["day"],
-            cycles=row["cycles"],
-            measures={name: row.get(name) for name in _MEASURES} | {"cycles": float(row["cycles"])},
-        )
-        for row in table.to_pylist()
-    ]
+    return [_row(row["cluster"], row["scenario"], row["day"], row["cycles"], row) for row in table.to_pylist()]
 
 
 def usable(stored: StoredJob) -> bool:
@@ -99,22 +82,15 @@ def usable(stored: StoredJob) -> bool:
 
 def fits(one: Job, other: Job) -> bool:
     """Tell whether results of two jobs can be compared: the same history, clusters, days and length of a task."""
-    return (one.history, sorted(one.clusters), one.first_day, one.last_day, one.days_per_task) == (
-        other.history,
-        sorted(other.clusters),
-        other.first_day,
-        other.last_day,
-        other.days_per_task,
-    )
+    alike = ("history", "first_day", "last_day", "days_per_task")
+    same = all(getattr(one, name) == getattr(other, name) for name in alike)
+    return same and sorted(one.clusters) == sorted(other.clusters)
 
 
 def material_of(stored: Sequence[StoredJob]) -> Material:
-    """Return what several jobs about the same time found, together.
+    """Return what several jobs, at least one, about the same time (see `fits`) found, together.
 
     Of scenarios of the same name the first counts; where the later one is another, a note says that it is left out.
-
-    Args:
-        stored: At least one; each can be compared with the first, see `fits`.
 
     Raises:
         ReplayError: One has no results, or cannot be compared.
@@ -149,13 +125,7 @@ def material_of(stored: Sequence[StoredJob]) -> Material:
 
 
 def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = True) -> Snapshot:
-    """Return the first or the last snapshot of a cluster within the days of a job.
-
-    Args:
-        job: Which history and days.
-        cluster: Which cluster.
-        last: The last one instead of the first.
-        topics: Whether it has its topics; reading is faster without.
+    """Return the first or the last snapshot of a cluster within the days of a job; reading is faster without topics.
 
     Raises:
         PlannerError: The history is gone, damaged, or has none.

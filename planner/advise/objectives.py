@@ -7,9 +7,11 @@ days make one says `planner.replay.aggregate`.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from itertools import chain
+from typing import Final, Literal, TypeAlias, get_args
 
 from planner.cluster.errors import SettingError
+from planner.cluster.files import packaged_rows
 
 Side: TypeAlias = Literal["balance", "disruption"]
 """What an objective is about."""
@@ -48,91 +50,22 @@ _WEIGHTS = (
     "loadBalancerBandwithOutResourceWeight",
 )
 
-OBJECTIVES: Final = (
-    Objective(
-        "deviation",
-        "Mean deviation of usage",
-        "points",
-        "balance",
-        ("mean_std_percent",),
-        "Standard deviation of usage over the brokers, averaged over all cycles.",
-        _WEIGHTS,
-    ),
-    Objective(
-        "overload",
-        "Time overloaded",
-        "broker minutes",
-        "balance",
-        ("overloaded_broker_min",),
-        "Minutes above loadBalancerBrokerOverloadedThresholdPercentage, summed over brokers and days.",
-        (*_WEIGHTS, "loadBalancerBrokerOverloadedThresholdPercentage"),
-    ),
-    Objective(
-        "peak",
-        "Highest usage",
-        "%",
-        "balance",
-        ("peak_usage_percent",),
-        "Of the most used broker in the worst cycle of all days.",
-        _WEIGHTS,
-    ),
-    Objective(
-        "throughput",
-        "Deviation of throughput",
-        "of the average",
-        "balance",
-        ("final_throughput_std_over_average",),
-        "Standard deviation by mean of the brokers' throughput at the end of a day, averaged over the days.",
-    ),
-    Objective(
-        "messages",
-        "Deviation of message rates",
-        "of the average",
-        "balance",
-        ("final_msg_rate_std_over_average",),
-        "Standard deviation by mean of the brokers' message rates at the end of a day, averaged over the days.",
-    ),
-    Objective(
-        "unloads",
-        "Bundles unloaded",
-        "bundles",
-        "disruption",
-        ("shed", "moved"),
-        "Unloads by the load balancer and by operators, each as often as it happened.",
-    ),
-    Objective(
-        "topics",
-        "Topics disconnected",
-        "topics",
-        "disruption",
-        ("topics_disconnected",),
-        "Blast radius: topics closed, each as often as it was.",
-    ),
-    Objective(
-        "clients",
-        "Clients disconnected",
-        "clients",
-        "disruption",
-        ("producers_disconnected", "consumers_disconnected"),
-        "Blast radius: producers and consumers that had to reconnect, each as often as it did.",
-    ),
-    Objective(
-        "thrashing",
-        "Thrashing",
-        "% of the traffic shed",
-        "disruption",
-        ("thrashing_percent",),
-        "Share of the shed traffic that left a broker to which shedding had just given as much.",
-    ),
-    Objective(
-        "wave",
-        "Largest wave of clients",
-        "clients",
-        "disruption",
-        ("most_clients_in_one_cycle",),
-        "Producers and consumers disconnected in the worst cycle of all days.",
-    ),
-)
+
+def _objective(row: Mapping[str, str]) -> Objective:
+    sides: dict[str, Side] = {side: side for side in get_args(Side)}
+    yardstick = [_WEIGHTS if name == "weights" else (name,) for name in row["yardstick"].split()]
+    return Objective(
+        row["name"],
+        row["label"],
+        row["unit"],
+        sides[row["side"]],
+        tuple(row["measures"].split()),
+        row["meaning"],
+        tuple(chain.from_iterable(yardstick)),
+    )
+
+
+OBJECTIVES: Final = tuple(map(_objective, packaged_rows("planner.advise", "objectives.csv")))
 """Every objective; all are to be small and none is ever negative."""
 
 
@@ -160,12 +93,7 @@ def value_of(totals: Mapping[str, float | None], objective: Objective) -> float 
 
 
 def references(totals: Sequence[Mapping[str, float | None]], objectives: Sequence[Objective]) -> dict[str, float]:
-    """Return what each objective is on average over candidates: the 100 of an index.
-
-    Args:
-        totals: Measures of each candidate.
-        objectives: Those that count.
-    """
+    """Return what each objective is on average over candidates: the 100 of an index."""
     found = {}
     for objective in objectives:
         values = [value for one in totals if (value := value_of(one, objective)) is not None]
@@ -176,15 +104,10 @@ def references(totals: Sequence[Mapping[str, float | None]], objectives: Sequenc
 def index_of(
     totals: Mapping[str, float | None], objectives: Sequence[Objective], reference: Mapping[str, float]
 ) -> float | None:
-    """Return one number for several objectives: the mean of what each is in percent of its reference.
+    """Return one number for the objectives of one side: the mean of what each is in percent of its reference.
 
     Objectives that are 0 in all candidates say nothing and are left out. As no objective is negative and each has a
     positive share, whoever is better in one objective and no worse in the others has the smaller index.
-
-    Args:
-        totals: Measures of the candidate.
-        objectives: Those of one side.
-        reference: By the name of the objective, as `references` returns it.
 
     Returns:
         100 for the average of the candidates, small is good; None when an objective is not known.

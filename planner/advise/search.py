@@ -295,14 +295,7 @@ def _sampler(method: Method, seed: int, trials: Sequence[Trial]) -> optuna.sampl
 def propose(
     space: SearchSpace, trials: Sequence[Trial], count: int, *, method: Method = "bayesian", seed: int = 0
 ) -> tuple[Scenario, ...]:
-    """Return scenarios to replay next, none of which is known.
-
-    Args:
-        space: Where to search.
-        trials: What is known; scenarios outside the space are passed over.
-        count: How many to return.
-        method: How to search.
-        seed: Decides the draws.
+    """Return so many scenarios to replay next, none of which is known; trials outside the space are passed over.
 
     Returns:
         Fewer when the space has not so many more.

@@ -15,11 +15,7 @@ _REPORT_LISTS = ("bundles", "lastBundleGains", "lastBundleLosses")
 
 
 class NamespaceFilter:
-    """Which namespaces are wanted.
-
-    Args:
-        patterns: Names `tenant/namespace`, with `*` for any text; none for all.
-    """
+    """Which namespaces are wanted: patterns `tenant/namespace`, with `*` for any text; none for all."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(patterns)
@@ -67,12 +63,7 @@ def only_settings(data: bytes, file: str) -> bytes:
 
 
 def only_namespaces(name: str, data: bytes, wanted: NamespaceFilter) -> bytes:
-    """Return an answer about many namespaces with those that are wanted.
-
-    Args:
-        name: Name of the request.
-        data: The answer.
-        wanted: The namespaces.
+    """Return an answer about many namespaces, to the request named, with those that are wanted.
 
     Raises:
         FormatError: It is no JSON.

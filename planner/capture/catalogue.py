@@ -5,15 +5,14 @@ Nothing but the requests listed here is ever sent to a cluster, each with GET. P
 table of `docs/capture.md` is made from this list, which stands in `requests.csv`.
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from planner.cluster.files import packaged_rows
 from planner.cluster.releases import REFERENCE
 
 _MIB = 1 << 20
@@ -74,12 +73,7 @@ def _request(row: Mapping[str, str]) -> AdminRequest:
     )
 
 
-CATALOGUE: tuple[AdminRequest, ...] = tuple(
-    map(
-        _request,
-        csv.DictReader(files("planner.capture").joinpath("requests.csv").read_text(encoding="utf-8").splitlines()),
-    )
-)
+CATALOGUE: tuple[AdminRequest, ...] = tuple(map(_request, packaged_rows("planner.capture", "requests.csv")))
 """All requests, in the order in which they are first sent: what changes fast comes last, and close together."""
 
 _BY_NAME = MappingProxyType({request.name: request for request in CATALOGUE})

@@ -4,7 +4,8 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +17,7 @@ import httpx
 from planner import __version__
 from planner.capture.credentials import ClientKey, read_client_key, read_token, tls_context
 from planner.capture.oauth2 import TokenSource
-from planner.capture.options import CaptureOptions
-from planner.capture.pace import Pace
+from planner.capture.options import CaptureOptions, Limits
 from planner.cluster.errors import CaptureError
 
 Endpoint = tuple[str, str, int]
@@ -77,6 +77,44 @@ def endpoint_of(url: str) -> Endpoint:
     """Return scheme, host and port of an address; the usual port where none is given."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
+
+
+class Pace:
+    """Lets requests begin: so many at once, so many at once to one broker, so many in a second.
+
+    Attributes:
+        in_flight: Requests under way.
+        most_in_flight: The most there ever were.
+        started: Requests begun.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.started = 0
+        self._apart_s = 1.0 / limits.per_second
+        self._next_s = 0.0
+        self._all = asyncio.Semaphore(limits.in_flight)
+        self._per_broker = limits.in_flight_per_broker
+        self._brokers: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def turn(self, base: str) -> AsyncIterator[None]:
+        """Wait for one's turn to ask an address, and hold it."""
+        broker = self._brokers.setdefault(base, asyncio.Semaphore(self._per_broker))
+        async with broker, self._all:
+            now = asyncio.get_running_loop().time()
+            starts = max(now, self._next_s)
+            self._next_s = starts + self._apart_s
+            if starts > now:
+                await asyncio.sleep(starts - now)
+            self.in_flight += 1
+            self.started += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            try:
+                yield
+            finally:
+                self.in_flight -= 1
 
 
 class AdminClient:
@@ -183,8 +221,6 @@ class AdminClient:
                 where=base + path,
                 remedy="Ask again when the broker is less busy, or raise --request-timeout.",
             ) from error
-        except httpx.TooManyRedirects as error:  # pragma: no cover - redirects are followed above
-            raise AnswerError("It redirects without end.", where=base + path) from error
         except httpx.InvalidURL as error:
             raise AnswerError("It redirects to what is no address.", where=base + path) from error
         raise AnswerError(f"It redirects more than {_MAX_HOPS} times.", where=base + path)

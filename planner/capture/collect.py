@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
-from planner.capture.client import AdminClient, Answer, AnswerError
+from planner.capture.client import AdminClient, AnswerError
 from planner.capture.options import CaptureOptions
 from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.stores.protocol import MetadataStore
@@ -35,6 +35,7 @@ _OK = 200
 _NOT_FOUND = 404
 _FORBIDDEN = (401, 403)
 _START = 512
+_OF_ANSWER = ("asked", "answered", "status", "time_ms", "took_ms", "attempts", "content_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,7 @@ _Job = Callable[[], Any]
 
 
 class Collector:
-    """Fills a folder of parts.
-
-    Args:
-        options: What is asked for.
-        client: Who asks.
-        parts: Where answers go.
-        progress: Who is told.
-    """
+    """Fills a folder of parts with what the client is told, and tells the progress."""
 
     def __init__(self, options: CaptureOptions, client: AdminClient, parts: Parts, progress: ProgressSink) -> None:
         self.options = options
@@ -148,12 +142,10 @@ class Collector:
         if self.options.cluster:
             return self.options.cluster
         said: dict[str, None] = {}
-        for tag in tags.values():
-            part = self._parts.find(stem_of("runtime-config", tag))
-            if part is not None and part.good:
-                name = self._parts.json(part, dict).get("clusterName")
-                if isinstance(name, str) and name:
-                    said[name] = None
+        for config in self._told("runtime-config", tags):
+            name = config.get("clusterName")
+            if isinstance(name, str) and name:
+                said[name] = None
         if not said:
             part = await self._ask(request_named("clusters"), self._first, (), {})
             listed = self._parts.json(part, list) if part.good else []
@@ -206,7 +198,8 @@ class Collector:
         tags: Mapping[str, str],
         store: MetadataStore | None,
     ) -> None:
-        extensible = self._is_extensible(tags)
+        config: Mapping[str, Any] = next(self._told("runtime-config", tags), {})
+        extensible = "Extensible" in str(config.get("loadManagerClassName", ""))
         names = {"cluster": cluster}
         await self._of_namespaces(("bundles",), namespaces)
         fast = ["owned"] if extensible else ["owned", "load-report"]
@@ -232,12 +225,12 @@ class Collector:
         if metrics not in {"auto", "off", "admin"}:
             await self._prometheus(bases, tags)
 
-    def _is_extensible(self, tags: Mapping[str, str]) -> bool:
+    def _told(self, request: str, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Yield the objects that the brokers answered to a request."""
         for tag in tags.values():
-            part = self._parts.find(stem_of("runtime-config", tag))
+            part = self._parts.find(stem_of(request, tag))
             if part is not None and part.good:
-                return "Extensible" in str(self._parts.json(part, dict).get("loadManagerClassName", ""))
-        return False
+                yield self._parts.json(part, dict)
 
     def _unlisted(self, tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
         """Return namespaces that nobody listed and some broker owns bundles of; not those of one broker."""
@@ -378,7 +371,8 @@ class Collector:
         if request.may_be_unset and answer.status == _NOT_FOUND:
             note = UNSET
         ending = "json" if good and not request.text else "txt"
-        return _part(f"{stem}.{ending}", path, answer, target.stat().st_size, note)
+        known: dict[str, Any] = {name: getattr(answer, name) for name in _OF_ANSWER}
+        return Part(f"{stem}.{ending}", path, bytes=target.stat().st_size, note=note, **known)
 
     def _keep(self, request: AdminRequest, stem: str, size: int) -> str:
         """Look at an answer and cut it to what is kept; say so.
@@ -408,22 +402,6 @@ class Collector:
         self._progress(
             Progress(stage, self._done, max(self._done, self._total), self._failed, self._client.pace.in_flight)
         )
-
-
-def _part(file: str, path: str, answer: Answer, size: int, note: str) -> Part:
-    return Part(
-        file,
-        path,
-        answer.asked,
-        answered=answer.answered,
-        status=answer.status,
-        time_ms=answer.time_ms,
-        took_ms=answer.took_ms,
-        bytes=size,
-        note=note,
-        attempts=answer.attempts,
-        content_type=answer.content_type,
-    )
 
 
 def _trouble(part: Part) -> str:

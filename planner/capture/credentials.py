@@ -3,10 +3,12 @@
 import json
 import os
 import ssl
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.capture.options import Credentials, check_url
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import reading
 from planner.formats.encoding import parse_json
 
 _MAX_BYTES = 64 << 10
@@ -14,15 +16,9 @@ _ISSUER_SUFFIX = "/.well-known/openid-configuration"
 
 
 def _read(path: Path, what: str) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise CaptureError(
-            f"The file of the {what} cannot be read: {error.strerror}.",
-            where=str(path),
-            remedy="Check name and rights.",
-        ) from None
+    trouble = f"The file of the {what} cannot be read"
+    with reading(path, CaptureError, "Check name and rights.", what=trouble), path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise CaptureError(f"This file is too long for a {what}.", where=str(path), remedy="Name the right file.")
     try:
@@ -51,6 +47,7 @@ def read_token(credentials: Credentials) -> str:
     return token
 
 
+@dataclass(frozen=True, slots=True)
 class ClientKey:
     """Client credentials of OAuth2; printing one shows no secret.
 
@@ -60,10 +57,9 @@ class ClientKey:
         discovery_url: Where the issuer says what its token endpoint is.
     """
 
-    def __init__(self, client_id: str, client_secret: str, issuer_url: str) -> None:
-        self.client_id = client_id
-        self.client_secret = client_secret
-        self.discovery_url = issuer_url.rstrip("/") + _ISSUER_SUFFIX
+    client_id: str
+    client_secret: str = field(repr=False)
+    discovery_url: str
 
 
 def read_client_key(path: Path) -> ClientKey:
@@ -84,7 +80,7 @@ def read_client_key(path: Path) -> ClientKey:
         raise CaptureError(f"It lacks one of {', '.join(names)}.", where=str(path), remedy=remedy)
     scheme, _, rest = issuer_url.partition("://")
     check_url(f"{scheme}://{rest.partition('/')[0]}", f"{path}: issuer_url")
-    return ClientKey(client_id, client_secret, issuer_url)
+    return ClientKey(client_id, client_secret, issuer_url.rstrip("/") + _ISSUER_SUFFIX)
 
 
 def read_store_login(path: Path) -> str:

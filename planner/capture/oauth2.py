@@ -18,13 +18,7 @@ _OK = 200
 
 
 class TokenSource:
-    """Gives the token of the moment.
-
-    Args:
-        http: What asks the issuer.
-        key: Client credentials.
-        options: Audience, scope and bounds.
-    """
+    """Gives the token of the moment."""
 
     def __init__(self, http: httpx.AsyncClient, key: ClientKey, options: CaptureOptions) -> None:
         self._http = http

@@ -70,11 +70,9 @@ class Part:
 
 
 def stem_of(name: str, *about: str) -> str:
-    """Return the file name, without ending, of an answer about something.
+    """Return the file name, without ending, of an answer to a request about a broker's tag, or tenant and namespace.
 
-    Args:
-        name: Name of the request.
-        about: What it is about: a broker's tag, or tenant and namespace. Dots are escaped, since `.b1` names a broker.
+    Dots are escaped, since `.b1` names a broker.
     """
     if not about:
         return name
@@ -96,7 +94,7 @@ class Parts:
         kept: How many parts were there from before.
 
     Raises:
-        CaptureError: The folder holds something else, or cannot be written.
+        CaptureError: The folder holds something else, or cannot be written; any method may say so.
     """
 
     def __init__(self, folder: Path, purpose: Mapping[str, Any], fresh: Collection[str] = ()) -> None:
@@ -153,15 +151,7 @@ class Parts:
         return self.folder / f"{stem}.part"
 
     def add(self, stem: str, part: Part) -> Part:
-        """Keep a part: give its file its name, and enter it in the journal.
-
-        Args:
-            stem: Its name without ending.
-            part: What is known about it; `file` says the ending.
-
-        Raises:
-            CaptureError: The folder cannot be written.
-        """
+        """Keep a part, whose `file` says the ending: give its file its name, and enter it in the journal."""
         with writing(self.folder, CaptureError):
             unfinished = self.unfinished(stem)
             for name in (f"{stem}.json", f"{stem}.txt"):
@@ -171,7 +161,8 @@ class Parts:
                 unfinished.unlink(missing_ok=True)
             else:
                 unfinished.replace(self.folder / part.file)
-            self._write(asdict(part))
+            self._journal.write(_line(asdict(part)))
+            self._journal.flush()
         self._parts[part.file] = part
         return part
 
@@ -195,11 +186,7 @@ class Parts:
         return value
 
     def finish(self) -> None:
-        """Write the index, in an order that does not depend on which answer came first.
-
-        Raises:
-            CaptureError: The folder cannot be written.
-        """
+        """Write the index, in an order that does not depend on which answer came first."""
         text = ",\n".join(json.dumps(asdict(part), ensure_ascii=False) for part in sorted(self, key=_place))
         with writing(self.folder, CaptureError):
             write_whole(self.folder / INDEX, f"[\n{text}\n]\n")
@@ -207,10 +194,6 @@ class Parts:
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        self._journal.write(_line(line))
-        self._journal.flush()
 
 
 def _place(part: Part) -> tuple[int, int, str]:

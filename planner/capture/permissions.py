@@ -14,6 +14,7 @@ from pathlib import Path
 from planner.capture.options import check_url
 from planner.capture.stores.registry import SCHEMES, is_store_address
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import reading
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
 """Variable with `1` (any address, without secrets) or the addresses that may be asked, with commas between them."""
@@ -99,10 +100,7 @@ class CapturePermissions:
 
 
 def capture_permissions(environment: Mapping[str, str] | None = None) -> CapturePermissions:
-    """Return what pages may capture.
-
-    Args:
-        environment: Variables; those of the process by default.
+    """Return what pages may capture, as the environment, by default that of the process, says.
 
     Raises:
         CaptureError: The variables hold something else than described.
@@ -135,13 +133,6 @@ def capture_permissions(environment: Mapping[str, str] | None = None) -> Capture
 def _files(folder: Path | None) -> tuple[str, ...]:
     if folder is None:
         return ()
-    try:
-        return tuple(sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")))[
-            :_MOST_FILES
-        ]
-    except OSError as error:
-        raise CaptureError(
-            f"The folder of secrets cannot be read: {error.strerror}.",
-            where=SECRETS,
-            remedy="Check its name and rights.",
-        ) from error
+    with reading(SECRETS, CaptureError, what="The folder of secrets cannot be read"):
+        files = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+        return tuple(files[:_MOST_FILES])

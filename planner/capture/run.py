@@ -14,6 +14,7 @@ from planner.capture.options import CaptureOptions
 from planner.capture.parts import Part, Parts
 from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
@@ -110,7 +111,8 @@ def capture_cluster(
     _check_somebody_answered(options, tuple(parts))
     progress(Progress("snapshot", len(tuple(parts)), len(tuple(parts)), 0, 0))
     snapshot = read_snapshot(parts.folder)
-    warnings = (*notes, *_notes(options, snapshot, tuple(parts)), *snapshot.info.warnings)
+    found = [*_of_time(snapshot, tuple(parts)), *_of_refusals(tuple(parts)), *_of_content(options, snapshot)]
+    warnings = (*notes, *found, *snapshot.info.warnings)
     source = f"{snapshot.info.source}, asked at {options.admin_url}"
     info = replace(snapshot.info, warnings=tuple(dict.fromkeys(warnings)), source=source)
     snapshot = replace(snapshot, info=info)
@@ -130,21 +132,19 @@ def capture_cluster(
 async def _collect(
     options: CaptureOptions, parts: Parts, progress: ProgressSink
 ) -> tuple[AdminClient, tuple[str, ...]]:
-    try:
-        async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
-            collector = Collector(options, client, parts, progress)
-            await collector.run()
-            return client, tuple(collector.notes)
-    except TimeoutError as error:
-        raise CaptureError(
-            f"The capture was not complete after {options.limits.total_s:,.0f} s.",
-            where=options.admin_url,
-            remedy="Ask again with the same --out to go on, or raise --total-timeout.",
-        ) from error
-    except OSError as error:  # those of the network are answers that nobody gave
-        raise CaptureError(
-            f"Cannot write: {error.strerror}.", where=str(parts.folder), remedy="Make room, or choose another folder."
-        ) from error
+    # Errors of the network are answers that nobody gave; what the disk refuses ends the capture.
+    with writing(parts.folder, CaptureError, "Make room, or choose another folder."):
+        try:
+            async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
+                collector = Collector(options, client, parts, progress)
+                await collector.run()
+                return client, tuple(collector.notes)
+        except TimeoutError as error:
+            raise CaptureError(
+                f"The capture was not complete after {options.limits.total_s:,.0f} s.",
+                where=options.admin_url,
+                remedy="Ask again with the same --out to go on, or raise --total-timeout.",
+            ) from error
 
 
 def _purpose(options: CaptureOptions) -> dict[str, object]:
@@ -175,11 +175,6 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
             where=first.asked + first.path,
             remedy="Each broker must be reachable under its id, or under --broker-url, with a token of a superuser.",
         )
-
-
-def _notes(options: CaptureOptions, snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
-    """Return what a reader of the snapshot should know beside what the reader of raw captures says."""
-    return [*_of_time(snapshot, parts), *_of_refusals(parts), *_of_content(options, snapshot)]
 
 
 def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:

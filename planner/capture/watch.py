@@ -9,10 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from planner.capture.catalogue import CATALOGUE
-from planner.capture.collect import MOMENT, Progress
+from planner.capture.collect import MOMENT
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions
-from planner.capture.run import CaptureResult, capture_cluster, check_options
+from planner.capture.run import capture_cluster, check_options
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.formats.raw_capture.metadata_store import DUMP
@@ -107,15 +107,10 @@ class _State:
 
 
 def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event | None = None) -> int:
-    """Capture at every interval until told to stop.
+    """Capture at every interval, telling of each capture, until told to stop.
 
     A capture that fails is told and tried again at the next interval. A capture that takes longer than the interval
     moves the next one to the next multiple. Killed at any moment, the history holds whole snapshots only.
-
-    Args:
-        options: What to watch.
-        sink: Told of each capture.
-        stop: Ends the watching when set.
 
     Returns:
         How many captures succeeded.
@@ -156,7 +151,7 @@ def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _
     began_s = time.monotonic()
     whole = began_s - state.refreshed_s >= options.refresh_s
     try:
-        result = _capture(options, working, state.names if whole else FAST)
+        result = capture_cluster(replace(options.capture, out=working), fresh=state.names if whole else FAST)
         if whole:
             state.refreshed_s = began_s
         snapshot = with_estimated_averages(result.snapshot, state.last)
@@ -170,11 +165,3 @@ def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _
         interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
         state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)
     return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s)
-
-
-def _capture(options: WatchOptions, working: Path, fresh: frozenset[str]) -> CaptureResult:
-    return capture_cluster(replace(options.capture, out=working), _silent, fresh=fresh)
-
-
-def _silent(_progress: Progress) -> None:
-    pass

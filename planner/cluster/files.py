@@ -1,10 +1,12 @@
 """Files and folders that are there as a whole or not at all, and what to say when the disk refuses."""
 
+import csv
 import errno
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +14,11 @@ from planner.cluster.errors import PlannerError, ReplayError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
+
+
+def packaged_rows(package: str, name: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file that comes with a package, which on a Spark worker is inside a zip."""
+    yield from csv.DictReader(resources.files(package).joinpath(name).read_text(encoding="utf-8").splitlines())
 
 
 @contextmanager
@@ -128,6 +135,18 @@ def writing(
             raise kind(full[0], where=str(where), remedy=full[1]) from error
         said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
         raise kind(f"{what}: {said[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
+
+
+def reading(
+    where: Path | str,
+    kind: type[PlannerError],
+    remedy: str = "Check its name and rights.",
+    *,
+    what: str = "It cannot be read",
+    also: tuple[type[Exception], ...] = (),
+) -> AbstractContextManager[None]:
+    """Turn what the disk refuses while something is read into one sentence (see `writing`)."""
+    return writing(where, kind, remedy, what=what, also=also)
 
 
 def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextManager[None]:

@@ -25,12 +25,7 @@ def topic_hash(full_name: str) -> int:
 
 
 def topic_hashes(full_names: Iterable[bytes], count: int = -1) -> UInt32Array:
-    """Return the hash of every full topic name, given as UTF-8.
-
-    Args:
-        full_names: The names.
-        count: How many there are, when known; saves a copy.
-    """
+    """Return the hash of every full topic name, given as UTF-8; to know their number saves a copy."""
     return np.fromiter(map(zlib.crc32, full_names), dtype=np.uint32, count=count)
 
 

@@ -9,7 +9,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -17,84 +16,73 @@ from planner.cluster.errors import FormatError
 
 Json: TypeAlias = Mapping[str, Any]
 
-RATES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "msgRateIn": "msg_rate_in_per_s",
-        "msgRateOut": "msg_rate_out_per_s",
-        "msgThroughputIn": "msg_throughput_in_bytes_per_s",
-        "msgThroughputOut": "msg_throughput_out_bytes_per_s",
-    }
-)
+RATES: Final[Mapping[str, str]] = {
+    "msgRateIn": "msg_rate_in_per_s",
+    "msgRateOut": "msg_rate_out_per_s",
+    "msgThroughputIn": "msg_throughput_in_bytes_per_s",
+    "msgThroughputOut": "msg_throughput_out_bytes_per_s",
+}
 """Column of each rate of a broker, bundle or topic."""
 
-RESOURCES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "cpu": ("cpu_usage_percent", "cpu_limit_percent"),
-        "memory": ("memory_usage_mib", "memory_limit_mib"),
-        "directMemory": ("direct_memory_usage_mib", "direct_memory_limit_mib"),
-        "bandwidthIn": ("bandwidth_in_usage_kbit_per_s", "bandwidth_in_limit_kbit_per_s"),
-        "bandwidthOut": ("bandwidth_out_usage_kbit_per_s", "bandwidth_out_limit_kbit_per_s"),
-    }
-)
+RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
+    "cpu": ("cpu_usage_percent", "cpu_limit_percent"),
+    "memory": ("memory_usage_mib", "memory_limit_mib"),
+    "directMemory": ("direct_memory_usage_mib", "direct_memory_limit_mib"),
+    "bandwidthIn": ("bandwidth_in_usage_kbit_per_s", "bandwidth_in_limit_kbit_per_s"),
+    "bandwidthOut": ("bandwidth_out_usage_kbit_per_s", "bandwidth_out_limit_kbit_per_s"),
+}
 """Columns of usage and limit of each resource (`ResourceUsage`) of a broker."""
 
-USAGE_METRICS: Final[Mapping[str, str]] = MappingProxyType(
-    {resource: f"pulsar_lb_{name}_usage" for resource, name in (
+USAGE_METRICS: Final[Mapping[str, str]] = {resource: f"pulsar_lb_{name}_usage" for resource, name in (
         ("cpu", "cpu"), ("memory", "memory"), ("directMemory", "directMemory"), ("bandwidthIn", "bandwidth_in"),
         ("bandwidthOut", "bandwidth_out"),
-    )}
-)  # fmt: skip
+    )}  # fmt: skip
 """Prometheus metric with the usage of each resource, in percent of its limit."""
 
-BROKER_COUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "topics": ("numTopics", "topics"),
-        "producers": ("numProducers",),
-        "consumers": ("numConsumers",),
-        "reported_bundles": ("numBundles", "bundleCount"),
-        "updated_at_ms": ("lastUpdate", "updatedAt"),
-        "started_at_ms": ("startTimestamp",),
-    }
-)
+BROKER_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "topics": ("numTopics", "topics"),
+    "producers": ("numProducers",),
+    "consumers": ("numConsumers",),
+    "reported_bundles": ("numBundles", "bundleCount"),
+    "updated_at_ms": ("lastUpdate", "updatedAt"),
+    "started_at_ms": ("startTimestamp",),
+}
 """Keys of each column of whole numbers: that of `LocalBrokerData`, then that of `BrokerLoadData`."""
 
-EMAS: Final[Mapping[str, str]] = MappingProxyType(
-    {"weightedMaxEMA": "weighted_max_ema", "msgThroughputEMA": "msg_throughput_ema_bytes_per_s"}
-)
+EMAS: Final[Mapping[str, str]] = {
+    "weightedMaxEMA": "weighted_max_ema",
+    "msgThroughputEMA": "msg_throughput_ema_bytes_per_s",
+}
 """Columns of `BrokerLoadData` alone."""
 
-BUNDLE_COUNTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "topics": "topics",
-        "producerCount": "producers",
-        "consumerCount": "consumers",
-        "cacheSize": "cache_size_bytes",
-    }
-)
+BUNDLE_COUNTS: Final[Mapping[str, str]] = {
+    "topics": "topics",
+    "producerCount": "producers",
+    "consumerCount": "consumers",
+    "cacheSize": "cache_size_bytes",
+}
 """Columns of whole numbers of a bundle."""
 
-BUNDLE_STATS: Final[Mapping[str, str]] = MappingProxyType({**RATES, **BUNDLE_COUNTS})
+BUNDLE_STATS: Final[Mapping[str, str]] = {**RATES, **BUNDLE_COUNTS}
 """Column of each key of `NamespaceBundleStats`."""
 
-BUNDLE_METRICS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "pulsar_bundle_msg_rate_in": "msgRateIn",
-        "pulsar_bundle_msg_rate_out": "msgRateOut",
-        "pulsar_bundle_msg_throughput_in": "msgThroughputIn",
-        "pulsar_bundle_msg_throughput_out": "msgThroughputOut",
-        "pulsar_bundle_topics_count": "topics",
-        "pulsar_bundle_producer_count": "producerCount",
-        "pulsar_bundle_consumer_count": "consumerCount",
-    }
-)
+BUNDLE_METRICS: Final[Mapping[str, str]] = {
+    "pulsar_bundle_msg_rate_in": "msgRateIn",
+    "pulsar_bundle_msg_rate_out": "msgRateOut",
+    "pulsar_bundle_msg_throughput_in": "msgThroughputIn",
+    "pulsar_bundle_msg_throughput_out": "msgThroughputOut",
+    "pulsar_bundle_topics_count": "topics",
+    "pulsar_bundle_producer_count": "producerCount",
+    "pulsar_bundle_consumer_count": "consumerCount",
+}
 """Key of `NamespaceBundleStats` that each Prometheus metric of a bundle shows."""
 
-TERMS: Final[Mapping[str, str]] = MappingProxyType({"shortTermData": "short_term_", "longTermData": "long_term_"})
+TERMS: Final[Mapping[str, str]] = {"shortTermData": "short_term_", "longTermData": "long_term_"}
 """Averages in `BundleData`, and how their columns begin."""
 
-BROKER_AVERAGES: Final[Mapping[str, str]] = MappingProxyType(
-    {f"{term}TermM{key[1:]}": f"{term}_term_{column}" for term in ("short", "long") for key, column in RATES.items()}
-)
+BROKER_AVERAGES: Final[Mapping[str, str]] = {
+    f"{term}TermM{key[1:]}": f"{term}_term_{column}" for term in ("short", "long") for key, column in RATES.items()
+}
 """Column of each key of `TimeAverageBrokerData`."""
 
 COUNTERS: Final = ("msgInCount", "msgOutCount", "bytesInCount", "bytesOutCount")
@@ -108,13 +96,11 @@ BROKER_COLUMNS: Final = (
 )
 """Columns of numbers that a load report gives, in the order of `broker_numbers`."""
 
-SYSTEM_TOPICS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "loads": "loadbalancer-broker-load-data",
-        "top_bundles": "loadbalancer-top-bundles-load-data",
-        "ownership": "loadbalancer-service-unit-state",
-    }
-)
+SYSTEM_TOPICS: Final[Mapping[str, str]] = {
+    "loads": "loadbalancer-broker-load-data",
+    "top_bundles": "loadbalancer-top-bundles-load-data",
+    "ownership": "loadbalancer-service-unit-state",
+}
 """How the names of the load balancer's system topics end (extensible load manager)."""
 
 _DEFAULT_PORT = {"http": 80, "https": 443}

@@ -8,19 +8,16 @@ overflow a clock in milliseconds, or mean nothing, and leave in every value that
 A rule that differs between releases asks `Release.has` about a `Switch` that stands beside it.
 """
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
+from planner.cluster.files import packaged_rows
 from planner.cluster.setting import Setting, SettingKind
 
-_TABLE: Final = files("planner.cluster").joinpath("settings.csv")  # on a Spark worker, inside a zip
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
@@ -73,14 +70,10 @@ def _covers(since: str, until: str, version: str) -> bool:
 
 
 def settings_of(version: str) -> Mapping[str, Setting]:
-    """Return the settings that a release knows, by name, whether or not its rules are known.
-
-    Args:
-        version: Such as `4.2.4`.
-    """
+    """Return the settings that a release such as `4.2.4` knows, by name, whether or not its rules are known."""
     found: dict[str, Setting] = {}
     newest: dict[str, Setting] = {}
-    for row in csv.DictReader(io.StringIO(_TABLE.read_text(encoding="utf-8"))):
+    for row in packaged_rows("planner.cluster", "settings.csv"):
         setting = newest.get(row["name"]) or newest.setdefault(row["name"], _read(row))
         if _covers(row["since"], row["until"], version):
             default = setting.parse(row["default"])

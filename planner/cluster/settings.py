@@ -3,11 +3,13 @@
 import difflib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.setting import Setting, SettingValue
 
+_T = TypeVar("_T")
 _SEPARATORS = str.maketrans("", "", "_-. ")
 
 
@@ -94,9 +96,7 @@ class Settings(Mapping[str, SettingValue]):
 
     def integer(self, name: str) -> int:
         """Return an int or long."""
-        value = self._of(name, int)
-        assert isinstance(value, int)  # noqa: S101 - narrows the type that _of has checked
-        return value
+        return self._of(name, int)
 
     def number(self, name: str) -> float:
         """Return a double, an int or a long as float."""
@@ -107,18 +107,14 @@ class Settings(Mapping[str, SettingValue]):
 
     def text(self, name: str) -> str:
         """Return a name."""
-        value = self._of(name, str)
-        assert isinstance(value, str)  # noqa: S101
-        return value
+        return self._of(name, str)
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return a list of names."""
-        value = self._of(name, tuple)
-        assert isinstance(value, tuple)  # noqa: S101
-        return value
+        return self._of(name, tuple)
 
-    def _of(self, name: str, kind: type) -> SettingValue:
-        value = self[name]
+    def _of(self, name: str, kind: type[_T]) -> _T:
+        value: object = self[name]
         if not isinstance(value, kind):
             raise TypeError(f"{name} is no {kind.__name__}")
         return value

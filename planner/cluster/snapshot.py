@@ -9,13 +9,14 @@ Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageDat
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pydantic import ConfigDict, Field
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.cluster.hashing import hash_map_order, java_string_hashes
@@ -24,6 +25,17 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
+
+Name = Annotated[str, Field(min_length=1, max_length=4_096)]
+"""What something is called, never empty."""
+
+Text = Annotated[str, Field(max_length=10_000)]
+"""What people write, or may leave empty."""
+
+Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""A Java `int`."""
+
+_EXACT = ConfigDict(extra="forbid", strict=True)
 
 ColumnKind: TypeAlias = Literal["text", "float", "int", "bool", "id", "hash"]
 """Type of a column: UTF-8 text, float64, int64, bool, int32 position in another table, unsigned 32-bit hash."""
@@ -68,6 +80,10 @@ def _column(kind: ColumnKind, unit: str, meaning: str, default: object = None) -
     return field(metadata=meta)
 
 
+def _number(unit: str, meaning: str, default: float = 0.0) -> Any:
+    return _column("float", unit, meaning, default)
+
+
 def column_info(table: type) -> tuple[ColumnInfo, ...]:
     """Return what the columns of a table class hold, in their order."""
     return _column_info(table)
@@ -75,17 +91,20 @@ def column_info(table: type) -> tuple[ColumnInfo, ...]:
 
 @cache
 def _column_info(table: type) -> tuple[ColumnInfo, ...]:
-    def info(f: "Field[Any]") -> ColumnInfo:
-        default = f.metadata["default"]
-        if default is None:
-            default = {"text": "", "float": 0.0, "int": 0, "bool": False, "id": -1, "hash": 0}[f.metadata["kind"]]
-        meta = f.metadata
-        return ColumnInfo(f.name, meta["kind"], meta["unit"], meta["meaning"], default, meta["required"])
-
-    return tuple(info(f) for f in fields(table) if "kind" in f.metadata)
+    found = []
+    for f in fields(table):
+        if meta := dict(f.metadata):
+            if meta["required"]:
+                meta["default"] = {"text": "", "float": 0.0, "int": 0, "bool": False, "id": -1, "hash": 0}[meta["kind"]]
+            found.append(ColumnInfo(f.name, **meta))
+    return tuple(found)
 
 
 _NAN = float("nan")
+
+
+def _average(unit: str) -> Any:
+    return _number(unit, "TimeAverageBrokerData; NaN unknown", _NAN)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,22 +112,20 @@ class BrokerTable:
     """One row for each broker, in the order of the source. Shape of every column: (brokers,)."""
 
     name: tuple[str, ...] = _column("text", "", "Broker id, host:port")
-    cpu_usage_percent: FloatArray = _column("float", "% of one core", "CPU in use", 0.0)
-    cpu_limit_percent: FloatArray = _column(
-        "float", "% of one core", "CPU there is: 100 for each core; <= 0 unknown", 0.0
-    )
-    memory_usage_mib: FloatArray = _column("float", "MiB", "JVM heap in use", 0.0)
-    memory_limit_mib: FloatArray = _column("float", "MiB", "JVM heap there is; <= 0 unknown", 0.0)
-    direct_memory_usage_mib: FloatArray = _column("float", "MiB", "Direct memory in use", 0.0)
-    direct_memory_limit_mib: FloatArray = _column("float", "MiB", "Direct memory there is; <= 0 unknown", 0.0)
-    bandwidth_in_usage_kbit_per_s: FloatArray = _column("float", "kbit/s", "Inbound bandwidth in use", 0.0)
-    bandwidth_in_limit_kbit_per_s: FloatArray = _column("float", "kbit/s", "Inbound NIC speed; <= 0 unknown", 0.0)
-    bandwidth_out_usage_kbit_per_s: FloatArray = _column("float", "kbit/s", "Outbound bandwidth in use", 0.0)
-    bandwidth_out_limit_kbit_per_s: FloatArray = _column("float", "kbit/s", "Outbound NIC speed; <= 0 unknown", 0.0)
-    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Messages published to the broker", 0.0)
-    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Messages dispatched by the broker", 0.0)
-    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Bytes published to the broker", 0.0)
-    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Bytes dispatched by the broker", 0.0)
+    cpu_usage_percent: FloatArray = _number("% of one core", "CPU in use")
+    cpu_limit_percent: FloatArray = _number("% of one core", "CPU there is: 100 for each core; <= 0 unknown")
+    memory_usage_mib: FloatArray = _number("MiB", "JVM heap in use")
+    memory_limit_mib: FloatArray = _number("MiB", "JVM heap there is; <= 0 unknown")
+    direct_memory_usage_mib: FloatArray = _number("MiB", "Direct memory in use")
+    direct_memory_limit_mib: FloatArray = _number("MiB", "Direct memory there is; <= 0 unknown")
+    bandwidth_in_usage_kbit_per_s: FloatArray = _number("kbit/s", "Inbound bandwidth in use")
+    bandwidth_in_limit_kbit_per_s: FloatArray = _number("kbit/s", "Inbound NIC speed; <= 0 unknown")
+    bandwidth_out_usage_kbit_per_s: FloatArray = _number("kbit/s", "Outbound bandwidth in use")
+    bandwidth_out_limit_kbit_per_s: FloatArray = _number("kbit/s", "Outbound NIC speed; <= 0 unknown")
+    msg_rate_in_per_s: FloatArray = _number("msg/s", "Messages published to the broker")
+    msg_rate_out_per_s: FloatArray = _number("msg/s", "Messages dispatched by the broker")
+    msg_throughput_in_bytes_per_s: FloatArray = _number("bytes/s", "Bytes published to the broker")
+    msg_throughput_out_bytes_per_s: FloatArray = _number("bytes/s", "Bytes dispatched by the broker")
     topics: Int64Array = _column("int", "topics", "Topics loaded, as the broker reports them", 0)
     producers: Int64Array = _column("int", "producers", "Producers connected", 0)
     consumers: Int64Array = _column("int", "consumers", "Consumers connected", 0)
@@ -121,26 +138,16 @@ class BrokerTable:
     non_persistent_topics_enabled: BoolArray = _column("bool", "", "Serves non-persistent topics", True)
     registered: BoolArray = _column("bool", "", "Is an active broker of the cluster", True)
     has_load_data: BoolArray = _column("bool", "", "Its load report is known", True)
-    weighted_max_ema: FloatArray = _column("float", "1.0 = 100 %", "Extensible: weightedMaxEMA; NaN unknown", _NAN)
-    msg_throughput_ema_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "Extensible: msgThroughputEMA; NaN unknown", _NAN
-    )
-    short_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
-    short_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
-    short_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
-    )
-    short_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
-    )
-    long_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
-    long_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "TimeAverageBrokerData; NaN unknown", _NAN)
-    long_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
-    )
-    long_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "TimeAverageBrokerData; NaN unknown", _NAN
-    )
+    weighted_max_ema: FloatArray = _number("1.0 = 100 %", "Extensible: weightedMaxEMA; NaN unknown", _NAN)
+    msg_throughput_ema_bytes_per_s: FloatArray = _number("bytes/s", "Extensible: msgThroughputEMA; NaN unknown", _NAN)
+    short_term_msg_rate_in_per_s: FloatArray = _average("msg/s")
+    short_term_msg_rate_out_per_s: FloatArray = _average("msg/s")
+    short_term_msg_throughput_in_bytes_per_s: FloatArray = _average("bytes/s")
+    short_term_msg_throughput_out_bytes_per_s: FloatArray = _average("bytes/s")
+    long_term_msg_rate_in_per_s: FloatArray = _average("msg/s")
+    long_term_msg_rate_out_per_s: FloatArray = _average("msg/s")
+    long_term_msg_throughput_in_bytes_per_s: FloatArray = _average("bytes/s")
+    long_term_msg_throughput_out_bytes_per_s: FloatArray = _average("bytes/s")
 
     def __len__(self) -> int:
         return len(self.name)
@@ -177,10 +184,10 @@ class BundleTable:
     high: Int64Array = _column("int", "hash", "Upper boundary, exclusive; inclusive when 0xffffffff")
     owner: IntArray = _column("id", "", "Broker that owns it, position in `Snapshot.brokers`; -1 not loaded", -1)
     has_stats: BoolArray = _column("bool", "", "Its owner reported current values", True)
-    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Current publish rate", 0.0)
-    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Current dispatch rate", 0.0)
-    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Current publish throughput", 0.0)
-    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Current dispatch throughput", 0.0)
+    msg_rate_in_per_s: FloatArray = _number("msg/s", "Current publish rate")
+    msg_rate_out_per_s: FloatArray = _number("msg/s", "Current dispatch rate")
+    msg_throughput_in_bytes_per_s: FloatArray = _number("bytes/s", "Current publish throughput")
+    msg_throughput_out_bytes_per_s: FloatArray = _number("bytes/s", "Current dispatch throughput")
     topics: Int64Array = _column("int", "topics", "Topics loaded", 0)
     producers: Int64Array = _column("int", "producers", "Producers connected", 0)
     consumers: Int64Array = _column("int", "consumers", "Consumers connected", 0)
@@ -189,23 +196,15 @@ class BundleTable:
     averages_estimated: BoolArray = _column("bool", "", "The averages were estimated, not read", False)
     data_topics: Int64Array = _column("int", "topics", "Topics in BundleData", 0)
     short_term_samples: Int64Array = _column("int", "samples", "numSamples of the short-term average", 0)
-    short_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Short-term publish rate", 0.0)
-    short_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Short-term dispatch rate", 0.0)
-    short_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "Short-term publish throughput", 0.0
-    )
-    short_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "Short-term dispatch throughput", 0.0
-    )
+    short_term_msg_rate_in_per_s: FloatArray = _number("msg/s", "Short-term publish rate")
+    short_term_msg_rate_out_per_s: FloatArray = _number("msg/s", "Short-term dispatch rate")
+    short_term_msg_throughput_in_bytes_per_s: FloatArray = _number("bytes/s", "Short-term publish throughput")
+    short_term_msg_throughput_out_bytes_per_s: FloatArray = _number("bytes/s", "Short-term dispatch throughput")
     long_term_samples: Int64Array = _column("int", "samples", "numSamples of the long-term average", 0)
-    long_term_msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Long-term publish rate", 0.0)
-    long_term_msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Long-term dispatch rate", 0.0)
-    long_term_msg_throughput_in_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "Long-term publish throughput", 0.0
-    )
-    long_term_msg_throughput_out_bytes_per_s: FloatArray = _column(
-        "float", "bytes/s", "Long-term dispatch throughput", 0.0
-    )
+    long_term_msg_rate_in_per_s: FloatArray = _number("msg/s", "Long-term publish rate")
+    long_term_msg_rate_out_per_s: FloatArray = _number("msg/s", "Long-term dispatch rate")
+    long_term_msg_throughput_in_bytes_per_s: FloatArray = _number("bytes/s", "Long-term publish throughput")
+    long_term_msg_throughput_out_bytes_per_s: FloatArray = _number("bytes/s", "Long-term dispatch throughput")
     top_rank: IntArray = _column(
         "id", "", "Extensible: place in the owner's top-bundles report, 0 first; -1 absent", -1
     )
@@ -221,10 +220,10 @@ class TopicTable:
     name: Any = _column("text", "", "Full topic name with its domain (a pyarrow string array)")
     bundle: IntArray = _column("id", "", "Bundle that holds it, position in `Snapshot.bundles`; -1 unknown", -1)
     hash: UInt32Array = _column("hash", "", "CRC-32 of the name, its place in the hash space", 0)
-    msg_rate_in_per_s: FloatArray = _column("float", "msg/s", "Publish rate", 0.0)
-    msg_rate_out_per_s: FloatArray = _column("float", "msg/s", "Dispatch rate", 0.0)
-    msg_throughput_in_bytes_per_s: FloatArray = _column("float", "bytes/s", "Publish throughput", 0.0)
-    msg_throughput_out_bytes_per_s: FloatArray = _column("float", "bytes/s", "Dispatch throughput", 0.0)
+    msg_rate_in_per_s: FloatArray = _number("msg/s", "Publish rate")
+    msg_rate_out_per_s: FloatArray = _number("msg/s", "Dispatch rate")
+    msg_throughput_in_bytes_per_s: FloatArray = _number("bytes/s", "Publish throughput")
+    msg_throughput_out_bytes_per_s: FloatArray = _number("bytes/s", "Dispatch throughput")
     producers: IntArray = _column("id", "producers", "Producers connected", 0)
     consumers: IntArray = _column("id", "consumers", "Consumers connected", 0)
     has_stats: BoolArray = _column("bool", "", "A broker reported its values", True)
@@ -256,21 +255,25 @@ class IsolationPolicy:
         usage_threshold_percent: Its other parameter; Pulsar 4.2.4 does not read it for placement.
     """
 
-    name: str
-    namespaces: tuple[str, ...]
-    primary: tuple[str, ...]
-    secondary: tuple[str, ...] = ()
-    min_limit: int = 1
-    usage_threshold_percent: int = 100
+    __pydantic_config__ = _EXACT
+
+    name: Name
+    namespaces: tuple[Text, ...]
+    primary: tuple[Text, ...]
+    secondary: tuple[Text, ...] = ()
+    min_limit: Int = 1
+    usage_threshold_percent: Int = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchRate:
     """A dispatch limit as a policy states it; a rate <= 0 is no limit in that dimension."""
 
-    msg_per_period: int = -1
-    bytes_per_period: int = -1
-    period_s: int = 1
+    __pydantic_config__ = _EXACT
+
+    msg_per_period: Int = -1
+    bytes_per_period: Annotated[int, Field(ge=-(2**63), lt=2**63)] = -1
+    period_s: Int = 1
     relative_to_publish_rate: bool = False
 
 
@@ -286,10 +289,12 @@ class DispatchRatePolicy:
         is_global: A global topic policy rather than a local one.
     """
 
+    __pydantic_config__ = _EXACT
+
     kind: Literal["dispatch", "subscription", "replicator"]
-    target: str
+    target: Name
     rate: DispatchRate
-    subscription: str = ""
+    subscription: Text = ""
     is_global: bool = False
 
 
@@ -304,9 +309,11 @@ class Policies:
         dispatch_rates: Dispatch limits of namespaces and topics.
     """
 
+    __pydantic_config__ = _EXACT
+
     isolation: tuple[IsolationPolicy, ...] = ()
-    anti_affinity_group: Mapping[str, str] = field(default_factory=dict)
-    failure_domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    anti_affinity_group: Mapping[str, Name] = field(default_factory=dict)
+    failure_domains: Mapping[str, tuple[Name, ...]] = field(default_factory=dict)
     dispatch_rates: tuple[DispatchRatePolicy, ...] = ()
 
 
@@ -325,14 +332,16 @@ class SnapshotInfo:
         warnings: What is missing, estimated or odd, one sentence each; pages show them.
     """
 
-    cluster: str
+    __pydantic_config__ = _EXACT
+
+    cluster: Name
     load_manager: LoadManager
-    captured_at_ms: int
-    pulsar_version: str = RELEASES[-1]
-    leader: str = ""
-    source: str = ""
-    description: str = ""
-    warnings: tuple[str, ...] = ()
+    captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
+    pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
+    leader: Annotated[str, Field(max_length=4_096)] = ""
+    source: Text = ""
+    description: Text = ""
+    warnings: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
 
 
 _RANGES = ("namespace", "low", "high")
@@ -428,11 +437,7 @@ class Snapshot:
         return self.with_columns(bundles=replace(self.bundles, owner=frozen(owner)))
 
     def with_columns(self, **changes: Any) -> "Snapshot":
-        """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds.
-
-        Args:
-            changes: Fields of the snapshot, such as `brokers` and `bundles`.
-        """
+        """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds."""
         return replace(self, **changes).sharing(self)
 
     def sharing(self, known: "Snapshot | None") -> "Snapshot":
@@ -503,10 +508,8 @@ def make_bundles(low: Sequence[int] | Int64Array, **columns: Any) -> BundleTable
 def make_topics(hash: Sequence[int] | UInt32Array = (), **columns: Any) -> TopicTable:  # noqa: A002
     """Build a topic table; `name` is a pyarrow string array. Without arguments: no topics."""
     if not columns and not len(hash):
-        return _no_topics()
+        return _NO_TOPICS
     return _make(TopicTable, {"hash": hash, **columns}, len(hash))
 
 
-@cache
-def _no_topics() -> TopicTable:
-    return _make(TopicTable, {}, 0)
+_NO_TOPICS = _make(TopicTable, {}, 0)

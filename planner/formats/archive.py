@@ -29,12 +29,7 @@ _AGAIN = "Make the zip again from the files of the snapshot or capture."
 
 
 def write_zip(snapshot: Snapshot, target: BinaryIO) -> None:
-    """Write the files of a snapshot folder as a zip; the same snapshot gives the same bytes.
-
-    Args:
-        snapshot: A validated snapshot.
-        target: Where to; need not be seekable.
-    """
+    """Write a snapshot folder as a zip to a target, seekable or not; the same snapshot gives the same bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, data in parts_of_snapshot(snapshot).items():
             archive.writestr(zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0)), data)

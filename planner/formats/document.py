@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from planner.cluster.errors import FormatError, SnapshotError, Violation
+from planner.cluster.errors import FormatError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import format_range, parse_range
 from planner.cluster.snapshot import (
@@ -36,14 +36,13 @@ from planner.cluster.snapshot import (
 )
 from planner.formats.encoding import head_to_json, parse_json, read_head
 from planner.formats.rows import bundle_of_topics
-from planner.formats.validate import TABLES, validate
+from planner.formats.validate import TABLES, Findings, validate
 
 FORMAT = "pulsar-bundle-planner document"
 """What the field `format` of a document says."""
 
 _VERSION = 1
 _FIELDS = ("format", "version", "info", "settings", "policies", *TABLES)
-_LISTED = 100
 _SHOWN = 80
 
 _OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -125,11 +124,7 @@ def _names_of(snapshot: Snapshot, part: str) -> Iterator[dict[str, str]]:
 
 
 def write_document(snapshot: Snapshot) -> str:
-    """Return a snapshot as a JSON document, one line for each broker, bundle and topic.
-
-    Args:
-        snapshot: A validated snapshot.
-    """
+    """Return a validated snapshot as a JSON document, one line for each broker, bundle and topic."""
     head = {"format": FORMAT, "version": _VERSION, **head_to_json(snapshot)}
     pieces = [f" {_dump(key)}: {_dump(value, indent=1)}" for key, value in head.items() if value]
     for part in TABLES:
@@ -152,31 +147,19 @@ class _Sheet:
         file: Section of the document, for the messages.
         names: Values of the keys that stand for other columns, by key.
         columns: Values of the columns that occur in any row.
-        found: What is wrong.
-        total: How much is.
     """
 
     part: str
     file: str
     names: dict[str, list[Any]] = field(default_factory=dict)
     columns: dict[str, list[Any]] = field(default_factory=dict)
-    found: list[Violation] = field(default_factory=list)
-    total: int = 0
+
+    def __post_init__(self) -> None:
+        self.found = Findings({self.part: self.file})
 
     def refuse(self, row: int, what: str, remedy: str) -> None:
         """Remember what is wrong in a row, counted from 0."""
-        self.total += 1
-        if len(self.found) < _LISTED:
-            self.found.append(Violation(self.file, row + 1, what, remedy))
-
-    def check(self) -> None:
-        """Raise what was found.
-
-        Raises:
-            SnapshotError: There was something.
-        """
-        if self.found:
-            raise SnapshotError(self.found, self.total)
+        self.found.add(self.part, row, what, remedy)
 
     def read(self, rows: Any) -> None:
         """Read all rows.
@@ -193,7 +176,7 @@ class _Sheet:
                 self._row(number, row, len(rows))
             else:
                 self.refuse(number, f"{_shown(row)} is not an object.", 'Write {"…": …}.')
-        self.check()
+        self.found.check()
 
     def _row(self, number: int, row: Mapping[str, Any], size: int) -> None:
         for key in self.names:
@@ -274,7 +257,7 @@ def _bundles(sheet: _Sheet, owners: Mapping[str, int]) -> tuple[BundleTable, tup
         low.append(bounds[0])
         high.append(bounds[1])
         owner.append(-1 if name is None else owners.get(name, -1))
-    sheet.check()
+    sheet.found.check()
     namespaces = tuple(dict.fromkeys(sheet.names["namespace"]))
     place = {name: i for i, name in enumerate(namespaces)}
     spaces = [place[name] for name in sheet.names["namespace"]]
@@ -290,11 +273,7 @@ def _topics(sheet: _Sheet, bundles: BundleTable, namespaces: tuple[str, ...]) ->
 
 
 def snapshot_of_document(data: bytes, file: str) -> Snapshot:
-    """Read and validate a JSON document.
-
-    Args:
-        data: Its bytes, UTF-8.
-        file: Its name, for the messages.
+    """Read and validate a JSON document in UTF-8; messages call it by the file name given.
 
     Raises:
         FormatError: It is not JSON, or not a document of this format.

@@ -1,80 +1,24 @@
 """What a snapshot says beside its tables - info, settings, policies - as JSON, checked on the way in."""
 
-import dataclasses
 import json
 import math
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from planner.cluster.errors import FormatError, SettingError
-from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
 _SHOWN = 80
 
-_Name = Annotated[str, Field(min_length=1, max_length=4_096)]
-_Text = Annotated[str, Field(max_length=10_000)]
-_Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-_Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-
-
-class _Shape(BaseModel):
-    """A JSON object whose fields are all known, each of exactly its type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Info(_Shape):
-    cluster: _Name
-    load_manager: Literal["modular", "extensible"]
-    captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
-    pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
-    leader: Annotated[str, Field(max_length=4_096)] = ""
-    source: _Text = ""
-    description: _Text = ""
-    warnings: Annotated[list[_Text], Field(max_length=10_000)] = []
-
-
-class _Isolation(_Shape):
-    name: _Name
-    namespaces: list[_Text]
-    primary: list[_Text]
-    secondary: list[_Text] = []
-    min_limit: _Int = 1
-    usage_threshold_percent: _Int = 100
-
-
-class _Rate(_Shape):
-    msg_per_period: _Int = -1
-    bytes_per_period: _Long = -1
-    period_s: _Int = 1
-    relative_to_publish_rate: bool = False
-
-
-class _RatePolicy(_Shape):
-    kind: Literal["dispatch", "subscription", "replicator"]
-    target: _Name
-    rate: _Rate
-    subscription: _Text = ""
-    is_global: bool = False
-
-
-class _Policies(_Shape):
-    isolation: list[_Isolation] = []
-    anti_affinity_group: dict[str, _Name] = {}
-    failure_domains: dict[str, list[_Name]] = {}
-    dispatch_rates: list[_RatePolicy] = []
-
-
-_S = TypeVar("_S", bound=_Shape)
+_INFO, _POLICIES = TypeAdapter(SnapshotInfo), TypeAdapter(Policies)
+_T = TypeVar("_T")
 
 
 def first_error(error: ValidationError, file: str) -> FormatError:
@@ -112,14 +56,10 @@ def _float(text: str) -> float:
 
 
 def parse_json(data: bytes | str, file: str) -> Any:
-    """Read JSON from untrusted bytes.
+    """Read untrusted JSON, UTF-8 with or without byte order mark; messages call it by the file name given.
 
     Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
     double precision, repeated keys, halves of surrogate pairs, endless nesting.
-
-    Args:
-        data: UTF-8, with or without byte order mark.
-        file: Its name, for the messages.
 
     Raises:
         FormatError: Naming the file and, where it is not JSON, the line.
@@ -163,9 +103,9 @@ def parse_json(data: bytes | str, file: str) -> Any:
     return value
 
 
-def _read(shape: type[_S], value: Any, place: str) -> _S:
+def _read(adapter: TypeAdapter[_T], value: Any, place: str) -> _T:
     try:
-        return shape.model_validate(value)
+        return adapter.validate_json(compact_json(value))  # as JSON, whose lists are tuples
     except ValidationError as error:
         raise first_error(error, place) from error
 
@@ -176,8 +116,7 @@ def read_info(value: Any, file: str) -> SnapshotInfo:
     Raises:
         FormatError: A field is missing, unknown or of another type.
     """
-    info = _read(_Info, value, f"{file}: info")
-    return SnapshotInfo(**_tuples(info.model_dump()) | {"load_manager": LoadManager(info.load_manager)})
+    return _read(_INFO, value, f"{file}: info")
 
 
 def read_policies(value: Any, file: str) -> Policies:
@@ -186,20 +125,7 @@ def read_policies(value: Any, file: str) -> Policies:
     Raises:
         FormatError: A field is missing, unknown or of another type.
     """
-    policies = _read(_Policies, {} if value is None else value, f"{file}: policies")
-    return Policies(
-        isolation=tuple(IsolationPolicy(**_tuples(policy.model_dump())) for policy in policies.isolation),
-        anti_affinity_group=MappingProxyType(policies.anti_affinity_group),
-        failure_domains=MappingProxyType(_tuples(policies.failure_domains)),
-        dispatch_rates=tuple(
-            DispatchRatePolicy(**policy.model_dump(exclude={"rate"}), rate=DispatchRate(**policy.rate.model_dump()))
-            for policy in policies.dispatch_rates
-        ),
-    )
-
-
-def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    return _read(_POLICIES, {} if value is None else value, f"{file}: policies")
 
 
 def read_settings(value: Any, file: str) -> Settings:
@@ -226,33 +152,16 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.overrides.items()}
 
 
-def _without_defaults(value: Any) -> dict[str, Any]:
-    """Return a dataclass as JSON; optional fields at their default are left out."""
-    made: dict[str, Any] = {}
-    for field in dataclasses.fields(value):
-        item = getattr(value, field.name)
-        if field.default is not dataclasses.MISSING and item == field.default:
-            continue
-        if dataclasses.is_dataclass(item):
-            item = _without_defaults(item)
-        made[field.name] = list(item) if isinstance(item, tuple) else item
-    return made
-
-
 def info_to_json(info: SnapshotInfo) -> dict[str, Any]:
     """Return the info as JSON, defaults left out but for the version."""
-    made = _without_defaults(info)
-    return made | {"load_manager": info.load_manager.value, "pulsar_version": info.pulsar_version}
+    made: dict[str, Any] = _INFO.dump_python(info, mode="json", exclude_defaults=True)
+    return made | {"pulsar_version": info.pulsar_version}
 
 
 def policies_to_json(policies: Policies) -> dict[str, Any]:
     """Return the policies as JSON, empty ones left out."""
-    made: dict[str, Any] = {
-        "isolation": [_without_defaults(policy) for policy in policies.isolation],
-        "anti_affinity_group": dict(policies.anti_affinity_group),
-        "failure_domains": {name: list(brokers) for name, brokers in policies.failure_domains.items()},
-        "dispatch_rates": [_without_defaults(policy) for policy in policies.dispatch_rates],
-    }
+    plain: dict[str, Any] = {name: dict(getattr(policies, name)) for name in ("anti_affinity_group", "failure_domains")}
+    made = _POLICIES.dump_python(replace(policies, **plain), mode="json", exclude_defaults=True)
     return {name: value for name, value in made.items() if value}
 
 

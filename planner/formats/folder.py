@@ -84,13 +84,9 @@ def parts_of_snapshot(snapshot: Snapshot) -> dict[str, bytes]:
 
 
 def write_folder(snapshot: Snapshot, path: Path) -> None:
-    """Write a snapshot folder, in place of the snapshot that is there.
+    """Write a validated snapshot as a folder, made when there is none, in place of the snapshot that is there.
 
     The manifest goes first and comes back last, so that a folder cut short is not taken for a whole one.
-
-    Args:
-        snapshot: A validated snapshot.
-        path: The folder; made when it does not exist.
 
     Raises:
         FormatError: The folder holds something else, or cannot be written.

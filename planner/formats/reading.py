@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import read_zip
 from planner.formats.document import snapshot_of_document
@@ -71,16 +72,12 @@ def read_snapshot(path: Path) -> Snapshot:
         FormatError: It cannot be read, or is of no known format.
         SnapshotError: The content is not a cluster.
     """
-    try:
+    with reading(path, FormatError, "Check the rights of the file."):
         if path.is_dir():
             return _snapshot_of_files(_Folder(path), path.name, trusted=True)
         if path.is_file():
             with path.open("rb") as data:
                 return read_upload(path.name, data, max_bytes=MAX_UNPACKED_BYTES)
-    except OSError as error:
-        raise FormatError(
-            f"It cannot be read: {error.strerror or error}.", where=str(path), remedy="Check the rights of the file."
-        ) from error
     raise FormatError("There is no such file or folder.", where=str(path), remedy="Check the name.")
 
 

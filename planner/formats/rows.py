@@ -10,7 +10,7 @@ left out, since it follows from the name. A history has more:
 - texts as dictionaries. Row groups of all tables cover the same moments.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,11 +23,9 @@ from planner.cluster.arrays import Int64Array, IntArray, UInt32Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BundleTable,
     ColumnInfo,
-    Policies,
     Snapshot,
     column_info,
     make_brokers,
@@ -63,13 +61,7 @@ _WELL_FORMED = r"^(persistent|non-persistent)://[^/]+/[^/]+/"
 
 
 def table_to_arrow(snapshot: Snapshot, part: str, *, hashes: bool = False) -> pa.Table:
-    """Return one table of a snapshot as Arrow.
-
-    Args:
-        snapshot: The snapshot.
-        part: `brokers`, `bundles` or `topics`.
-        hashes: Whether the hashes of topics are a column; it comes last.
-    """
+    """Return `brokers`, `bundles` or `topics` of a snapshot as Arrow; with hashes of topics, these come last."""
     table = getattr(snapshot, part)
     columns: dict[str, Any] = {}
     infos = column_info(TABLES[part])
@@ -301,27 +293,24 @@ def snapshots_of_rows(moments: Sequence[Mapping[str, Any]], tables: Mapping[str,
         where = f"{MOMENTS}, {moment['time_ms']}"
         head = {
             "info": read_info(parse_json(moment["info"], where), where),
-            "settings": _settings(moment["settings"]),
-            "policies": _policies(moment["policies"]),
+            "settings": _seldom_changed("settings", moment["settings"]),
+            "policies": _seldom_changed("policies", moment["policies"]),
         }
-        yield _snapshot(head, parts, first, moment, _namespaces(moment["namespaces"]))
+        yield _snapshot(head, parts, first, moment, _seldom_changed("namespaces", moment["namespaces"]))
         for part in tables:
             first[part] += moment[part]
 
 
-@lru_cache(maxsize=8)
-def _settings(text: str) -> Settings:
-    return read_settings(parse_json(text, MOMENTS), MOMENTS)
+_READERS: Mapping[str, Callable[[Any, str], Any]] = {
+    "settings": read_settings,
+    "policies": read_policies,
+    "namespaces": lambda names, _: tuple(names),
+}
 
 
-@lru_cache(maxsize=8)
-def _policies(text: str) -> Policies:
-    return read_policies(parse_json(text, MOMENTS), MOMENTS)
-
-
-@lru_cache(maxsize=8)
-def _namespaces(text: str) -> tuple[str, ...]:
-    return tuple(parse_json(text, MOMENTS))
+@lru_cache(maxsize=24)
+def _seldom_changed(name: str, text: str) -> Any:
+    return _READERS[name](parse_json(text, MOMENTS), MOMENTS)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -422,12 +411,6 @@ def bundle_of_topics(
 
     -1 stands for a topic of no namespace listed, in a hole of its ranges, or with hash 0xffffffff, for which Pulsar
     finds no bundle either.
-
-    Args:
-        names: Full topic names.
-        hashes: Their hashes.
-        bundles: The bundles.
-        namespaces: Names that the bundles refer to.
     """
     if not len(bundles) or not len(hashes):
         return np.full(len(hashes), -1, dtype=np.int32)

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ import pyarrow as pa
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.ranges import FULL_HIGH, format_range
-from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
+from planner.cluster.snapshot import (
+    BrokerTable,
+    BundleTable,
+    ColumnInfo,
+    Policies,
+    Snapshot,
+    SnapshotInfo,
+    TopicTable,
+    column_info,
+)
 from planner.pulsar.load.java_pattern import java_pattern
 
 MAX_NAME_LENGTH = 4_096
@@ -37,7 +46,7 @@ _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+",
 _UNKNOWN_USAGE = -1.0
 
 
-class _Findings:
+class Findings:
     """Collects violations: the first ones in full, the others as a number."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -60,6 +69,15 @@ class _Findings:
         self.total += max(0, len(at) - room)
         return len(at) > 0
 
+    def check(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            SnapshotError: There was something.
+        """
+        if self.total:
+            raise SnapshotError(self.kept, self.total)
+
 
 def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None:
     """Refuse a snapshot that no Pulsar cluster could have answered.
@@ -75,40 +93,36 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
     Raises:
         SnapshotError: With the first 100 violations, and their total. Rows count from 1.
     """
-    found = _Findings({part: part for part in (*TABLES, "info", "policies")} | dict(files or {}))
+    found = Findings({part: part for part in (*TABLES, "info", "policies")} | dict(files or {}))
     _sizes(snapshot, found)
-    _info(snapshot, found)
+    _info(snapshot.info, found)
     _brokers(snapshot.brokers, found)
     if _positions(snapshot, found):
         _namespaces(snapshot, found)
         _ranges(snapshot, found)
     _numbers(snapshot, found)
-    _policies(snapshot, found)
+    for what, remedy in _policies(snapshot.policies):
+        found.add("policies", None, what, remedy)
     if not found.total and len(snapshot.topics):
         _topics(snapshot, found)
-    if found.total:
-        raise SnapshotError(found.kept, found.total)
+    found.check()
 
 
-def _sizes(snapshot: Snapshot, found: _Findings) -> None:
+def _sizes(snapshot: Snapshot, found: Findings) -> None:
     for part, most in MAX_ROWS.items():
-        rows = len(getattr(snapshot, part))
-        if rows > most:
-            found.add(
-                part, None, f"There are {rows:,} {part}; at most {most:,} can be loaded.", "Capture fewer namespaces."
-            )
+        if (rows := len(getattr(snapshot, part))) > most:
+            what = f"There are {rows:,} {part}; at most {most:,} can be loaded."
+            found.add(part, None, what, "Capture fewer namespaces.")
     if not len(snapshot.brokers):
         found.add("brokers", None, "There is no broker.", "A cluster has at least one; add it.")
 
 
-def _info(snapshot: Snapshot, found: _Findings) -> None:
-    info = snapshot.info
+def _info(info: SnapshotInfo, found: Findings) -> None:
     if not info.cluster.strip():
         found.add("info", None, "The name of the cluster is empty.", "Give any name.")
     if not 0 <= info.captured_at_ms < _LAST_MS:
-        found.add(
-            "info", None, f"captured_at_ms is {info.captured_at_ms}.", "Give milliseconds since 1970, from 0 to 2^53."
-        )
+        remedy = "Give milliseconds since 1970, from 0 to 2^53."
+        found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", remedy)
 
 
 def _shown(name: str) -> str:
@@ -116,26 +130,22 @@ def _shown(name: str) -> str:
     return f"'{cut.encode('utf-8', 'replace').decode()}'"
 
 
-def _brokers(brokers: BrokerTable, found: _Findings) -> None:
+def _brokers(brokers: BrokerTable, found: Findings) -> None:
     first: dict[str, int] = {}
     for row, name in enumerate(brokers.name):
         match = _BROKER.fullmatch(name)
         if not match or not 0 < int(match[1]) <= _LAST_PORT or len(name) > MAX_NAME_LENGTH:
             found.add("brokers", row, f"{_shown(name)} is not a broker id.", "Write host:port, as in broker-1:8080.")
         if first.setdefault(name, row) != row:
-            found.add(
-                "brokers",
-                row,
-                f"Broker {_shown(name)} is listed twice, first in row {first[name] + 1}.",
-                "Keep one of the two rows.",
-            )
+            what = f"Broker {_shown(name)} is listed twice, first in row {first[name] + 1}."
+            found.add("brokers", row, what, "Keep one of the two rows.")
     for column in ("version", "load_manager_class"):
         for row, text in enumerate(getattr(brokers, column)):
             if len(text) > MAX_NAME_LENGTH or not text.isprintable():
                 found.add("brokers", row, f"'{column}' is no name.", "Leave it out.")
 
 
-def _positions(snapshot: Snapshot, found: _Findings) -> bool:
+def _positions(snapshot: Snapshot, found: Findings) -> bool:
     """Check what refers to other tables; say whether every namespace can be followed."""
     table = snapshot.bundles
     found.rows(
@@ -152,7 +162,7 @@ def _positions(snapshot: Snapshot, found: _Findings) -> bool:
     )
 
 
-def _namespaces(snapshot: Snapshot, found: _Findings) -> None:
+def _namespaces(snapshot: Snapshot, found: Findings) -> None:
     first_row = np.full(len(snapshot.namespaces), -1, dtype=np.int64)
     ids, rows = np.unique(snapshot.bundles.namespace, return_index=True)
     first_row[ids] = rows
@@ -173,7 +183,7 @@ def _bundle(snapshot: Snapshot, row: int) -> str:
     return f"{snapshot.namespaces[table.namespace[row]]}/{format_range(int(table.low[row]), int(table.high[row]))}"
 
 
-def _ranges(snapshot: Snapshot, found: _Findings) -> None:
+def _ranges(snapshot: Snapshot, found: Findings) -> None:
     """Check that the ranges of each namespace follow one another from 0x00000000 to 0xffffffff."""
     table = snapshot.bundles
     beyond = (table.low < 0) | (table.high > FULL_HIGH)
@@ -218,7 +228,7 @@ def _ranges(snapshot: Snapshot, found: _Findings) -> None:
 _TILE = "The ranges of a namespace must follow one another from 0x00000000 to 0xffffffff."
 
 
-def _overlaps(snapshot: Snapshot, found: _Findings, rows: Int64Array, others: Int64Array) -> None:
+def _overlaps(snapshot: Snapshot, found: Findings, rows: Int64Array, others: Int64Array) -> None:
     table = snapshot.bundles
     other = dict(zip(rows.tolist(), others.tolist(), strict=True))
 
@@ -234,7 +244,7 @@ def _overlaps(snapshot: Snapshot, found: _Findings, rows: Int64Array, others: In
 
 def _holes(
     snapshot: Snapshot,
-    found: _Findings,
+    found: Findings,
     order: Int64Array,
     gaps: tuple[BoolArray, Int64Array, Int64Array],
     before: Int64Array,
@@ -251,7 +261,7 @@ def _holes(
     found.rows("bundles", order[open_], what, _TILE)
 
 
-def _numbers(snapshot: Snapshot, found: _Findings) -> None:
+def _numbers(snapshot: Snapshot, found: Findings) -> None:
     for part, kind in TABLES.items():
         table = getattr(snapshot, part)
         for info in column_info(kind):
@@ -268,7 +278,7 @@ def _is(name: str, values: npt.NDArray[Any]) -> Callable[[int], str]:
     return lambda row: f"'{name}' is {values[row].item()}."
 
 
-def _floats(table: Any, info: ColumnInfo, part: str, found: _Findings) -> None:
+def _floats(table: Any, info: ColumnInfo, part: str, found: Findings) -> None:
     values = getattr(table, info.name)
     odd = np.isinf(values) if info.may_be_unknown else ~np.isfinite(values)
     found.rows(
@@ -286,44 +296,30 @@ def _floats(table: Any, info: ColumnInfo, part: str, found: _Findings) -> None:
     found.rows(part, negative, _is(info.name, values), "Give a number from 0 on.")
 
 
-def _policies(snapshot: Snapshot, found: _Findings) -> None:
-    policies = snapshot.policies
+def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the policies, and what to do about it."""
     for policy in policies.isolation:
+        name = _shown(policy.name)
         if not policy.name or not policy.namespaces or policy.min_limit < 0:
-            found.add(
-                "policies",
-                None,
-                f"The isolation policy {_shown(policy.name)} is incomplete.",
-                "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on.",
-            )
+            remedy = "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on."
+            yield f"The isolation policy {name} is incomplete.", remedy
         for expression in (*policy.namespaces, *policy.primary, *policy.secondary):
-            pattern = java_pattern(expression)
+            pattern, place = java_pattern(expression), f"{_shown(expression)} of the isolation policy {name}"
             if pattern.invalid:
-                found.add(
-                    "policies",
-                    None,
-                    f"{_shown(expression)} of the isolation policy {_shown(policy.name)} is no regular expression:"
-                    f" {pattern.problem}.",
-                    "Write it as Java reads it (java.util.regex.Pattern).",
-                )
+                remedy = "Write it as Java reads it (java.util.regex.Pattern)."
+                yield f"{place} is no regular expression: {pattern.problem}.", remedy
     for name in policies.anti_affinity_group:
         if not _NAMESPACE.fullmatch(name):
-            found.add(
-                "policies", None, f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
-            )
+            yield f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
     for rate in policies.dispatch_rates:
         if not (_NAMESPACE.fullmatch(rate.target) or _TOPIC.fullmatch(rate.target)):
-            found.add(
-                "policies",
-                None,
-                f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name.",
-                "Write tenant/namespace or persistent://tenant/namespace/topic.",
-            )
+            what = f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name."
+            yield what, "Write tenant/namespace or persistent://tenant/namespace/topic."
         if rate.rate.period_s < 1:
-            found.add("policies", None, f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds.")
+            yield f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds."
 
 
-def _topics(snapshot: Snapshot, found: _Findings) -> None:
+def _topics(snapshot: Snapshot, found: Findings) -> None:
     topics, bundles = snapshot.topics, snapshot.bundles
     names = topics.name.cast(pa.large_binary()).to_pylist()
 
@@ -368,7 +364,7 @@ def _topics(snapshot: Snapshot, found: _Findings) -> None:
     _repeated(topics, names, name, found)
 
 
-def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], found: _Findings) -> None:
+def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], found: Findings) -> None:
     topics, bundles = snapshot.topics, snapshot.bundles
     hashes = np.fromiter(map(zlib.crc32, names), dtype=np.uint32, count=len(names))
     if found.rows(
@@ -397,7 +393,7 @@ def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], 
     )
 
 
-def _repeated(topics: TopicTable, names: list[bytes], name: Callable[[int], str], found: _Findings) -> None:
+def _repeated(topics: TopicTable, names: list[bytes], name: Callable[[int], str], found: Findings) -> None:
     order = np.argsort(topics.hash, kind="stable")
     ordered = topics.hash[order]
     twins = np.flatnonzero(ordered[1:] == ordered[:-1])

@@ -23,10 +23,6 @@ def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
 
     No report is made after it arrives, and none is older than the longest time between two; so the shortest lag of a
     day shows a clock that is ahead (below 0), or far behind (longer than any report is valid).
-
-    Args:
-        lag_ms: Shortest time between the clock of each broker in its reports and their arrival.
-        options: How long a report is valid.
     """
     return {b: -lag for b, lag in sorted(lag_ms.items()) if lag < 0 or lag > options.validity.report_ms}
 

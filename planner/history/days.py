@@ -235,10 +235,7 @@ class DayWriter:
             self.run.add(snapshot)
 
     def commit(self, manifest: DayManifest) -> DayManifest:
-        """Complete the day, in place of one that was made in the same way.
-
-        Args:
-            manifest: What is known about it; moments and parts are filled in here.
+        """Complete the day, in place of one made in the same way; moments and parts of the manifest are filled in.
 
         Returns:
             The manifest as written.
@@ -274,10 +271,6 @@ def manifest_text(manifest: DayManifest) -> str:
 
 def check_replaceable(folder: Path, made_by: str) -> None:
     """Refuse to replace a day that was watched, or made in another way: nobody has read it into its successor.
-
-    Args:
-        folder: The day.
-        made_by: How its successor is made.
 
     Raises:
         ReplayError: The day has to stay.

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, make_bundles, make_topics
 from planner.formats.rows import bundle_of_topics
 from planner.history.days import DayWriter
@@ -41,12 +42,7 @@ _THURSDAY = 3  # 1970-01-01
 _WEEK = 7
 _MAX_BUNDLES = 128
 _KBIT_PER_BYTE = 8 / 1000
-_RATES = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
+_RATES = tuple(RATES.values())
 
 
 def check_spec(spec: HistorySpec) -> None:
@@ -98,14 +94,7 @@ class Event:
 
 
 def events_of_day(spec: HistorySpec, seed: int, day: int, namespaces: int) -> tuple[Event, ...]:
-    """Return what happens on a day, in the order of time.
-
-    Args:
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
-        namespaces: How many namespaces there are.
-    """
+    """Return what happens on a day, counted from 0, in the order of time."""
     rng = np.random.default_rng([seed, 1, day])
     start = day_start_ms(spec.first_day) + day * DAY_MS
     events: list[Event] = []
@@ -365,12 +354,7 @@ def _rounded(table: BundleTable) -> BundleTable:
 
 
 def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapshot]:
-    """Yield the snapshots of a day; the same specification, seed and day give the same ones.
-
-    Args:
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
+    """Yield the snapshots of a day, counted from 0; the same specification, seed and day give the same ones.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
@@ -380,13 +364,7 @@ def snapshots_of_day(spec: HistorySpec, seed: int, day: int) -> Iterator[Snapsho
 
 
 def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest:
-    """Generate a day into a history, in place of the one that is there.
-
-    Args:
-        root: The history.
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        day: The day, counted from 0.
+    """Generate a day, counted from 0, into a history, in place of the one that is there.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.
@@ -405,10 +383,6 @@ def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest
             day=name,
             made_by="generate",
             interval_ms=spec.interval_s * _MS_PER_S,
-            moments=0,
-            first_ms=0,
-            last_ms=0,
-            parts={},
             splits=splits,
             notes=[f"Generated, seed {seed}, day {day + 1} of {spec.days}; not a real cluster."],
         )
@@ -416,13 +390,7 @@ def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest
 
 
 def write_history(root: Path, spec: HistorySpec, seed: int, workers: int | None = None) -> Iterator[DayManifest]:
-    """Generate every day of a history, several at a time, and yield each as it is complete, in their order.
-
-    Args:
-        root: The history.
-        spec: What to generate.
-        seed: Decides everything that is drawn.
-        workers: How many processes; one for each core by default.
+    """Generate every day of a history and yield each in order; so many at a time, or one for each core.
 
     Raises:
         SettingError: The specification is out of bounds, or the seed is negative.

@@ -45,6 +45,7 @@ from planner.history.sources import (
     snapshot_of_source,
 )
 from planner.history.spec import Options
+from planner.spark.schema import arrow_schema
 from planner.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -57,12 +58,7 @@ SET_ASIDE = "set_aside"
 _MOST_TASKS = 512
 _BATCH_ROWS = "256"
 _RESULT = "cluster string, day int, failed boolean, said string"
-_RESULT_SCHEMA = pa.schema(
-    [("cluster", pa.string()), ("day", pa.int32()), ("failed", pa.bool_()), ("said", pa.string())]
-)
-_ASIDE_SCHEMA = pa.schema(
-    [("file", pa.string()), ("line", pa.int64()), ("rows", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
-)
+_ASIDE_SCHEMA = arrow_schema("file string, line bigint, rows bigint, reason string, raw binary")
 _ASIDE_BATCH = 1_000
 _SAID = (
     ("No space left on device", "The disk is full.", "Make room for Spark's own files, too (spark.local.dir)."),
@@ -233,7 +229,7 @@ class _Ingest:
             everything = known | entries
             plan = plan_days(self.root, everything, frozenset(entries), anew=anew)
             reasons = self._set_aside(stream, read, bad_rows=any(e.set_aside for e in entries.values()))
-            again = [_source_of(path, everything[path]) for path in plan.read_too]
+            again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
             self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
             made = self._make(stream, again, plan)
         finally:
@@ -317,17 +313,8 @@ class _Ingest:
                 where=source.path,
                 remedy="The file changed while it was read; run again when nobody writes to it.",
             )
-        return SourceEntry(
-            kind=source.kind,
-            size=source.size,
-            changed_ns=source.changed_ns,
-            cluster=self.options.cluster,
-            read=read,
-            kept=kept,
-            set_aside=aside,
-            days=days,
-            moment=moment,
-        )
+        about = {"size": source.size, "changed_ns": source.changed_ns, "cluster": self.options.cluster}
+        return SourceEntry(kind=source.kind, **about, read=read, kept=kept, set_aside=aside, days=days, moment=moment)
 
     def _set_aside(
         self, stream: "DataFrame | None", sources: Sequence[Source], *, bad_rows: bool
@@ -405,10 +392,6 @@ class _Ingest:
         return sorted(made, key=lambda m: (m.cluster, m.day))
 
 
-def _source_of(path: str, entry: SourceEntry) -> Source:
-    return Source(path, entry.kind, entry.size, entry.changed_ns)
-
-
 def _aside_name(path: str) -> str:
     return f"{blake2b(path.encode(), digest_size=8).hexdigest()}.parquet"
 
@@ -451,7 +434,7 @@ def _maker(
             except PlannerError as error:
                 failed, said = True, json.dumps({"what": error.what, "where": error.where, "remedy": error.remedy})
             row = {"cluster": key[0], "day": key[1], "failed": failed, "said": said}
-            yield pa.RecordBatch.from_pylist([row], schema=_RESULT_SCHEMA)
+            yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(_RESULT))
 
     return make
 
@@ -482,10 +465,6 @@ def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Iterator[pa.R
                 day=plan.day,
                 made_by="ingest",
                 interval_ms=options.interval_ms if assembler.regular else 0,
-                moments=0,
-                first_ms=0,
-                last_ms=0,
-                parts={},
                 sources=dict(plan.sources),
                 base=plan.base_name,
                 rows=assembler.rows(),

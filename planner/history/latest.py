@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cluster.errors import CaptureError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import snapshot_at, times_of_day
 
@@ -53,7 +54,7 @@ def recent_moments(cluster: Path, cycles: int, interval_ms: int, cycle_ms: int =
     """
     found: list[Moment] = []
     last = -1
-    try:
+    with reading(cluster, CaptureError, what="The history cannot be read"):
         for moment in _newest_first(cluster):
             number = (moment.time_ms - cycle_ms) // interval_ms
             if found and number == last:
@@ -62,8 +63,4 @@ def recent_moments(cluster: Path, cycles: int, interval_ms: int, cycle_ms: int =
                 break
             last = number
             found.append(moment)
-    except OSError as error:
-        raise CaptureError(
-            f"The history cannot be read: {error.strerror}.", where=str(cluster), remedy="Check its name and rights."
-        ) from error
     return found[::-1]

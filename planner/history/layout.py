@@ -35,13 +35,9 @@ class Ranges:
     bundle: Int64Array
 
     def of_hashes(self, namespace: Int64Array, hashes: Int64Array) -> Int64Array:
-        """Return the position of the bundle that holds each topic.
+        """Return the position of the bundle that holds each topic, given the position of its namespace and its hash.
 
         -1 stands for hash 0xffffffff, for which Pulsar finds no bundle.
-
-        Args:
-            namespace: Position of each topic's namespace.
-            hashes: Hash of each topic.
         """
         starts = self.namespace.astype(np.int64) * HASH_SPACE + self.low
         found = np.searchsorted(starts, namespace * HASH_SPACE + hashes, side="right") - 1
@@ -49,11 +45,7 @@ class Ranges:
 
 
 class Layout:
-    """All bundles that are reported on a day, and which of them exist at the moment.
-
-    Args:
-        valid_ms: How long a report of a bundle is valid.
-    """
+    """All bundles that are reported on a day, and which of them exist; a report of a bundle is valid for `valid_ms`."""
 
     def __init__(self, valid_ms: int) -> None:
         self.valid_ms = valid_ms
@@ -68,11 +60,7 @@ class Layout:
         self._ranges: Ranges | None = None
 
     def start(self, first_ms: Mapping[str, int]) -> None:
-        """Take the bundles of a day; those that overlap no earlier one are there from the start.
-
-        Args:
-            first_ms: When each is first reported.
-        """
+        """Take when each bundle of a day is first reported; what overlaps no earlier one is there from the start."""
         for name in sorted(first_ms, key=lambda n: (first_ms[n], n)):
             self.add(name)
 
@@ -100,12 +88,7 @@ class Layout:
         return number
 
     def replace(self, numbers: Iterable[int], time_ms: int) -> None:
-        """Take bundles as all that there are of their namespaces, because a snapshot says so.
-
-        Args:
-            numbers: The bundles; they tile the namespaces they are of.
-            time_ms: When.
-        """
+        """Take bundles, which tile their namespaces, as all that there are of these, because a snapshot says so."""
         wanted: dict[str, list[tuple[int, int, int]]] = {}
         for number in numbers:
             namespace, low, high = self.place[number]
@@ -153,12 +136,7 @@ class Layout:
         self._ranges = None
 
     def claim(self, numbers: Int64Array, times_ms: Int64Array) -> BoolArray:
-        """Take reports of bundles; return for each whether the bundle exists. Shape (bundles,).
-
-        Args:
-            numbers: The bundles.
-            times_ms: When each was reported.
-        """
+        """Take reports of bundles; return for each whether the bundle exists. Shape (bundles,)."""
         there = np.ones(len(numbers), dtype=bool)
         contested = self._is_contested[numbers]
         plain = numbers[~contested]

@@ -50,12 +50,9 @@ _SHAPES = (
 
 
 def records_of_lines(lines: Iterable[bytes], cluster: str, tally: Tally) -> Iterator[Record | Aside]:
-    """Read lines; those that cannot be read come back as `Aside`. Blank lines are no rows.
+    """Read lines in UTF-8, of the cluster named where one names none; what cannot be read comes back as `Aside`.
 
-    Args:
-        lines: The lines, in UTF-8, with or without their ends.
-        cluster: Name of the cluster where a line does not give it.
-        tally: Takes what is counted.
+    Blank lines are no rows.
     """
     for line, data in enumerate(lines, 1):
         tally.lines = line

@@ -337,11 +337,7 @@ def open_day(folder: Path) -> DayFolder | None:
 
 
 def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]:
-    """Yield the days of a history that hold a moment, by cluster and day; a day under way has those there are so far.
-
-    Args:
-        root: The history.
-        cluster: Only the days of this one.
+    """Yield the days of a history, or of one cluster, that hold a moment; one under way has those there are so far.
 
     Raises:
         FormatError: There is no such folder, it cannot be read, or a manifest is damaged.

@@ -52,16 +52,13 @@ class Plan:
 def changed_sources(found: list[Source], known: Mapping[str, SourceEntry], cluster: str) -> list[Source]:
     """Return the files that are new, or that changed since they were read."""
 
-    def same(source: Source) -> bool:
+    def is_known(source: Source) -> bool:
         entry = known.get(source.path)
-        return entry is not None and (entry.kind, entry.size, entry.changed_ns, entry.cluster) == (
-            source.kind,
-            source.size,
-            source.changed_ns,
-            cluster,
-        )
+        plain = ("kind", "size", "changed_ns")
+        same = entry is not None and all(getattr(entry, name) == getattr(source, name) for name in plain)
+        return same and entry is not None and entry.cluster == cluster
 
-    return [source for source in found if not same(source)]
+    return [source for source in found if not is_known(source)]
 
 
 def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozenset[str], *, anew: bool = False) -> Plan:

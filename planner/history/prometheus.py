@@ -57,14 +57,9 @@ _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
 
 
 def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
-    """Read an export from a file; one series is in memory at a time.
+    """Read an export, of the cluster named where a series has no label `cluster`; one series is in memory at a time.
 
     What follows a place that is no JSON cannot be read, and counts as one row put aside.
-
-    Args:
-        data: The file.
-        cluster: Name of the cluster where a series has no label `cluster`.
-        tally: Takes what is counted.
     """
     series = 0
     try:

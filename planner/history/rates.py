@@ -75,11 +75,7 @@ def increases(
 
 
 class CounterRates:
-    """Rates of many counters that are looked at again and again; their number may grow.
-
-    Args:
-        max_gap_ms: Over longer than this nothing is known.
-    """
+    """Rates of many counters, which may grow in number; over longer than `max_gap_ms` nothing is known."""
 
     def __init__(self, max_gap_ms: int) -> None:
         self.max_gap_ms = max_gap_ms

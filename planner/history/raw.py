@@ -105,12 +105,7 @@ def topic_lines(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[str]:
 
 
 def prometheus_series(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[dict[str, Any]]:
-    """Yield the series of a day as a range query answers them: usages of brokers, bundles, and counters of topics.
-
-    Args:
-        snapshots: The snapshots; all list the same topics.
-        since_ms: For how long the counters have counted at the first of them.
-    """
+    """Yield the series of a day, as a range query answers them: brokers, bundles, counters (see `topic_lines`)."""
     series: dict[tuple[str, str, str, str], list[list[Any]]] = {}
     counters = _Counters(since_ms)
     cluster = ""

@@ -18,6 +18,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import PlannerError
 from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
 from planner.history.manifest import DAY_MS
+from planner.spark.schema import arrow_schema
 
 BROKER_VALUES = BROKER_COLUMNS
 """Columns of `BrokerTable` that a report gives, in the order of its values."""
@@ -63,42 +64,15 @@ class Kind(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-SCHEMA = pa.schema(
-    [
-        ("lane", pa.string()),
-        ("cluster", pa.string()),
-        ("day", pa.int32()),
-        ("time_ms", pa.int64()),
-        ("carry", pa.bool_()),
-        ("kind", pa.string()),
-        ("broker", pa.string()),
-        ("metric", pa.string()),
-        ("names", pa.list_(pa.string())),
-        ("times", pa.list_(pa.int64())),
-        ("values", pa.list_(pa.float64())),
-        ("text", pa.string()),
-        ("source", pa.int32()),
-        ("line", pa.int64()),
-        ("rows", pa.int64()),
-        ("digest_low", pa.int64()),
-        ("digest_high", pa.int64()),
-        ("raw", pa.binary()),
-    ]
+DDL = (
+    "lane string, cluster string, day int, time_ms bigint, carry boolean, kind string, broker string, metric string,"
+    " names array<string>, times array<bigint>, values array<double>, text string, source int, line bigint,"
+    " rows bigint, digest_low bigint, digest_high bigint, raw binary"
 )
 """Columns of the stream; a day is counted from 1970-01-01."""
 
-_DDL = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-    pa.list_(pa.string()): "array<string>",
-    pa.list_(pa.int64()): "array<bigint>",
-    pa.list_(pa.float64()): "array<double>",
-}
-DDL = ", ".join(f"{f.name} {_DDL[f.type]}" for f in SCHEMA)
-"""The same columns as Spark declares them."""
+SCHEMA = arrow_schema(DDL)
+"""The same columns as Arrow has them."""
 
 _BATCH_ROWS = 2_000
 _BATCH_VALUES = 500_000

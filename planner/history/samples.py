@@ -47,11 +47,7 @@ class Series:
 
 
 class Samples:
-    """Takes runs of samples, at most an hour each, and tells what every series shows at a moment.
-
-    Args:
-        valid_ms: How long a sample is valid, and over how long a counter may be compared.
-    """
+    """Takes runs of samples, at most an hour each, and tells what every series shows; a sample is valid for a while."""
 
     def __init__(self, valid_ms: int) -> None:
         self.valid_ms = valid_ms

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
@@ -74,14 +75,10 @@ class Block:
 
 
 def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
-    """Return the raw files in some places, by path.
+    """Return the raw files in some places, by path; `leave_out`, the history that is written, is not looked into.
 
     A folder with `manifest.json` or `index.json` is a snapshot or raw capture as a whole; captures inside it are found,
     too. A day of a history is a whole as well. Hidden files are left alone.
-
-    Args:
-        inputs: Files, or folders to look through.
-        leave_out: A folder not to look into: the history that is written.
 
     Raises:
         FormatError: One does not exist or cannot be read, is part of the history that is written, or there is no file
@@ -90,13 +87,9 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     found: dict[str, Source] = {}
     for given in inputs:
         _check_is_raw(given, leave_out)
-        try:
+        with reading(given, FormatError, "Check the name and rights."):
             for source in _inside(given.resolve(), leave_out.resolve()):
                 found[source.path] = source
-        except OSError as error:
-            raise FormatError(
-                f"It cannot be read: {error.strerror or error}.", where=str(given), remedy="Check the name and rights."
-            ) from error
     if not found:
         raise FormatError(
             "There is no file.",
@@ -189,13 +182,7 @@ def lines_of_block(block: Block) -> Iterator[bytes]:
 
 
 def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
-    """Read a block; what cannot be read comes back as `Aside`.
-
-    Args:
-        block: The block.
-        cluster: Name of the cluster where the data does not give it.
-        tally: Takes what is counted.
-    """
+    """Read a block, of the cluster named where the data names none; what cannot be read comes back as `Aside`."""
     try:
         yield from _read(block, cluster, tally)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -239,11 +226,7 @@ def _record(snapshot: Snapshot, path: str) -> Record:
 
 
 def snapshot_of_source(path: Path, time_ms: int | None = None) -> Snapshot:
-    """Read a snapshot that was found in a source.
-
-    Args:
-        path: A snapshot, a raw capture, or a day of a history.
-        time_ms: Which moment of a day; the last one by default.
+    """Read a snapshot that was found in a source; of a day of a history one moment, the last by default.
 
     Raises:
         FormatError: It cannot be read.

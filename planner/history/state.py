@@ -13,6 +13,7 @@ import pyarrow as pa
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import namespace_of_topic, topic_hash
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
@@ -139,12 +140,7 @@ class ClusterState:
     # --- what comes in
 
     def apply(self, record: Record, *, counts: bool) -> None:
-        """Take a record that is no snapshot.
-
-        Args:
-            record: The record.
-            counts: Whether its rows are of this day.
-        """
+        """Take a record that is no snapshot; `counts` says whether its rows are of this day."""
         if record.kind is Kind.SAMPLES:
             self._samples(record, counts=counts)
             return
@@ -310,12 +306,7 @@ class ClusterState:
         self.samples.add(record, broker, name, counts=counts)
 
     def apply_snapshot(self, snapshot: Snapshot, *, layout_only: bool = False) -> None:
-        """Take a snapshot: what it says of a broker or bundle counts as a report of its moment.
-
-        Args:
-            snapshot: The snapshot.
-            layout_only: It is from before the day: only its bundles, settings and policies count.
-        """
+        """Take a snapshot as reports of its moment; with `layout_only`, its bundles, settings and policies alone."""
         self.base = snapshot
         self.extensible = snapshot.info.load_manager is LoadManager.EXTENSIBLE
         at = snapshot.info.captured_at_ms
@@ -329,8 +320,9 @@ class ClusterState:
         columns = [np.asarray(getattr(snapshot.brokers, name), dtype=np.float64) for name in BROKER_VALUES]
         self.brokers["values"][rows] = np.stack(columns, axis=1)
         self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.validity.report_ms, _NEVER)
+        texts = {name: np.asarray(getattr(snapshot.brokers, name)).tolist() for name in _TEXTS}
         for row, broker in enumerate(rows.tolist()):
-            self.broker_texts[broker] = {name: _plain(getattr(snapshot.brokers, name)[row]) for name in _TEXTS}
+            self.broker_texts[broker] = {name: column[row] for name, column in texts.items()}
         owner, table = snapshot.bundles.owner, snapshot.bundles
         self.bundles["owner"][numbers] = np.where(owner >= 0, rows[owner], -1)
         self.bundles["owner_ms"][numbers] = at
@@ -478,9 +470,9 @@ class ClusterState:
         columns: dict[str, Any] = {}
         for at, name in enumerate(BROKER_VALUES):
             column = values[:, at]
-            if name in ("weighted_max_ema", "msg_throughput_ema_bytes_per_s"):
+            if name in EMAS.values():
                 columns[name] = column
-            elif name in ("topics", "producers", "consumers", "reported_bundles", "updated_at_ms", "started_at_ms"):
+            elif name in BROKER_COUNTS:
                 unknown = -1 if name == "reported_bundles" else 0
                 columns[name] = np.where(np.isnan(column), unknown, column).astype(np.int64)
             else:
@@ -613,7 +605,3 @@ class ClusterState:
         if snapshot.info.load_manager is LoadManager.MODULAR:
             snapshot = snapshot.with_columns(brokers=with_broker_averages(snapshot))
         return snapshot
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

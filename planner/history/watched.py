@@ -43,12 +43,7 @@ _GOING = ".going"
 
 
 class HistoryFolder:
-    """Where the captures of a watch go.
-
-    Args:
-        root: Folder of all histories.
-        max_bytes: What the watched moments of one cluster may take; the oldest are deleted beyond that.
-    """
+    """Where the captures of a watch go; beyond `max_bytes` for a cluster, the oldest watched moments are deleted."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
         self.root = root
@@ -59,10 +54,7 @@ class HistoryFolder:
         return day_folder(self.root, cluster, "").parent
 
     def add(self, snapshot: Snapshot) -> Path:
-        """Append a snapshot, compact earlier ones where that is due, and make room.
-
-        Args:
-            snapshot: A validated snapshot, which says its cluster and moment.
+        """Append a validated snapshot, compact earlier ones where that is due, and make room.
 
         Returns:
             Its segment, which stays until the next call at least.

@@ -14,38 +14,21 @@ Aggregation: TypeAlias = Literal["sum", "by_cycles", "by_shed_traffic", "mean", 
 """How the numbers of several days make one: added; averaged by the cycles of each day, or by the traffic it shed, or
 each day alike; the highest; the lowest; the highest, and none at all when a day has none."""
 
+_MEASURES: Final[Mapping[Aggregation, str]] = {
+    "sum": "cycles duration_min shed moved splits splits_refused topics_disconnected producers_disconnected"
+    " consumers_disconnected client_time_lost_min returned_bundles overloaded_broker_min unserved",
+    "by_cycles": "mean_std_percent",
+    "by_shed_traffic": "thrashing_percent",
+    "mean": "final_std_percent final_spread_percent final_max_over_average final_msg_rate_std_over_average"
+    " final_throughput_std_over_average",
+    "max": "peak_usage_percent final_peak_usage_percent most_shed_in_one_cycle most_clients_in_one_cycle"
+    " most_brokers_over_threshold final_brokers_over_threshold",
+    "min": "final_headroom_factor",
+    "worst": "settled_after_cycles settled_after_min",
+}
+
 AGGREGATION: Final[Mapping[str, Aggregation]] = MappingProxyType(
-    {
-        "cycles": "sum",
-        "duration_min": "sum",
-        "settled_after_cycles": "worst",
-        "settled_after_min": "worst",
-        "final_std_percent": "mean",
-        "mean_std_percent": "by_cycles",
-        "final_spread_percent": "mean",
-        "final_max_over_average": "mean",
-        "final_msg_rate_std_over_average": "mean",
-        "final_throughput_std_over_average": "mean",
-        "peak_usage_percent": "max",
-        "final_peak_usage_percent": "max",
-        "shed": "sum",
-        "moved": "sum",
-        "splits": "sum",
-        "splits_refused": "sum",
-        "most_shed_in_one_cycle": "max",
-        "topics_disconnected": "sum",
-        "producers_disconnected": "sum",
-        "consumers_disconnected": "sum",
-        "most_clients_in_one_cycle": "max",
-        "client_time_lost_min": "sum",
-        "returned_bundles": "sum",
-        "thrashing_percent": "by_shed_traffic",
-        "most_brokers_over_threshold": "max",
-        "final_brokers_over_threshold": "max",
-        "overloaded_broker_min": "sum",
-        "final_headroom_factor": "min",
-        "unserved": "sum",
-    }
+    {name: how for how, names in _MEASURES.items() for name in names.split()}
 )
 """How each measure of a `Summary` is put together over days and clusters."""
 
@@ -72,22 +55,14 @@ class DayRow:
     measures: Mapping[str, float | None] = field(default_factory=dict)
 
 
-def _known(value: float | None) -> bool:
-    return value is not None and not math.isnan(value)
-
-
 def aggregate(rows: Sequence[DayRow], measure: str) -> float | None:  # noqa: PLR0911 - one for each way
     """Return one measure over several days and clusters of one scenario, put together as `AGGREGATION` says.
-
-    Args:
-        rows: The days.
-        measure: Name of the measure.
 
     Returns:
         None when no day has it, or when it is one that counts only if every day has it.
     """
     how = AGGREGATION[measure]
-    pairs = [(value, row) for row in rows if (value := row.measures.get(measure)) is not None and _known(value)]
+    pairs = [(value, row) for row in rows if (value := row.measures.get(measure)) is not None and not math.isnan(value)]
     values = [value for value, _ in pairs]
     if not values or (how == "worst" and len(values) < len(rows)):
         return None

@@ -73,13 +73,9 @@ def first_snapshot(history: Path, cluster: str) -> Snapshot:
 
 
 def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
-    """Return the scenarios of a grid, each with a name of its own.
+    """Return the scenarios of a grid, each with a name of its own, over the snapshot's settings and load manager.
 
     A setting that only other strategies read is not varied with a strategy, as every value would do the same.
-
-    Args:
-        wanted: The grid.
-        snapshot: Says which settings and load manager are in force where a scenario does not.
 
     Raises:
         PlannerError: A name or value is wrong, or there are too many.
@@ -205,11 +201,7 @@ def grid_to_json(wanted: Grid) -> str:
 
 
 def grid_from_json(data: bytes, name: str) -> Grid:
-    """Read a grid from a file: what `grid_to_json` writes, all parts but the format optional; or a list of scenarios.
-
-    Args:
-        data: Content of the file.
-        name: What to call it in messages.
+    """Read a grid from the file named: what `grid_to_json` writes, all but the format optional; or a list of scenarios.
 
     Raises:
         PlannerError: It is none, or something in it is out of bounds.
@@ -228,7 +220,9 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
             strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
             settings={
-                str(setting): values_of(str(setting), ",".join(_text(value) for value in values))
+                str(setting): values_of(
+                    str(setting), ",".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
+                )
                 for setting, values in content.get("settings", {}).items()
             },
             with_base=bool(content.get("with_base", True)),
@@ -238,7 +232,3 @@ def grid_from_json(data: bytes, name: str) -> Grid:
         raise
     except (TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"The grid cannot be read: {error}.", where=name, remedy="See docs/replay.md.") from error
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -28,9 +28,8 @@ from planner.replay.jobs import (
 )
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultSummary, ResultWriter
-from planner.replay.runners import cores, run_local, run_processes, run_spark
+from planner.replay.runners import check_workers, cores, run_local, run_processes, run_spark
 from planner.replay.spec import Job, job_from_json, tasks_of
-from planner.replay.workers import check_workers
 from planner.spark.session import open_session
 
 _LOOK_S: Final = 0.25
@@ -101,13 +100,10 @@ class _Worker:
                 self.say("Cancel was asked for.")
                 with suppress(ReplayError):
                     self.tell(stage="Stops")
-                threading.Thread(target=self._stop_running, daemon=True).start()
+                threading.Thread(target=self.on_cancel, daemon=True).start()
                 if not self.over.wait(_GRACE_S):
                     self.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")
                     self.die()
-
-    def _stop_running(self) -> None:
-        self.on_cancel()
 
     def die(self) -> None:
         """End this process and those that it started, at once."""
@@ -238,10 +234,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Work on a job.
-
-    Args:
-        arguments: Its folder, and the number of the open file whose lock says that this process lives.
+    """Work on the job in a folder; the second argument is the open file whose lock says that this process lives.
 
     Returns:
         0 when the job ended well or was cancelled, else 1.

@@ -133,10 +133,6 @@ def results_folder(folder: Path) -> Path:
     return folder / "results"
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 # Status
 
 
@@ -211,11 +207,7 @@ def log_tail(folder: Path) -> str:
 
 
 def open_job(name: str, root: Path | None = None) -> StoredJob:
-    """Return a job.
-
-    Args:
-        name: Its name; it may come from a link.
-        root: Where jobs live; `jobs_root()` by default.
+    """Return a job by its name, which may come from a link; `jobs_root()` holds all jobs by default.
 
     Raises:
         ReplayError: There is none of this name.
@@ -246,11 +238,7 @@ def list_jobs(root: Path | None = None) -> list[StoredJob]:
 
 
 def submit(job: Job, root: Path | None = None) -> StoredJob:
-    """Put a job at the end of the queue and start its process.
-
-    Args:
-        job: What to do.
-        root: Where jobs live; `jobs_root()` by default.
+    """Put a job at the end of the queue, in `jobs_root()` by default, and start its process.
 
     Raises:
         PlannerError: It cannot be run, or its folder cannot be written.
@@ -289,7 +277,8 @@ def _queue(fresh: Path, folder: Path, tasks: int) -> None:
     (fresh / RESERVE).write_bytes(bytes(_RESERVE_BYTES))
     with (fresh / "alive").open("r+b") as alive:
         _lock(alive, folder)
-        write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=_now_ms()))
+        now_ms = time.time_ns() // 1_000_000
+        write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=now_ms))
         if fresh != folder:
             fresh.rename(folder)
         _start(folder, alive)

@@ -26,37 +26,22 @@ from planner.simulate.measures import blast_radius, broker_series, cycle_counts,
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.trace import Cycle, Event, Stretch
+from planner.spark.schema import arrow_schema
 
 _PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
 
-INTERVALS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("day", pa.string()),
-        ("at_ms", pa.int64()),
-        ("brokers", pa.int32()),
-        ("usage_average_percent", pa.float64()),
-        ("usage_std_percent", pa.float64()),
-        ("usage_highest_percent", pa.float64()),
-        ("usage_lowest_percent", pa.float64()),
-        ("msg_rate_per_s", pa.float64()),
-        ("throughput_bytes_per_s", pa.float64()),
-        ("shed", pa.int32()),
-        ("placed", pa.int32()),
-        ("splits", pa.int32()),
-        ("topics_disconnected", pa.int64()),
-        ("producers_disconnected", pa.int64()),
-        ("consumers_disconnected", pa.int64()),
-    ]
+INTERVALS: Final = arrow_schema(
+    "task string, day string, at_ms bigint, brokers int, usage_average_percent double, usage_std_percent double,"
+    " usage_highest_percent double, usage_lowest_percent double, msg_rate_per_s double, throughput_bytes_per_s double,"
+    " shed int, placed int, splits int, topics_disconnected bigint, producers_disconnected bigint,"
+    " consumers_disconnected bigint"
 )
 """One row for each shedding cycle of a task."""
 
-_MOVE: Final = ("at_ms", "kind", "bundle", "source", "destination", "msg_rate_per_s", "throughput_bytes_per_s",
-                "topics", "producers", "consumers", "why")  # fmt: skip
-_ARROW: Final = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-
-MOVES: Final = pa.schema(
-    [("task", pa.string()), ("day", pa.string()), *((name, _ARROW[type(getattr(Event(), name))]) for name in _MOVE)]
+MOVES: Final = arrow_schema(
+    "task string, day string, at_ms bigint, kind string, bundle string, source string, destination string,"
+    " msg_rate_per_s double, throughput_bytes_per_s double, topics bigint, producers bigint, consumers bigint,"
+    " why string"
 )
 """One row for each event of a task."""
 
@@ -237,10 +222,8 @@ def _intervals(task: ReplayTask, day: str, trace: Stretch) -> pa.Table:
 
 
 def _moves(task: ReplayTask, day: str, events: tuple[Event, ...]) -> pa.Table:
-    columns: dict[str, Any] = {"task": [task.task] * len(events), "day": [day] * len(events)}
-    for name in _MOVE:
-        columns[name] = [getattr(event, name) for event in events]
-    return pa.table({f.name: pa.array(columns[f.name], f.type) for f in MOVES}, schema=MOVES)
+    rows = [{name: getattr(event, name) for name in MOVES.names[2:]} for event in events]
+    return pa.Table.from_pylist([{"task": task.task, "day": day, **row} for row in rows], schema=MOVES)
 
 
 def combined_digest(digests: Iterator[str] | list[str]) -> str:

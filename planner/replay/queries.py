@@ -4,8 +4,7 @@ A replay has results for each day of each task. What is told of a scenario as a 
 `planner.replay.aggregate.AGGREGATION` says, so that it is what the advisor says.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -61,10 +60,10 @@ def _over_days(name: str) -> str:
 
 
 class ReplayResults:
-    """The results of one replay.
+    """The results of one replay, from Parquet files as `planner.replay.results.result_files` finds them.
 
-    Args:
-        files: Parquet files by name, as `planner.replay.results.result_files` finds them.
+    Raises:
+        StoreError: The files cannot be read; any question may say so.
     """
 
     def __init__(self, files: Mapping[str, Sequence[Path]]) -> None:
@@ -75,13 +74,12 @@ class ReplayResults:
         """Whether nothing has been written yet."""
         return not self._files.get("tasks")
 
-    @contextmanager
-    def _tables(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _ask(self, query: str, *values: object) -> pa.Table:
         try:
             with duckdb.connect(":memory:") as connection:
                 for name, paths in self._files.items():
                     connection.read_parquet(paths, union_by_name=True).create_view(name)
-                yield connection
+                return connection.sql(query, params=list(values)).to_arrow_table()
         except duckdb.Error as error:
             raise StoreError(
                 f"The results cannot be read: {str(error).splitlines()[0][:200]}.",
@@ -93,27 +91,18 @@ class ReplayResults:
 
         Returns:
             Columns scenario, tasks, days, cycles and each of `SCENARIO_MEASURES`.
-
-        Raises:
-            StoreError: The files cannot be read.
         """
         measures = ", ".join(f"{_over_days(m.name)} AS {m.name}" for m in SCENARIO_MEASURES)
         query = (
             f"SELECT scenario, count(DISTINCT task) AS tasks, count(*) AS days, sum(cycles) AS cycles, {measures}"
             " FROM days GROUP BY scenario ORDER BY scenario"
         )
-        with self._tables() as tables:
-            return tables.sql(query).to_arrow_table()
+        return self._ask(query)
 
     def failed(self, limit: int = 100) -> pa.Table:
-        """Return tasks that failed: columns task, error.
-
-        Raises:
-            StoreError: The files cannot be read.
-        """
+        """Return tasks that failed: columns task, error."""
         query = "SELECT task, error FROM tasks WHERE error <> '' ORDER BY task LIMIT ?"
-        with self._tables() as tables:
-            return tables.sql(query, params=[min(limit, _MOST_ROWS)]).to_arrow_table()
+        return self._ask(query, min(limit, _MOST_ROWS))
 
     def curves(self, which: Curve, scenarios: Sequence[str], cluster: str = "") -> pa.Table:
         """Return a quantity over time, at most 400 points for each scenario.
@@ -125,9 +114,6 @@ class ReplayResults:
 
         Returns:
             Columns scenario, at_ms, value, by scenario and time.
-
-        Raises:
-            StoreError: The files cannot be read.
         """
         query = (
             "WITH mine AS (SELECT scenario, at_ms, intervals.* EXCLUDE (task, at_ms) FROM intervals"
@@ -140,8 +126,7 @@ class ReplayResults:
         )
         value = "sum(value) OVER (PARTITION BY scenario ORDER BY at_ms)" if which == "shed" else "value"
         query += f" SELECT scenario, at_ms, {value} AS value FROM grouped ORDER BY scenario, at_ms"
-        with self._tables() as tables:
-            return tables.sql(query, params=[list(scenarios), cluster, cluster]).to_arrow_table()
+        return self._ask(query, list(scenarios), cluster, cluster)
 
     def moves(self, scenario: str, *, kind: str = "", text: str = "", limit: int = _MOST_ROWS) -> pa.Table:
         """Return events of a scenario, in the order of time.
@@ -154,9 +139,6 @@ class ReplayResults:
 
         Returns:
             The columns of `moves.parquet` without the task, with the cluster.
-
-        Raises:
-            StoreError: The files cannot be read.
         """
         query = (
             "SELECT cluster, moves.* EXCLUDE (task) FROM moves"
@@ -165,28 +147,17 @@ class ReplayResults:
             " AND contains(lower(concat_ws(' ', bundle, source, destination)), lower(?))"
             " ORDER BY at_ms, cluster, bundle LIMIT ?"
         )
-        with self._tables() as tables:
-            values = [scenario, kind, kind, text, min(limit, _MOST_ROWS)]
-            return tables.sql(query, params=values).to_arrow_table()
+        return self._ask(query, scenario, kind, kind, text, min(limit, _MOST_ROWS))
 
     def kinds(self, scenario: str) -> dict[str, int]:
-        """Return how many events of each kind a scenario has.
-
-        Raises:
-            StoreError: The files cannot be read.
-        """
+        """Return how many events of each kind a scenario has."""
         query = (
-            "SELECT kind, count(*) FROM moves JOIN (SELECT DISTINCT task, scenario FROM days) USING (task)"
+            "SELECT kind, count(*) AS events FROM moves JOIN (SELECT DISTINCT task, scenario FROM days) USING (task)"
             " WHERE scenario = ? GROUP BY kind ORDER BY kind"
         )
-        with self._tables() as tables:
-            return dict(tables.sql(query, params=[scenario]).fetchall())
+        return {row["kind"]: row["events"] for row in self._ask(query, scenario).to_pylist()}
 
     def clusters(self) -> list[str]:
-        """Return the clusters with results.
-
-        Raises:
-            StoreError: The files cannot be read.
-        """
-        with self._tables() as tables:
-            return [row[0] for row in tables.sql("SELECT DISTINCT cluster FROM days ORDER BY 1").fetchall()]
+        """Return the clusters with results."""
+        names: list[str] = self._ask("SELECT DISTINCT cluster FROM days ORDER BY cluster")["cluster"].to_pylist()
+        return names

@@ -24,6 +24,7 @@ from planner.cluster.errors import ReplayError
 from planner.cluster.files import put_in_place, write_whole, writing_results
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
+from planner.spark.schema import arrow_schema
 
 MEASURE_COLUMNS: Final = (
     *(measure.name for measure in MEASURES if measure.name != "cycles"),
@@ -32,33 +33,15 @@ MEASURE_COLUMNS: Final = (
 )
 """Columns of `DAYS` that hold a number: all of `planner.simulate.measures.Summary`, the throughput shed, and events."""
 
-DAYS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("cluster", pa.string()),
-        ("scenario", pa.string()),
-        ("day", pa.string()),
-        ("cycles", pa.int64()),
-        *((name, pa.float64()) for name in MEASURE_COLUMNS),
-        ("digest", pa.string()),
-        ("notes", pa.list_(pa.string())),
-    ]
+DAYS: Final = arrow_schema(
+    "task string, cluster string, scenario string, day string, cycles bigint,"
+    f" {', '.join(f'{name} double' for name in MEASURE_COLUMNS)}, digest string, notes array<string>"
 )
 """One row for each day of each task. A measure that a day does not have, such as when it settled, is null."""
 
-TASKS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("cluster", pa.string()),
-        ("scenario", pa.string()),
-        ("start_ms", pa.int64()),
-        ("end_ms", pa.int64()),
-        ("days", pa.int64()),
-        ("cycles", pa.int64()),
-        ("seconds", pa.float64()),
-        ("error", pa.string()),
-        ("digest", pa.string()),
-    ]
+TASKS: Final = arrow_schema(
+    "task string, cluster string, scenario string, start_ms bigint, end_ms bigint, days bigint, cycles bigint,"
+    " seconds double, error string, digest string"
 )
 """One row for each task that has ended, well or not."""
 
@@ -116,7 +99,7 @@ class ResultWriter:
         failed: Errors of the others, by task.
 
     Raises:
-        ReplayError: The folder cannot be written.
+        ReplayError: The folder cannot be written; any method may say so.
     """
 
     def __init__(self, folder: Path, tasks: Sequence[ReplayTask], *, every_s: float = 5.0) -> None:
@@ -148,21 +131,13 @@ class ResultWriter:
                 self.failed.pop(row["task"], None)
 
     def add(self, result: TaskResult) -> None:
-        """Take a result, and write those that have waited long enough.
-
-        Raises:
-            ReplayError: They cannot be written.
-        """
+        """Take a result, and write those that have waited long enough."""
         self.waiting.append(result)
         if time.monotonic() - self.written_s >= self.every_s:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as a part that appears as a whole.
-
-        Raises:
-            ReplayError: It cannot be written.
-        """
+        """Write what waits, as a part that appears as a whole."""
         self.written_s = time.monotonic()
         if not self.waiting:
             return
@@ -194,9 +169,7 @@ class ResultWriter:
     def _task(self, result: TaskResult) -> dict[str, Any]:
         task = self.tasks[result.task]
         return {
-            "task": task.task,
-            "cluster": task.cluster,
-            "scenario": task.scenario.name,
+            **self._about(result),
             "start_ms": task.start_ms,
             "end_ms": task.end_ms,
             "days": len(result.days),
@@ -206,31 +179,16 @@ class ResultWriter:
             "digest": result.digest,
         }
 
-    def _days(self, result: TaskResult) -> list[dict[str, Any]]:
+    def _about(self, result: TaskResult) -> dict[str, Any]:
         task = self.tasks[result.task]
-        return [
-            {
-                **{name: day.measures.get(name) for name in MEASURE_COLUMNS},
-                "task": task.task,
-                "cluster": task.cluster,
-                "scenario": task.scenario.name,
-                "day": day.day,
-                "cycles": day.cycles,
-                "digest": day.digest,
-                "notes": list(day.notes),
-            }
-            for day in result.days
-        ]
+        return {"task": task.task, "cluster": task.cluster, "scenario": task.scenario.name}
+
+    def _days(self, result: TaskResult) -> list[dict[str, Any]]:
+        own = ("day", "cycles", "digest", "notes")
+        return [self._about(result) | day.measures | {name: getattr(day, name) for name in own} for day in result.days]
 
     def finish(self, seconds: float) -> ResultSummary:
-        """Write what waits, put the parts together and sum up.
-
-        Args:
-            seconds: Time that the job took.
-
-        Raises:
-            ReplayError: It cannot be written.
-        """
+        """Write what waits, put the parts together and sum up; the job took so many seconds."""
         self.flush()
         parts = self._parts()
         with writing_results(self.folder, pa.ArrowException):
@@ -282,11 +240,7 @@ class ResultWriter:
 
 
 def result_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files that hold the results so far, by the names of `FILES`; an empty list where there is none.
-
-    Args:
-        folder: The results of a job, finished or not.
-    """
+    """Return the files that hold a job's results so far, by the names of `FILES`; an empty list where there is none."""
     if (folder / _SUMMARY).is_file():
         return {name: [folder / f"{name}.parquet"] for name in FILES}
     parts = sorted((folder / _PARTS).glob("[0-9]*"))

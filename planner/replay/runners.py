@@ -25,7 +25,8 @@ from planner.replay.kernel import (
     task_from_json,
     task_to_json,
 )
-from planner.spark.session import first_line
+from planner.spark.schema import arrow_schema
+from planner.spark.session import OpenSession, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,28 +35,15 @@ if TYPE_CHECKING:
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
 
-ROWS: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("task_digest", pa.string()),
-        ("seconds", pa.float64()),
-        ("error", pa.string()),
-        ("day", pa.string()),
-        ("cycles", pa.int64()),
-        ("measures", pa.string()),
-        ("digest", pa.string()),
-        ("notes", pa.string()),
-        ("intervals", pa.binary()),
-        ("moves", pa.binary()),
-    ]
+_COLUMNS: Final = (
+    "task string, task_digest string, seconds double, error string, day string, cycles bigint, measures string,"
+    " digest string, notes string, intervals binary, moves binary"
 )
+
+ROWS: Final = arrow_schema(_COLUMNS)
 """How a result travels: one row for each day, one without a day for a task that has none."""
 
 _WAVES: Final = 3
-_SPARK_SCHEMA: Final = (
-    "task string, task_digest string, seconds double, error string, day string, cycles long, measures string,"
-    " digest string, notes string, intervals binary, moves binary"
-)
 
 
 def _packed(table: pa.Table) -> bytes:
@@ -217,7 +205,7 @@ def run_spark(
     def wave(mine: Sequence[ReplayTask]) -> list[dict[str, Any]]:
         texts = [task_to_json(task) for task in mine]
         numbers = spark.range(0, len(texts), 1, len(texts))
-        answers = numbers.mapInArrow(_on_spark(texts), _SPARK_SCHEMA).toArrow()
+        answers = numbers.mapInArrow(_on_spark(texts), _COLUMNS).toArrow()
         rows: list[dict[str, Any]] = answers.cast(ROWS).to_pylist()
         return rows
 
@@ -242,3 +230,44 @@ def run_spark(
         finally:
             for future in running:
                 future.cancel()
+
+
+def check_workers(session: OpenSession, history: str) -> None:
+    """See that the workers of a cluster have what a replay needs, and see the history's folder under the same path.
+
+    Raises:
+        ReplayError: They do not; it says what is missing on which worker.
+    """
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        import os  # noqa: PLC0415 - this runs in a worker
+        import socket  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        for _ in batches:
+            problem = ""
+            try:
+                import planner.replay.kernel  # noqa: F401, PLC0415
+            except ImportError as error:
+                problem = f"lacks a Python package: {error}"
+            if not os.path.isdir(history):  # noqa: PTH112 - what a worker has least trouble with
+                problem = problem or f"does not see the folder {history}"
+            yield pa.RecordBatch.from_pylist([{"host": socket.gethostname(), "problem": problem}])
+
+    try:
+        numbers = session.spark.range(0, session.parallel * 2, 1, session.parallel * 2)
+        found = numbers.mapInArrow(look, "host string, problem string").toArrow().to_pylist()
+    except Exception as error:
+        raise ReplayError(
+            f"The workers cannot run Python: {first_line(error)}.",
+            where=session.place.in_words,
+            remedy="Give them the Python of this server and its packages, and say where it is with PYSPARK_PYTHON.",
+        ) from error
+    bad = next((row for row in found if row["problem"]), None)
+    if bad is not None:
+        raise ReplayError(
+            f"The worker {bad['host']} {bad['problem']}.",
+            where=session.place.in_words,
+            remedy="Workers need numpy, pyarrow and pydantic, and the history on storage they share, under one path.",
+        )

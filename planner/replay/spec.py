@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -70,19 +70,9 @@ class Job:
 
 def job_to_json(job: Job) -> str:
     """Return a job as text, the same for the same job."""
-    content: dict[str, Any] = {
-        "format": _FORMAT,
-        "version": 1,
-        "name": job.name,
-        "history": job.history,
-        "clusters": list(job.clusters),
-        "first_day": job.first_day,
-        "last_day": job.last_day,
-        "days_per_task": job.days_per_task,
-        "scenarios": [scenario_to_json(scenario) for scenario in job.scenarios],
-        "runner": job.runner,
-        "workers": job.workers,
-    }
+    content: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(job)}
+    content["scenarios"] = [scenario_to_json(scenario) for scenario in job.scenarios]
+    content |= {"format": _FORMAT, "version": 1}
     return json.dumps(content, indent=1, sort_keys=True)
 
 
@@ -124,17 +114,8 @@ def tasks_of(job: Job) -> list[ReplayTask]:
         for stretch in _stretches(sorted(days), job.days_per_task):
             for scenario in job.scenarios:
                 name = f"{cluster}/{stretch[0] // _DAY_MS}/{scenario.name}"
-                end = stretch[-1] + _DAY_MS
-                tasks.append(
-                    ReplayTask(
-                        task=name,
-                        history=job.history,
-                        cluster=cluster,
-                        start_ms=stretch[0],
-                        end_ms=end,
-                        scenario=scenario,
-                    )
-                )
+                span = {"start_ms": stretch[0], "end_ms": stretch[-1] + _DAY_MS}
+                tasks.append(ReplayTask(task=name, history=job.history, cluster=cluster, scenario=scenario, **span))
     if not tasks:
         raise ReplayError("The history has none of these days.", where=root.name, remedy="Choose days that it covers.")
     if len(tasks) > MOST_TASKS:
@@ -157,11 +138,7 @@ def _stretches(days: Sequence[int], size: int) -> list[list[int]]:
 
 
 def grid(base: Scenario, settings: Mapping[str, Sequence[Any]]) -> tuple[Scenario, ...]:
-    """Return a scenario for every combination of values, named after them.
-
-    Args:
-        base: What all have in common.
-        settings: Values to try, by the name of the setting.
+    """Return a scenario for every combination of values of settings, over what all have in common, named after them.
 
     Raises:
         PlannerError: A name is unknown or a value out of bounds.

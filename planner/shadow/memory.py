@@ -51,12 +51,7 @@ def settle_memory(
 
 
 def cycles_to_know(shedder: str, config: Settings) -> int:
-    """Return how many cycles have to be watched until the counters of a leader in office are known.
-
-    Args:
-        shedder: Name of the strategy.
-        config: Settings in force.
-    """
+    """Return how many cycles have to be watched until the counters of a leader in office are known."""
     counters = shedder_by_name(shedder).profile.counters
     return counters.cycles_to_know(config) if counters is not None else 0
 
@@ -75,13 +70,7 @@ def carried_out(predicted: LeaderMemory, explained: LeaderMemory) -> LeaderMemor
 
 
 def other_memories(made: CycleDecision, before: LeaderMemory | None, view: Snapshot) -> Iterator[LeaderMemory | None]:
-    """Yield what else a leader might remember: nothing, counters that are about to be full, no recent unloads.
-
-    Args:
-        made: What it was predicted to decide.
-        before: What it was supposed to remember; None for nothing.
-        view: The capture; gives the settings and the brokers.
-    """
+    """Yield what else a leader might remember after deciding `made`: nothing, counters about to be full, no unloads."""
     config, brokers = view.settings, view.brokers.name
     if before is not None:
         yield None

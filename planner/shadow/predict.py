@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from planner.capture.estimate import new_reports
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
@@ -23,7 +24,7 @@ from planner.pulsar.placement import modular
 from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
-from planner.shadow.view import leader_view, new_reports, with_owners_of
+from planner.shadow.view import leader_view, with_owners_of
 
 _MS_PER_MIN = 60_000
 _SEED = 0
@@ -174,12 +175,7 @@ class ShadowResult:
 
 
 def shadow_step(state: ShadowState, before: Snapshot, after: Snapshot) -> tuple[ShadowState, ShadowResult]:
-    """Compare what was predicted from a capture with the next one, and predict from that.
-
-    Args:
-        state: What is known up to the first of them.
-        before: A capture.
-        after: The one after it, of the same cluster.
+    """Compare what was predicted from a capture with the next one of the same cluster, and predict from that.
 
     Returns:
         What is known then, and what was found.
@@ -527,7 +523,7 @@ class _Step:
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
             return (), None
-        choose, explained = self.likely(current, left) if not as_predicted else (_unknown, None)
+        choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(current, unload) for unload in elsewhere]
@@ -584,7 +580,3 @@ class _Step:
             if made.explains(left):
                 return made
         return None
-
-
-def _unknown(_bundle: str) -> Cause:
-    return Cause.UNKNOWN

@@ -6,18 +6,17 @@ readers of histories pass it over.
 
 import json
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import write_whole, writing
+from planner.cluster.files import reading, write_whole, writing
 from planner.cluster.relocation import Relocation
 
 RECORD = ".shadow.jsonl"
@@ -250,7 +249,7 @@ def read_next(folder: Path) -> NextCycle | None:
         return None
     except OSError as error:
         raise _unreadable(folder / NEXT, error) from error
-    except (ValueError, ValidationError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 
@@ -263,14 +262,13 @@ def _unreadable(path: Path, error: OSError) -> CaptureError:
 
 
 class ShadowRecord:
-    """The record of a cluster, on disk.
+    """The record of a cluster, in its folder of the history; it takes `max_bytes` at most.
 
     A line is written at once, and lines that a writer left unfinished are passed over. When the file is too long, its
     newer half is written anew under another name, and renamed.
 
-    Args:
-        folder: Folder of the cluster in the history.
-        max_bytes: What the record may take.
+    Raises:
+        CaptureError: The file cannot be written, or there is one that cannot be read; any method may say so.
     """
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -278,11 +276,7 @@ class ShadowRecord:
         self.max_bytes = max_bytes
 
     def add(self, cycle: ShadowCycle) -> None:
-        """Append a cycle, and make room for it.
-
-        Raises:
-            CaptureError: The file cannot be written.
-        """
+        """Append a cycle, and make room for it."""
         line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
         with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -306,14 +300,7 @@ class ShadowRecord:
         write_whole(self.path, kept)
 
     def read(self, last: int = 100_000) -> tuple[ShadowCycle, ...]:
-        """Return the cycles on record, oldest first, without lines that cannot be read.
-
-        Args:
-            last: How many of them at most.
-
-        Raises:
-            CaptureError: There is a file, but it cannot be read.
-        """
+        """Return the last cycles on record, oldest first, without lines that cannot be read."""
         try:
             with self.path.open("rb") as file:
                 lines = file.read(2 * self.max_bytes).splitlines()
@@ -321,21 +308,12 @@ class ShadowRecord:
             return ()
         except OSError as error:
             raise _unreadable(self.path, error) from error
-        return tuple(_cycles(lines[-last:]))
-
-
-def _cycles(lines: Sequence[bytes]) -> Iterable[ShadowCycle]:
-    for line in lines:
-        if len(line) <= _LONGEST_LINE and (cycle := _cycle(line)) is not None:
-            yield cycle
-
-
-def _cycle(line: bytes) -> ShadowCycle | None:
-    try:
-        content: Any = json.loads(line)
-        return _ADAPTER.validate_python(content)
-    except (ValueError, ValidationError, RecursionError):
-        return None
+        found = []
+        for line in lines[-last:]:
+            if len(line) <= _LONGEST_LINE:
+                with suppress(ValueError, RecursionError):
+                    found.append(_ADAPTER.validate_python(json.loads(line)))
+        return tuple(found)
 
 
 def clusters_of(root: Path) -> dict[str, Path]:
@@ -344,10 +322,6 @@ def clusters_of(root: Path) -> dict[str, Path]:
     Raises:
         CaptureError: The folder cannot be read.
     """
-    try:
+    with reading(root, CaptureError, "Check the name of the folder.", what="The histories cannot be read"):
         folders = sorted(p for p in root.iterdir() if p.is_dir() and p.name.startswith("cluster="))
-    except OSError as error:
-        raise CaptureError(
-            f"The histories cannot be read: {error.strerror}.", where=str(root), remedy="Check the name of the folder."
-        ) from error
     return {unquote(folder.name.partition("=")[2]): folder for folder in folders}

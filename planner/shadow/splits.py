@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
@@ -113,13 +114,9 @@ def actual_splits(before: Snapshot, after: Snapshot) -> tuple[Split, ...]:
 def follow_splits(
     shadow: SplitShadow, before: Snapshot, after: Snapshot, reports: int
 ) -> tuple[SplitShadow, SplitsSeen]:
-    """Compare what was predicted from a capture with the next one, and predict from that.
+    """Compare what was predicted from a capture, as the leader knows it, with the next one, and predict from that.
 
-    Args:
-        shadow: What is known up to the first of them.
-        before: A capture, as the leader knows the cluster.
-        after: The one after it.
-        reports: Load reports that are expected until the next capture.
+    So many load reports are expected until the capture after.
 
     Returns:
         What is known then, and what was seen.
@@ -155,13 +152,9 @@ def follow_splits(
             differences.append(Deviation(name, "not split", Cause.UNKNOWN))
         kept[name] = replace(waiting, split=split, last_ms=now_ms, told=waiting.told or overdue)
     new = dict.fromkeys((n for n in after.bundle_names if n not in before.bundle_position), now_ms)
-    settling_ms = now_ms - _settling_ms(after)
+    settling_ms = now_ms - max(after.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
     broken = {name: at for name, at in {**shadow.broken, **new}.items() if at >= settling_ms}
     return SplitShadow(hits, kept, now_ms, broken), SplitsSeen(tuple(predicted), actual, tuple(differences))
-
-
-def _settling_ms(snapshot: Snapshot) -> int:
-    return max(snapshot.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
 
 
 def _wait_ms(before: Snapshot, after: Snapshot) -> int:
@@ -228,15 +221,7 @@ def _reported(snapshot: Snapshot) -> Snapshot:
     def total(name: str) -> FloatArray:
         return np.bincount(place, getattr(topics, name)[listed], minlength=count).astype(np.float64)
 
-    columns: dict[str, Any] = {
-        name: np.where(unknown, total(name), getattr(table, name))
-        for name in (
-            "msg_rate_in_per_s",
-            "msg_rate_out_per_s",
-            "msg_throughput_in_bytes_per_s",
-            "msg_throughput_out_bytes_per_s",
-        )
-    }
+    columns: dict[str, Any] = {name: np.where(unknown, total(name), getattr(table, name)) for name in RATES.values()}
     for name in ("producers", "consumers"):
         columns[name] = np.where(unknown, total(name), getattr(table, name)).astype(np.int64)
     columns["topics"] = np.maximum(table.topics, np.bincount(place, minlength=count)).astype(np.int64)

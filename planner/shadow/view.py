@@ -11,20 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from planner.capture.estimate import average_columns, carried_on, new_reports
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
-
-_TERMS = ("short_term_", "long_term_")
-_MOST_REPORTS = 1_000
-
-
-def new_reports(before: Snapshot, after: Snapshot) -> int:
-    """Return how many brokers have reported since an earlier capture."""
-    updated = dict(zip(before.brokers.name, before.brokers.updated_at_ms.tolist(), strict=True))
-    now = zip(after.brokers.name, after.brokers.updated_at_ms.tolist(), strict=True)
-    return min(sum(1 for name, at_ms in now if updated.get(name) != at_ms), _MOST_REPORTS)
 
 
 def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
@@ -36,14 +27,9 @@ def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
 
 
 def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
-    """Return a capture as the leader knows the cluster.
+    """Return a capture as the leader knows the cluster, from the one before as known then (`known`) and as captured.
 
     Averages that have not changed since the capture before go on from what was known then; others are as captured.
-
-    Args:
-        known: The capture before, as the leader knew the cluster.
-        before: The capture before, as it was captured.
-        after: The capture.
     """
     if after.info.load_manager is not LoadManager.MODULAR:
         return after
@@ -56,31 +42,15 @@ def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapsho
     stands = _unchanged(before.bundles, after.bundles, rows)
     if not stands.any():
         return after
-    old = {
-        name: np.where(stands, getattr(known.bundles, name)[rows], getattr(after.bundles, name))
-        for name in _columns(after.bundles)
-    }
-    bundles = replace(after.bundles, **{name: frozen(values) for name, values in old.items()})
-    for _ in range(new_reports(before, after)):
-        bundles = refresh(bundles)
-    kept: dict[str, Any] = {
-        name: frozen(np.where(stands, getattr(bundles, name), getattr(after.bundles, name)))
-        for name in _columns(after.bundles)
-    }
-    return after.with_columns(bundles=replace(after.bundles, **kept))
+    bundles = carried_on(after.bundles, known.bundles, rows, stands, new_reports(before, after))
+    return after.with_columns(bundles=bundles)
 
 
 def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
-    """Return a view with the averages of brokers gone on.
+    """Return the view of a capture with the averages of brokers gone on, too; arguments are those of `leader_view`.
 
     The leader sums up those of the bundles that a broker reports, with each load report, and writes the sums as seldom
     as those of bundles. What the sums have beyond the captured bundles stays as it was written.
-
-    Args:
-        known: The capture before, as the leader knew the cluster.
-        before: The capture before, as it was captured.
-        after: The capture, as it was captured.
-        view: The capture with the averages of bundles gone on.
     """
     place = before.brokers.position
     rows = np.array([place.get(name, -1) for name in after.brokers.name], dtype=np.int64)
@@ -107,14 +77,10 @@ def with_owners_of(before: Snapshot, after: Snapshot) -> Snapshot:
     return after.with_owner(np.array(owner, dtype=np.int32))
 
 
-def _columns(bundles: BundleTable) -> list[str]:
-    return [name for name in bundles.__dataclass_fields__ if name.startswith(_TERMS)]
-
-
 def _unchanged(before: BundleTable, after: BundleTable, rows: Int64Array) -> BoolArray:
     """Say which bundles have the averages that they had. Shape (bundles,)."""
     same: BoolArray = (rows >= 0) & after.has_data & ~after.averages_estimated
     same &= np.append(before.has_data, False)[rows]
-    for name in _columns(after):
+    for name in average_columns(after):
         same &= np.append(getattr(before, name), 0)[rows] == getattr(after, name)
     return same

@@ -17,12 +17,7 @@ _MOST_CYCLES = 100_000
 
 
 class ShadowWatch:
-    """Follows a cluster capture by capture, and keeps the record and the score.
-
-    Args:
-        root: Folder of all histories; the record goes beside the snapshots of the cluster. None keeps none.
-        tell: Told a line for each cycle.
-    """
+    """Follows a cluster, tells a line for each cycle, keeps the score and, below a root of histories, the record."""
 
     def __init__(self, root: Path | None, tell: Callable[[str], None]) -> None:
         self.root = root

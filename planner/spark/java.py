@@ -51,10 +51,7 @@ def java_version(executable: Path) -> int | None:
 
 
 def bundled_java(folder: Path | None = None) -> JavaRuntime:
-    """Make the runtime that comes along usable for Spark.
-
-    Args:
-        folder: Where to put the script; a folder of its own in the temporary directory by default.
+    """Make the runtime that comes along usable for Spark: a script in a folder, by default a temporary one of its own.
 
     Raises:
         ReplayError: The package is missing, or its runtime does not run on this machine.
@@ -94,17 +91,14 @@ def find_java() -> JavaRuntime:
     Raises:
         ReplayError: There is none.
     """
-    named = os.environ.get("JAVA_HOME")
-    if named:
-        version = java_version(Path(named) / "bin" / "java")
+    named, found = os.environ.get("JAVA_HOME"), shutil.which("java")
+    places = {"JAVA_HOME": Path(named) / "bin" / "java"} if named else {}
+    if found and (executable := Path(found).resolve()).parent.name == "bin":
+        places["java on the path"] = executable
+    for source, java in places.items():
+        version = java_version(java)
         if version is not None and version >= MINIMUM_VERSION:
-            return JavaRuntime(Path(named), version, "JAVA_HOME")
-    found = shutil.which("java")
-    if found:
-        executable = Path(found).resolve()
-        version = java_version(executable)
-        if version is not None and version >= MINIMUM_VERSION and executable.parent.name == "bin":
-            return JavaRuntime(executable.parent.parent, version, "java on the path")
+            return JavaRuntime(java.parent.parent, version, source)
     return bundled_java()
 
 

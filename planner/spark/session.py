@@ -39,12 +39,9 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def local_session(name: str, cores: int | None = None, java: JavaRuntime | None = None) -> "SparkSession":
-    """Start Spark in this process, on the loopback address alone; a shuffle has as many parts as there are cores.
+    """Start Spark here, on the loopback address alone; by default on all cores and the Java that is found.
 
-    Args:
-        name: What Spark calls the application.
-        cores: How many cores it may use; all by default.
-        java: The Java to run on; the one found on this machine by default.
+    A shuffle has as many parts as there are cores.
 
     Raises:
         ReplayError: There is no Java, or Spark does not start.
@@ -123,10 +120,7 @@ def spark_place() -> SparkPlace:
 
 
 def package_code(folder: Path) -> Path:
-    """Write this package, code and tables, as a zip that Spark gives to workers that do not have it.
-
-    Args:
-        folder: Where to.
+    """Write this package, code and tables, as a zip in a folder; Spark gives it to workers that do not have it.
 
     Returns:
         The file.

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,7 @@ def default_path() -> Path:
 
 
 def open_workspace(path: Path | None = None) -> "Workspace":
-    """Open the workspace, making it when there is none.
-
-    Args:
-        path: The file; `default_path()` by default.
+    """Open the workspace, by default the one of `default_path()`, making it when there is none.
 
     Raises:
         StoreError: The file is damaged, newer than this planner, in use by another process, or cannot be written.
@@ -151,13 +148,9 @@ class Workspace:
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {part} (snapshot VARCHAR, row INTEGER, {columns})")
 
     def add(self, snapshot: Snapshot, name: str) -> SavedSnapshot:
-        """Save a snapshot; the same content is recognised by its digest and not stored twice.
+        """Save a validated snapshot under a name; the same content is recognised by its digest and not stored twice.
 
         Everything is written in one transaction: when it fails, the workspace is as it was.
-
-        Args:
-            snapshot: A validated snapshot.
-            name: What to call it.
 
         Raises:
             StoreError: It cannot be written.
@@ -167,43 +160,32 @@ class Workspace:
             known = self.find(digest)
             if known is not None:
                 return known
+            info = snapshot.info
+            told = ("cluster", "pulsar_version", "captured_at_ms", "source", "description", "warnings")
+            columns: dict[str, Any] = {column: getattr(info, column) for column in told}
+            columns |= {part: len(getattr(snapshot, part)) for part in ("brokers", "namespaces", "bundles", "topics")}
+            saved = SavedSnapshot(
+                digest=digest,
+                name=name.strip()[:200] or info.cluster,
+                load_manager=info.load_manager.value,
+                stored_at_ms=int(time.time() * 1000),
+                **columns,
+            )
             with self._cursor() as cursor:
                 cursor.execute("BEGIN")
                 try:
-                    self._insert(cursor, snapshot, digest, name.strip()[:200] or snapshot.info.cluster)
+                    self._insert(cursor, snapshot, saved)
                     cursor.execute("COMMIT")
                 except BaseException:
                     cursor.execute("ROLLBACK")
                     raise
-        saved = self.find(digest)
-        if saved is None:
-            raise StoreError(
-                "The snapshot was written and is not there.", where=str(self.path), remedy="Load it again."
-            )
         return saved
 
-    def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, digest: str, name: str) -> None:
-        info = snapshot.info
-        cursor.execute(
-            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                digest,
-                name,
-                info.cluster,
-                info.load_manager.value,
-                info.pulsar_version,
-                info.captured_at_ms,
-                len(snapshot.brokers),
-                len(snapshot.namespaces),
-                len(snapshot.bundles),
-                len(snapshot.topics),
-                info.source,
-                info.description,
-                json.dumps(info.warnings),
-                int(time.time() * 1000),
-                *map(json.dumps, head_to_json(snapshot).values()),
-            ],
-        )
+    def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, saved: SavedSnapshot) -> None:
+        head = {name: json.dumps(value) for name, value in head_to_json(snapshot).items()}
+        row = asdict(saved) | {"warnings": json.dumps(saved.warnings)} | head
+        places = ", ".join("?" * len(row))
+        cursor.execute(f"INSERT INTO snapshots ({', '.join(row)}) VALUES ({places})", list(row.values()))
         for part, kind in TABLES.items():
             table = table_to_arrow(snapshot, part, hashes=True)
             if not table.num_rows:
@@ -214,15 +196,12 @@ class Workspace:
             try:
                 cursor.execute(
                     f"INSERT INTO {part} (snapshot, row, {columns}) SELECT ?, row, {columns} FROM incoming",
-                    [digest],
+                    [saved.digest],
                 )
             finally:
                 cursor.unregister("incoming")
 
-    _SAVED = (
-        "SELECT digest, name, cluster, load_manager, pulsar_version, captured_at_ms, brokers, namespaces, bundles,"
-        " topics, source, description, warnings, stored_at_ms FROM snapshots"
-    )
+    _SAVED = f"SELECT {', '.join(field.name for field in fields(SavedSnapshot))} FROM snapshots"
 
     @staticmethod
     def _saved(row: tuple[Any, ...]) -> SavedSnapshot:
@@ -284,12 +263,7 @@ class Workspace:
             cursor.execute("COMMIT")
 
     def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
-        """Return the topics of a bundle in the order of their hashes.
-
-        Args:
-            digest: The snapshot.
-            bundle: Position of the bundle.
-            limit: At most so many rows, and never more than 2,000.
+        """Return the topics of a bundle in the order of their hashes, at most `limit` and never more than 2,000.
 
         Returns:
             The columns of the topic table but the bundle.

@@ -44,12 +44,7 @@ class Scenarios:
         cursor: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
         writing: threading.Lock,
     ) -> None:
-        """Take what the workspace shares.
-
-        Args:
-            cursor: Gives a cursor of its own for one use.
-            writing: Held by whoever writes.
-        """
+        """Take what the workspace shares: what gives a cursor for one use, and the lock held by whoever writes."""
         self._cursor = cursor
         self._writing = writing
         with cursor() as opened:
@@ -62,12 +57,7 @@ class Scenarios:
     _COLUMNS = ", ".join(field.name for field in fields(SavedScenario))
 
     def save(self, scenario: Scenario, snapshot: str = "", snapshot_name: str = "") -> SavedScenario:
-        """Save a scenario; the same one over the same snapshot is kept once, and moves to the front.
-
-        Args:
-            scenario: The scenario.
-            snapshot: Digest of the snapshot that it changes.
-            snapshot_name: What that is called.
+        """Save a scenario; over the same snapshot, known by its digest, it is kept once, and moves to the front.
 
         Raises:
             PlannerError: A value of the scenario is out of bounds.
@@ -91,11 +81,7 @@ class Scenarios:
         return saved
 
     def list(self, snapshot: str | None = None) -> tuple[SavedScenario, ...]:
-        """Return the saved scenarios, the one saved last first.
-
-        Args:
-            snapshot: Only those that change the snapshot of this digest; None for all.
-        """
+        """Return the saved scenarios, of one snapshot (its digest) or of all, the one saved last first."""
         query = (
             f"SELECT {self._COLUMNS} FROM scenarios WHERE ? IS NULL OR snapshot = ?"
             " ORDER BY stored_at_ms DESC, digest, snapshot"
@@ -129,12 +115,7 @@ class Scenarios:
         return scenario
 
     def delete(self, digest: str, snapshot: str | None = None) -> None:
-        """Delete a saved scenario; one that is not there is no error.
-
-        Args:
-            digest: Its digest.
-            snapshot: Only where it changes the snapshot of this digest; None for all.
-        """
+        """Delete a saved scenario, of one snapshot or of all; one that is not there is no error."""
         with self._writing, self._cursor() as cursor:
             cursor.execute(
                 "DELETE FROM scenarios WHERE digest = ? AND (? IS NULL OR snapshot = ?)", [digest, snapshot, snapshot]

@@ -34,11 +34,6 @@ class MetadataStore(Protocol):
     def dump(self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS) -> Dump:
         """Read the nodes of the load balancer and of the policies.
 
-        Args:
-            cluster: Name of the cluster.
-            wanted: Namespaces to read about.
-            folders: What to read.
-
         Raises:
             CaptureError: There are more nodes than allowed, or it takes too long.
         """

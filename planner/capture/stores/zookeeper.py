@@ -32,9 +32,6 @@ logging.getLogger("kazoo").addHandler(logging.NullHandler())
 class ZooKeeperStore(MetadataStore):
     """Reads ZooKeeper; every call has an end.
 
-    Args:
-        options: Address, login and bounds.
-
     Raises:
         CaptureError: Nobody answers there.
     """
@@ -82,7 +79,7 @@ class ZooKeeperStore(MetadataStore):
         found: list[Mapping[str, Any]] = []
         for folder in folders:
             path = folder.path.format(cluster=cluster)
-            wants = _below(path, wanted) if folder.by_namespace and wanted else _everything
+            wants = _below(path, wanted) if folder.by_namespace and wanted else (lambda _: True)
             for node in self._read(path, folder, wants, notes):
                 found.append(node)
                 if len(found) > self._limits.store_nodes:
@@ -142,10 +139,6 @@ class ZooKeeperStore(MetadataStore):
                 where=f"{self._options.metadata_store}, {path}",
                 remedy="Capture again, or without --metadata-store.",
             ) from error
-
-
-def _everything(_path: str) -> bool:
-    return True
 
 
 def _below(root: str, wanted: NamespaceFilter) -> Callable[[str], bool]:

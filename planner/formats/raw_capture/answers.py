@@ -166,10 +166,7 @@ def _stem(name: str) -> str:
 
 
 def read_answers(files: Mapping[str, bytes]) -> Answers:
-    """Read the index of a capture.
-
-    Args:
-        files: Content by file name.
+    """Read the index of a capture, given its files by name.
 
     Raises:
         FormatError: The index is no list of answers.

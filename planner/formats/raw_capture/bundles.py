@@ -148,14 +148,12 @@ def bundle_columns(
                 for name, term, now in zip(names, terms, current, strict=True)
             ]
         columns[f"{prefix}samples"] = [
-            int(bool(now)) if term is None else whole(term.get("numSamples", int(bool(term))), _samples(name, key))
+            int(bool(now))
+            if term is None
+            else whole(term.get("numSamples", int(bool(term))), f"{_where(name)}: {key}.numSamples")
             for name, term, now in zip(names, terms, current, strict=True)
         ]
     return columns
-
-
-def _samples(name: str, key: str) -> str:
-    return f"{_where(name)}: {key}.numSamples"
 
 
 def _where(name: str) -> str:

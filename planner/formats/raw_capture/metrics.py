@@ -15,13 +15,9 @@ _NAMES = {"jvm_max_memory": "jvm_memory_bytes_max", "jvm_max_direct_memory": "jv
 
 
 def read_metrics(answers: Answers, tag: str) -> list[Metric]:
-    """Return the load-balancing, bundle and JVM metrics of a broker; those of the admin API first.
+    """Return the load-balancing, bundle and JVM metrics of a broker (`b1`, `b2`, …); those of the admin API first.
 
     Names of the admin API (`brk_…`) are turned into those of Prometheus.
-
-    Args:
-        answers: The capture.
-        tag: `b1`, `b2`, … of the broker.
     """
     return [*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}"))]
 

@@ -1,6 +1,6 @@
 """The settings in force, from the brokers' runtime configuration and the dynamic overrides of a raw capture."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from planner.cluster.errors import SettingError
@@ -29,12 +29,6 @@ def read_capture_settings(answers: Answers, store: MetadataStore, brokers: Captu
 
     Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
     strategy is taken for it, with a warning.
-
-    Args:
-        answers: The capture.
-        store: Its metadata store.
-        brokers: Its brokers.
-        leader: Broker id of the leader; empty unknown.
     """
     answered = sorted(brokers.aliases, key=lambda broker: (broker != leader, brokers.names.index(broker)))
     configured = [
@@ -51,17 +45,15 @@ def read_capture_settings(answers: Answers, store: MetadataStore, brokers: Captu
     for name in sorted({name for values in (*configured, dynamic) for name in values}):
         said = [values[name] for values in configured if name in values]
         if len(set(map(str, said))) > 1:
-            answers.warn(f"The brokers differ in {name} ({_list(said)}); {said[0]} is shown.")
+            answers.warn(
+                f"The brokers differ in {name} ({', '.join(dict.fromkeys(map(str, said)))}); {said[0]} is shown."
+            )
         given[name] = dynamic.get(name, said[0] if said else None)
     return _settings(given, answers)
 
 
 def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (values or {}).items() if name in REFERENCE.settings}
-
-
-def _list(values: Iterable[Any]) -> str:
-    return ", ".join(dict.fromkeys(map(str, values)))
 
 
 def _settings(given: Mapping[str, Any], answers: Answers) -> Settings:

@@ -46,12 +46,9 @@ _SLOW = frozenset(
 
 
 def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
-    """Build and validate the snapshot that a raw capture shows.
+    """Build and validate the snapshot that a raw capture shows, given its files by name, `index.json` among them.
 
     What nobody answered is taken from elsewhere, estimated or left out; each time a warning in `info.warnings` says so.
-
-    Args:
-        files: Content of the capture by file name, among them `index.json`.
 
     Raises:
         FormatError: The capture lacks what no snapshot can do without, or an answer holds what is no number.

@@ -17,9 +17,8 @@ from planner.replay.aggregate import totals_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
-from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.runners import check_workers, result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.spec import tasks_of
-from planner.replay.workers import check_workers
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
 from planner.spark.session import OpenSession, SparkPlace, open_session, package_code, spark_place

@@ -1,6 +1,5 @@
 """Settings: what is accepted, what is refused with which advice, and how text is read."""
 
-import csv
 import itertools
 import math
 from typing import Any
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
-from planner.cluster.releases import _TABLE as TABLE
+from planner.cluster.files import packaged_rows
 from planner.cluster.releases import REFERENCE, Release, Switch, _order, release, settings_of
 from planner.cluster.setting import Setting
 from planner.cluster.settings import Settings
@@ -29,7 +28,7 @@ def by_name(setting: Setting) -> str:
 class TestCatalog:
     def test_no_release_has_a_setting_twice(self) -> None:
         spans: dict[str, list[tuple[str, str]]] = {}
-        for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()):
+        for row in packaged_rows("planner.cluster", "settings.csv"):
             spans.setdefault(row["name"], []).append((row["since"], row["until"]))
         for name, found in spans.items():
             assert found[0][1] == "", f"{name}: the newest row comes first and has no end"
