@@ -25,7 +25,7 @@ def topic_hash(full_name: str) -> int:
 
 
 def topic_hashes(full_names: Iterable[bytes], count: int = -1) -> UInt32Array:
-    """Return the hash of every full topic name, given as UTF-8; to know their number saves a copy."""
+    """Return the hash of every full topic name, given as UTF-8; to know their number saves a copy. Shape (names,)."""
     return np.fromiter(map(zlib.crc32, full_names), dtype=np.uint32, count=count)
 
 
@@ -89,7 +89,10 @@ def java_string_hash(text: str) -> int:
 
 
 def java_string_hashes(texts: Sequence[str]) -> IntArray:
-    """Return `String.hashCode` of every text; the same rule as `java_string_hash`, by array where all are ASCII."""
+    """Return `String.hashCode` of every text; the same rule as `java_string_hash`, by array where all are ASCII.
+
+    Shape (texts,).
+    """
     if not texts:
         return np.zeros(0, dtype=np.int32)
     try:
@@ -108,7 +111,7 @@ def java_string_hashes(texts: Sequence[str]) -> IntArray:
 
 
 def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurrent: bool = False) -> Int64Array:
-    """Return the order in which a Java hash map visits keys that were put in as listed.
+    """Return the order in which a Java hash map visits keys that were put in as listed. Shape (keys,).
 
     Buckets ascend; inside a bucket keys come as they were put in. This is exact for `HashMap` filled one by one, and
     for `ConcurrentHashMap` but for buckets with several keys, whose order a resize may turn round in part.

@@ -115,7 +115,7 @@ def bundle_of_hash(boundaries: Sequence[int], topic_hash: int) -> int:
 
 
 def bundles_of_hashes(boundaries: Int64Array, hashes: Int64Array) -> Int64Array:
-    """Return the bundle index of every hash; the same rule as `bundle_of_hash` over arrays.
+    """Return the bundle index of every hash; the same rule as `bundle_of_hash` over arrays. Shape (hashes,).
 
     A hash of 0xffffffff gives `len(boundaries) - 1`, one past the last bundle, for the caller to report.
     """

@@ -159,12 +159,14 @@ class BrokerTable:
 
     @cached_property
     def name_hashes(self) -> IntArray:
-        """`String.hashCode` of each broker's id."""
+        """`String.hashCode` of each broker's id. Shape (brokers,)."""
         return frozen(java_string_hashes(self.name))
 
     @cached_property
     def map_order(self) -> Int64Array:
         """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`).
+
+        Shape (brokers,).
 
         It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
         """
@@ -233,11 +235,11 @@ class TopicTable:
 
     @cached_property
     def by_bundle(self) -> Int64Array:
-        """Positions of the topics sorted by bundle, in the order of the source inside each."""
+        """Positions of the topics sorted by bundle, in the order of the source inside each. Shape (topics,)."""
         return frozen(np.argsort(self.bundle, kind="stable"))
 
     def of_bundle(self, bundle: int) -> Int64Array:
-        """Return positions of the topics of one bundle, in the order of the source."""
+        """Return positions of the topics of one bundle, in the order of the source. Shape (topics of the bundle,)."""
         low, high = np.searchsorted(self.bundle, (bundle, bundle + 1), sorter=self.by_bundle)
         return self.by_bundle[low:high]
 
@@ -392,12 +394,12 @@ class Snapshot:
 
     @cached_property
     def bundle_name_hashes(self) -> IntArray:
-        """`String.hashCode` of each bundle's full name."""
+        """`String.hashCode` of each bundle's full name. Shape (bundles,)."""
         return frozen(java_string_hashes(self.bundle_names))
 
     @cached_property
     def bundle_map_order(self) -> Int64Array:
-        """Bundle positions in the order in which a Java map of all of them visits them."""
+        """Bundle positions in the order in which a Java map of all of them visits them. Shape (bundles,)."""
         return frozen(hash_map_order(self.bundle_name_hashes))
 
     @cached_property
@@ -424,7 +426,7 @@ class Snapshot:
         return frozen(order), frozen(starts)
 
     def bundles_of(self, broker: int) -> Int64Array:
-        """Return positions of the bundles that a broker owns, in table order."""
+        """Return positions of the bundles that a broker owns, in table order. Shape (bundles of the broker,)."""
         order, starts = self._owned
         return order[starts[broker] : starts[broker + 1]]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from planner.cluster.errors import FormatError, SettingError
+from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 
@@ -128,8 +129,8 @@ def read_policies(value: Any, file: str) -> Policies:
     return _read(_POLICIES, {} if value is None else value, f"{file}: policies")
 
 
-def read_settings(value: Any, file: str) -> Settings:
-    """Read settings by their `broker.conf` names; None stands for none.
+def read_settings(value: Any, file: str, version: Release = REFERENCE) -> Settings:
+    """Read settings of a release by their `broker.conf` names; None stands for none.
 
     Raises:
         FormatError: It is no object of names and values, a name is unknown, or a value is out of bounds.
@@ -142,7 +143,7 @@ def read_settings(value: Any, file: str) -> Settings:
             remedy='Write {"loadBalancerEnabled": true}.',
         )
     try:
-        return Settings(given)
+        return Settings(given, version)
     except SettingError as error:
         raise FormatError(error.what, where=f"{file}: settings.{error.where[:_SHOWN]}", remedy=error.remedy) from error
 
@@ -180,9 +181,10 @@ def read_head(value: Mapping[str, Any], file: str) -> dict[str, Any]:
     Raises:
         FormatError: A field is missing, unknown or of another type.
     """
+    info = read_info(value.get("info"), file)
     return {
-        "info": read_info(value.get("info"), file),
-        "settings": read_settings(value.get("settings"), file),
+        "info": info,
+        "settings": read_settings(value.get("settings"), file, release(info.pulsar_version)),
         "policies": read_policies(value.get("policies"), file),
     }
 

@@ -183,7 +183,7 @@ class _Part:
         return self._lists[column]
 
     def rows(self, first: int, count: int) -> "Int64Array | slice":
-        """Return the rows of a moment in the order of its snapshot."""
+        """Return the rows of a moment in the order of its snapshot. Shape (rows of the moment,)."""
         if "position" not in self.arrays:
             return slice(first, first + count)
         rows = np.empty(count, dtype=np.int64)
@@ -201,7 +201,7 @@ class _Part:
         return tuple(names[i] for i in self.arrays[column][rows].tolist()) if column in self.arrays else tuple(names)
 
     def positions(self, column: str, rows: "Int64Array | slice", position: Mapping[str, int]) -> IntArray:
-        """Return a column of names as positions, -1 for null.
+        """Return a column of names as positions, -1 for null. Shape (rows,).
 
         Raises:
             SnapshotError: A name has no position.
@@ -407,7 +407,7 @@ def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
 def bundle_of_topics(
     names: Sequence[str] | pa.Array, hashes: UInt32Array, bundles: BundleTable, namespaces: Sequence[str]
 ) -> IntArray:
-    """Return the bundle that holds each topic.
+    """Return the bundle that holds each topic. Shape (topics,).
 
     -1 stands for a topic of no namespace listed, in a hole of its ranges, or with hash 0xffffffff, for which Pulsar
     finds no bundle either.

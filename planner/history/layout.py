@@ -37,6 +37,8 @@ class Ranges:
     def of_hashes(self, namespace: Int64Array, hashes: Int64Array) -> Int64Array:
         """Return the position of the bundle that holds each topic, given the position of its namespace and its hash.
 
+        Shape (topics,).
+
         -1 stands for hash 0xffffffff, for which Pulsar finds no bundle.
         """
         starts = self.namespace.astype(np.int64) * HASH_SPACE + self.low

@@ -138,6 +138,8 @@ class CounterRates:
     def take(self) -> FloatArray:
         """Return the rate per second of each counter since the last call, and start the next interval.
 
+        Shape (counters,).
+
         A counter without a new sample keeps its rate; NaN where the new sample cannot be compared with one before.
         """
         fresh = self.seconds > 0

@@ -63,7 +63,7 @@ class _Counters:
         self.counted: dict[str, FloatArray] = {}
 
     def at(self, snapshot: Snapshot) -> dict[str, FloatArray]:
-        """Return what each counter shows; those of a topic that moved begin anew."""
+        """Return what each counter shows; those of a topic that moved begin anew. Shape (counters,)."""
         topics = snapshot.topics
         owner = snapshot.bundles.owner[topics.bundle].astype(np.int64)
         seconds = (snapshot.info.captured_at_ms - self.last_ms if self.last_ms >= 0 else self.since_ms) / 1_000

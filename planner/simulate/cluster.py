@@ -140,7 +140,7 @@ class Cluster:
         """Let nobody serve bundles. Their brokers measure it only when something else makes them.
 
         Returns:
-            The positions of the bundles.
+            The positions of the bundles. Shape (bundles,).
         """
         self._assign(bundles, -1)
         return np.atleast_1d(np.asarray(bundles, dtype=np.int64))
@@ -149,7 +149,7 @@ class Cluster:
         """Let nobody serve bundles, and their brokers notice.
 
         Returns:
-            The positions of the bundles.
+            The positions of the bundles. Shape (bundles,).
         """
         which = np.atleast_1d(np.asarray(bundles, dtype=np.int64))
         if (self.owner[which] >= 0).any():
