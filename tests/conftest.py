@@ -20,6 +20,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write goldens that are text anew")
 
 
+_LONGEST = (
+    "tests/test_style.py::test_clean[mypy]",
+    "tests/data/replay/test_replay_command.py",
+    "tests/app/pages/test_every_widget.py",
+    "tests/data/replay/test_replay_jobs.py",
+    "tests/e2e/",
+)
+"""What takes longest, so that it begins first and two workers end together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a JVM, give it to one worker, and put what takes longest first."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker, and so one JVM
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """Return when a test begins: those that need the JVM, then the longest in their order, then the others."""
+    if item.get_closest_marker("spark"):
+        return 0
+    found = (place for place, start in enumerate(_LONGEST, start=1) if item.nodeid.startswith(start))
+    return next(found, len(_LONGEST) + 1)
+
+
 @pytest.fixture(scope="session")
 def small() -> Snapshot:
     """A generated cluster of five brokers."""

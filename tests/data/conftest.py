@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["_no_token_of_mine", "cluster", "options", "start", "zookeeper"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _java_of_short_jobs() -> "Iterator[None]":
+    """Spark, here and in children, does not optimize code that runs for seconds: that takes longer than it saves."""
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-java-options '{options}' pyspark-shell")
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """Spark in this process, on two cores."""

@@ -1,13 +1,46 @@
 """Runs a page as Streamlit does, without a browser."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Policies
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.dispatch.load import TopicLoad
+from planner.simulate.dispatch.simulate import simulate
+from planner.simulate.dispatch.trace import DispatchTrace
 from planner.web import capture_form, registry, state
+from planner.workspace.samples import Sample, load_sample, samples
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_scanned_once() -> Iterator[None]:
+    """Streamlit looks into every installed package for components, which takes half a second for each new `AppTest`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _dispatch_is_simulated_once() -> Iterator[None]:
+    """The Throttling page simulates at each run; the same load under the same settings comes to the same trace."""
+    kept: dict[str, DispatchTrace] = {}
+
+    def remembered(topics: list[TopicLoad], config: Settings, duration_s: float) -> DispatchTrace:
+        asked = repr((topics, config, duration_s))
+        if asked not in kept:
+            kept[asked] = simulate(topics, config, duration_s)
+        return kept[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry.module("throttling"), "simulate", remembered)
+        yield
 
 
 def script(name: str) -> AppTest:
@@ -15,11 +48,27 @@ def script(name: str) -> AppTest:
     return AppTest.from_string(f"from planner.web.registry import page\npage({name!r}).show()\n", default_timeout=60)
 
 
+@cache
+def unlike_samples() -> tuple[Sample, ...]:
+    """One sample of each kind: load manager, shedder in force, whether it lists topics, whether it has policies.
+
+    Every sample opens on Overview (`test_pages`); pages that tell no others apart open these.
+    """
+    kinds: dict[object, Sample] = {}
+    for sample in samples():
+        if sample.file.endswith(".json"):
+            found = load_sample(sample)
+            shedder, _ = effective_shedder(found.info.load_manager, found.settings)
+            listed, governed = bool(len(found.topics)), found.policies != Policies()
+            kinds.setdefault((found.info.load_manager, shedder.name, listed, governed), sample)
+    return tuple(kinds.values())
+
+
 def forget() -> None:
     """Forget what belongs to one test; what was decided or simulated of a digest stays, as on a server."""
     advisor = registry.module("advisor")
-    for cache in (state.workspace, capture_form._captures, advisor._material, advisor._configured, advisor._advice):
-        cache.clear()
+    for kept in (state.workspace, capture_form._captures, advisor._material, advisor._configured, advisor._advice):
+        kept.clear()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pages.split_lab import read_positions
 from planner.cluster.errors import SettingError
 from planner.pulsar.splitting.registry import split_algorithm
 from planner.workspace.samples import samples
+from tests.app.pages.conftest import unlike_samples
 
 Page = Callable[..., AppTest]
 
@@ -78,11 +79,10 @@ def test_a_limit_of_the_form_decides(page: Page) -> None:
     assert "stays as it is" in shown(test)
 
 
-def test_every_sample_opens(page: Page) -> None:
-    for sample in samples():
-        if sample.file.endswith(".json"):
-            test = page("split_lab", snapshot=sample.digest[:12])
-            assert not test.exception, sample.file
+def test_every_kind_of_sample_opens(page: Page) -> None:
+    for sample in unlike_samples():
+        test = page("split_lab", snapshot=sample.digest[:12])
+        assert not test.exception, sample.file
 
 
 def test_documented_examples_show_the_right_value(page: Page) -> None:

@@ -15,6 +15,7 @@ from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.web import registry
 from planner.web.throttling_form import read_edit, written_edit
 from planner.workspace.samples import samples
+from tests.app.pages.conftest import unlike_samples
 
 Page = Callable[..., AppTest]
 
@@ -133,10 +134,8 @@ def test_bad_links_are_said_so(page: Page, address: dict[str, str]) -> None:
     assert test.error or test.warning
 
 
-def test_every_sample_opens(page: Page) -> None:
-    for sample in samples():
-        if not sample.file.endswith(".json"):
-            continue
+def test_every_kind_of_sample_opens(page: Page) -> None:
+    for sample in unlike_samples():
         test = page("throttling", snapshot=sample.digest[:12])
         assert not test.exception, sample.file
         assert not test.error, sample.file

@@ -31,6 +31,7 @@ def fake_java(folder: Path, version: str) -> Path:
     return home
 
 
+@pytest.mark.spark
 def test_spark_runs_on_the_bundled_java(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", JOB.format(folder=str(tmp_path))],
