@@ -61,44 +61,49 @@ def two_cycles(snapshot: Snapshot, config: Settings, seed: int) -> tuple[LeaderM
     return next_cycle(later, memory, config, seed)
 
 
+def moves_are_possible(snapshot: Snapshot, config: Settings, decision: CycleDecision) -> None:
+    """Assert that each bundle moves once, from its owner, to a broker that may have it."""
+    names, owner = snapshot.brokers.name, snapshot.bundles.owner
+    moved = [move.bundle for move in decision.moves]
+    assert len(moved) == len(set(moved))
+    for unload in decision.unloads:
+        move = unload.move
+        assert names[owner[snapshot.bundle_position[move.bundle]]] == move.source
+        assert unload.carried_out or move.destination is None
+        assert move.destination is None or move.destination in unload.acceptable
+        if snapshot.info.load_manager is LoadManager.MODULAR:
+            assert move.destination != move.source
+            excluded = move.bundle.rpartition("/")[0] in config.names("loadBalancerSheddingExcludedNamespaces")
+            assert not (excluded and unload.carried_out)
+
+
+def isolation_holds(snapshot: Snapshot, decision: CycleDecision) -> None:
+    """Assert that no bundle goes where its namespace may not be."""
+    for unload in decision.unloads:
+        if not unload.carried_out:
+            continue
+        namespace = unload.move.bundle.rpartition("/")[0]
+        found = isolate(snapshot.policies, namespace, snapshot.brokers.name, lambda _: True)
+        assert set(unload.acceptable) <= set(found.candidates)
+
+
+def every_broker_has_a_reason(snapshot: Snapshot, decision: CycleDecision) -> None:
+    """Assert that something is said about each broker."""
+    said = {i for reason in decision.shedding.reasons for i in reason.brokers.tolist()}
+    assert said >= set(range(len(snapshot.brokers)))
+
+
 class TestAnyCycle:
     @given(clusters(), st.integers(0, 100))
-    @settings(max_examples=80, deadline=None)
-    def test_moves_are_possible(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
+    @settings(max_examples=100, deadline=None)
+    def test_moves_are_possible_isolation_holds_and_every_broker_has_a_reason(
+        self, cluster: tuple[Snapshot, Settings], seed: int
+    ) -> None:
         snapshot, config = cluster
         _, decision = two_cycles(snapshot, config, seed)
-        names, owner = snapshot.brokers.name, snapshot.bundles.owner
-        moved = [move.bundle for move in decision.moves]
-        assert len(moved) == len(set(moved))
-        for unload in decision.unloads:
-            move = unload.move
-            assert names[owner[snapshot.bundle_position[move.bundle]]] == move.source
-            assert unload.carried_out or move.destination is None
-            assert move.destination is None or move.destination in unload.acceptable
-            if snapshot.info.load_manager is LoadManager.MODULAR:
-                assert move.destination != move.source
-                excluded = move.bundle.rpartition("/")[0] in config.names("loadBalancerSheddingExcludedNamespaces")
-                assert not (excluded and unload.carried_out)
-
-    @given(clusters(), st.integers(0, 100))
-    @settings(max_examples=80, deadline=None)
-    def test_isolation_holds(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
-        snapshot, config = cluster
-        _, decision = two_cycles(snapshot, config, seed)
-        for unload in decision.unloads:
-            if not unload.carried_out:
-                continue
-            namespace = unload.move.bundle.rpartition("/")[0]
-            found = isolate(snapshot.policies, namespace, snapshot.brokers.name, lambda _: True)
-            assert set(unload.acceptable) <= set(found.candidates)
-
-    @given(clusters(), st.integers(0, 100))
-    @settings(max_examples=40, deadline=None)
-    def test_every_broker_has_a_reason(self, cluster: tuple[Snapshot, Settings], seed: int) -> None:
-        snapshot, config = cluster
-        _, decision = two_cycles(snapshot, config, seed)
-        said = {i for reason in decision.shedding.reasons for i in reason.brokers.tolist()}
-        assert said >= set(range(len(snapshot.brokers)))
+        moves_are_possible(snapshot, config, decision)
+        isolation_holds(snapshot, decision)
+        every_broker_has_a_reason(snapshot, decision)
 
     @given(clusters(), st.integers(0, 100))
     @settings(max_examples=40, deadline=None)

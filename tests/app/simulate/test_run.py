@@ -117,42 +117,44 @@ def attempted(snapshot: Snapshot, scenario: Scenario) -> Trace | None:
         return None
 
 
+def nothing_is_lost(trace: Trace) -> None:
+    """Assert that the bundles of each namespace tile its hashes, and that topics lie in theirs."""
+    table = trace.end.bundles
+    for namespace in range(len(trace.end.namespaces)):
+        rows = np.flatnonzero(table.namespace == namespace)
+        low, high = np.sort(table.low[rows]), np.sort(table.high[rows])
+        assert low[0] == 0
+        assert high[-1] == FULL_HIGH
+        assert (low[1:] == high[:-1]).all()
+    assert len(set(trace.end.bundle_names)) == len(table)
+    topics = trace.end.topics
+    inside = topics.bundle >= 0
+    hashes, bundle = topics.hash[inside].astype(np.int64), topics.bundle[inside]
+    assert (table.low[bundle] <= hashes).all()
+    assert ((hashes < table.high[bundle]) | (table.high[bundle] == FULL_HIGH)).all()
+
+
+def only_brokers_that_are_there_serve(trace: Trace) -> None:
+    """Assert that a broker that is gone has no bundle, and that bundles go where they may."""
+    gone = {event.source for event in trace.events if event.kind == "broker_lost"}
+    back = {event.source for event in trace.events if event.kind == "broker_added"}
+    served = {trace.end.brokers.name[i] for i in trace.end.bundles.owner.tolist() if i >= 0}
+    assert not served & (gone - back)
+    for event in trace.events:
+        assert not event.destination or event.destination in trace.end.brokers.name
+        if event.kind in {"shed", "placed"}:
+            assert event.destination in event.acceptable
+        assert min(event.topics, event.producers, event.consumers, event.msg_rate_per_s) >= 0
+
+
 class TestAnyScenario:
     @given(scenarios())
     @settings(max_examples=120, deadline=None)
-    def test_nothing_is_lost(self, given_: tuple[Snapshot, Scenario]) -> None:
+    def test_nothing_is_lost_and_only_brokers_that_are_there_serve(self, given_: tuple[Snapshot, Scenario]) -> None:
         trace = attempted(*given_)
-        if trace is None:
-            return
-        table = trace.end.bundles
-        for namespace in range(len(trace.end.namespaces)):
-            rows = np.flatnonzero(table.namespace == namespace)
-            low, high = np.sort(table.low[rows]), np.sort(table.high[rows])
-            assert low[0] == 0
-            assert high[-1] == FULL_HIGH
-            assert (low[1:] == high[:-1]).all()
-        assert len(set(trace.end.bundle_names)) == len(table)
-        topics = trace.end.topics
-        inside = topics.bundle >= 0
-        hashes, bundle = topics.hash[inside].astype(np.int64), topics.bundle[inside]
-        assert (table.low[bundle] <= hashes).all()
-        assert ((hashes < table.high[bundle]) | (table.high[bundle] == FULL_HIGH)).all()
-
-    @given(scenarios())
-    @settings(max_examples=120, deadline=None)
-    def test_only_brokers_that_are_there_serve(self, given_: tuple[Snapshot, Scenario]) -> None:
-        trace = attempted(*given_)
-        if trace is None:
-            return
-        gone = {event.source for event in trace.events if event.kind == "broker_lost"}
-        back = {event.source for event in trace.events if event.kind == "broker_added"}
-        served = {trace.end.brokers.name[i] for i in trace.end.bundles.owner.tolist() if i >= 0}
-        assert not served & (gone - back)
-        for event in trace.events:
-            assert not event.destination or event.destination in trace.end.brokers.name
-            if event.kind in {"shed", "placed"}:
-                assert event.destination in event.acceptable
-            assert min(event.topics, event.producers, event.consumers, event.msg_rate_per_s) >= 0
+        if trace is not None:
+            nothing_is_lost(trace)
+            only_brokers_that_are_there_serve(trace)
 
     @given(scenarios())
     @settings(max_examples=60, deadline=None)
