@@ -34,6 +34,7 @@ _TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_comma
 """Files whose tests share something that takes seconds to make: one worker makes it."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts a JVM, give it to one worker, and put what takes longest first."""
     for item in items:
