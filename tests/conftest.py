@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 _LONGEST = (
     "tests/test_style.py::test_clean[mypy]",
+    "tests/app/cli/test_wheel.py",
     "tests/data/replay/test_replay_command.py",
     "tests/app/pages/test_every_widget.py",
     "tests/data/replay/test_replay_jobs.py",
@@ -29,7 +30,11 @@ _LONGEST = (
 )
 """What takes longest, so that it begins first and two workers end together."""
 
+_TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_command.py")
+"""Files whose tests share something that takes seconds to make: one worker makes it."""
 
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts a JVM, give it to one worker, and put what takes longest first."""
     for item in items:
@@ -37,6 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker, and so one JVM
+        elif item.nodeid.startswith(_TOGETHER):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_turn)
 
 
