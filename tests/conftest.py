@@ -1,6 +1,7 @@
 """What tests of several packages share."""
 
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -34,8 +35,8 @@ _TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_comma
 """Files whose tests share something that takes seconds to make: one worker makes it."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what starts a JVM, give it to one worker, and put what takes longest first."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -45,6 +46,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.nodeid.startswith(_TOGETHER):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_turn)
+    if getattr(config.option, "loadgroup", False):
+        for item in items:
+            _tell_group(item)
+
+
+def _tell_group(item: Any) -> None:
+    """Put the group of a test into its id, where xdist looks for it.
+
+    xdist 3.8 writes it into an attribute that pytest 9.2 no longer reads, so that groups were spread over all workers.
+    """
+    group = next(item.iter_markers("xdist_group"), None)
+    if group is not None and hasattr(item, "_id"):
+        item._id = type(item._id).parse(f"{item.nodeid}@{group.args[0]}")
 
 
 def _turn(item: pytest.Item) -> int:
