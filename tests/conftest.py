@@ -27,7 +27,6 @@ _LONGEST = (
     "tests/data/replay/test_replay_command.py",
     "tests/app/pages/test_every_widget.py",
     "tests/data/replay/test_replay_jobs.py",
-    "tests/e2e/",
 )
 """What takes longest, so that it begins first and two workers end together."""
 
@@ -62,9 +61,11 @@ def _tell_group(item: Any) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    """Return when a test begins: those that need the JVM, then the longest in their order, then the others."""
+    """Return when a test begins: what needs the JVM, the longest in their order, the others, those of a browser."""
     if item.get_closest_marker("spark"):
         return 0
+    if item.get_closest_marker("e2e"):
+        return len(_LONGEST) + 2  # a browser keeps an event loop in its worker, where no other may begin
     found = (place for place, start in enumerate(_LONGEST, start=1) if item.nodeid.startswith(start))
     return next(found, len(_LONGEST) + 1)
 

@@ -484,7 +484,7 @@ def _make(table: type[_T], columns: Mapping[str, Any], size: int) -> _T:
             raise TypeError(f"{table.__name__} needs {info.name}")
         if info.kind == "text":
             if table is TopicTable:
-                made[info.name] = given if given is not None else pa.array([], type=pa.large_string())
+                made[info.name] = given if given is not None else pa.nulls(0, pa.large_string())
             else:
                 made[info.name] = tuple(given) if given is not None else (str(info.default),) * size
         elif given is None:

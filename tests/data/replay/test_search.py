@@ -258,7 +258,7 @@ def test_a_real_search_and_its_advice(history: Path, tmp_path: Path) -> None:
         name="job",
         folder=tmp_path,
         job=replace(job, scenarios=found.scenarios),
-        status=Status(state="done"),
+        status=Status(state="done", done=9),
     )
     material = material_of([stored])
     assert advise(material.rows, material.scenarios, question, configured) == advice
@@ -275,7 +275,7 @@ class TestMaterial:
             for day in DAYS
         ]
         pq.write_table(pa.Table.from_pylist(rows), folder / "results" / "days.parquet")
-        return StoredJob(name=folder.name, folder=folder, job=job, status=Status(state="done", failed=failed))
+        return StoredJob(name=folder.name, folder=folder, job=job, status=Status(state="done", done=9, failed=failed))
 
     def test_jobs_over_the_same_days_go_together(self, tmp_path: Path, history: Path) -> None:
         one = self.result(tmp_path / "a", [Scenario(name="as it is"), Scenario(name="x")], history)
