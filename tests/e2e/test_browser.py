@@ -101,6 +101,7 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
         window.open(f"{fresh_server.url}/?snapshot={sample.digest[:12]}", "Broker scores")
     page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "The one in view")
     page.set_viewport_size({"width": 1400, "height": 2400})
+    window.settled("The one in view")  # a click while the page is still being drawn leaves two rows open
     box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 16, box["y"] + 35 * 2 + 18)  # the second row
