@@ -351,7 +351,6 @@ _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "bundle_names": _RANGES,
     "bundle_position": _RANGES,
     "bundle_name_hashes": _RANGES,
-    "bundle_map_order": _RANGES,
     "shedding_rank": (*_RANGES, "has_data"),
     "_owned": ("owner",),
 }
@@ -396,11 +395,6 @@ class Snapshot:
     def bundle_name_hashes(self) -> IntArray:
         """`String.hashCode` of each bundle's full name. Shape (bundles,)."""
         return frozen(java_string_hashes(self.bundle_names))
-
-    @cached_property
-    def bundle_map_order(self) -> Int64Array:
-        """Bundle positions in the order in which a Java map of all of them visits them. Shape (bundles,)."""
-        return frozen(hash_map_order(self.bundle_name_hashes))
 
     @cached_property
     def shedding_rank(self) -> Int64Array:

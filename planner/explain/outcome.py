@@ -13,6 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
+from planner.pulsar.shedding.profile import Profile
 from planner.simulate.measures import (
     BrokerSeries,
     CycleCounts,
@@ -112,6 +113,11 @@ class Outcome:
     def shedder(self) -> str:
         """Name of the strategy that really runs."""
         return effective_shedder(self.load_manager, self.trace.settings)[0].name
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What is known about that strategy."""
+        return effective_shedder(self.load_manager, self.trace.settings)[0].profile
 
     @cached_property
     def placement(self) -> str:

@@ -12,8 +12,8 @@ from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached, Profile
-from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.pulsar.shedding.profile import NeverReached
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
 
@@ -38,10 +38,6 @@ _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
 
-def _profile(case: Outcome) -> Profile:
-    return shedder_by_name(case.shedder).profile
-
-
 def unload_storm(case: Outcome) -> tuple[Finding, ...]:
     """So much is shed at once that a good part of the clients reconnects together."""
     total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
@@ -56,7 +52,7 @@ def unload_storm(case: Outcome) -> tuple[Finding, ...]:
         f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
         f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
     )
-    profile, mean = _profile(case), float(np.nanmean(case.series.usage[worst]))
+    profile, mean = case.profile, float(np.nanmean(case.series.usage[worst]))
     if profile.threshold and not profile.above_average and mean >= profile.threshold(case.trace.settings):
         evidence += f" The average usage, {mean * 100:.0f} %, is above the threshold itself: nobody has room."
     calmer = profile.calmer(case.trace.settings)
@@ -92,7 +88,7 @@ def ping_pong(case: Outcome) -> tuple[Finding, ...]:
             f" {len(back)} times a bundle came back to a broker that had shed it: the first was away from"
             f" {first.broker} for {first.away_min:.0f} min."
         )
-    calmer = _profile(case).calmer(case.trace.settings)
+    calmer = case.profile.calmer(case.trace.settings)
     sources: dict[str, float] = {}
     for move in case.moves:
         if move.kind == "shed":
@@ -133,7 +129,7 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
         f"{listed(names)} joined or came back, and at the end {names[0]} is used {worst * 100:.0f} % where the average"
         f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
     )
-    remedy = _profile(case).for_idle_brokers(case.trace.settings)
+    remedy = case.profile.for_idle_brokers(case.trace.settings)
     return (
         Finding(
             code="idle_broker",
@@ -160,7 +156,7 @@ def _joined(case: Outcome) -> frozenset[str]:
 
 def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:
     """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
-    act = _profile(case).for_never_reached
+    act = case.profile.for_never_reached
     if act is None or any(c.unloads for c in case.trace.cycles):
         return ()
     usage = case.series.usage[-1]
@@ -207,7 +203,7 @@ def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:
 
 def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
     """Return the score from which the strategy sheds in each cycle; NaN without a threshold. Shape (cycles,)."""
-    profile = _profile(case)
+    profile = case.profile
     if profile.threshold is None:
         return np.full(len(scores), np.nan)
     threshold = profile.threshold(case.trace.settings)
@@ -217,7 +213,7 @@ def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
 
 def ema_lag(case: Outcome) -> tuple[Finding, ...]:
     """The score that decides trails what the brokers use by far."""
-    if not _profile(case).averaged:
+    if not case.profile.averaged:
         return ()
     gap = case.scores - case.reported_usage
     with np.errstate(invalid="ignore"):
@@ -281,14 +277,14 @@ def _wrong_verdicts(case: Outcome) -> int:
 
 def held_back(case: Outcome) -> tuple[Finding, ...]:
     """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
-    if not _profile(case).minimum_reason:
+    if not case.profile.minimum_reason:
         return ()
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
     held: list[tuple[float, float, str, int]] = []
     for index in quiet:
         names = case.trace.cycles[index].view.brokers.name
         for part in case.decision(index).shedding.reasons:
-            if part.code.code == _profile(case).minimum_reason:
+            if part.code.code == case.profile.minimum_reason:
                 rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
                 numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
                 held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
@@ -352,7 +348,7 @@ def fighting_strategies(case: Outcome) -> tuple[Finding, ...]:
 
 
 def _half_a_pair(case: Outcome) -> tuple[Finding, ...]:
-    placement, pair = configured_placement(case.trace.settings).name, _profile(case).paired_placement
+    placement, pair = configured_placement(case.trace.settings).name, case.profile.paired_placement
     if placement == pair or not (pair or placement in PAIRED):
         return ()
     elsewhere = [
@@ -385,7 +381,7 @@ def _half_a_pair(case: Outcome) -> tuple[Finding, ...]:
 
 def _misplaced(case: Outcome) -> tuple[Finding, ...]:
     """Return whether bundles that were shed went to brokers above the average."""
-    profile, placement = _profile(case), placement_by_name(case.placement, case.load_manager)
+    profile, placement = case.profile, placement_by_name(case.placement, case.load_manager)
     if profile.paired_placement or profile.measure == placement.measure:
         return ()
     wrong: list[tuple[str, str]] = []
