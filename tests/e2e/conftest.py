@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).parent.parent.parent
 SHOTS = ROOT / "artifacts" / "screenshots"
@@ -105,7 +106,11 @@ class Visitor:
 
     def settled(self, text: str) -> None:
         """Wait until a text is shown, the script has run to its end, and nothing is still being drawn."""
-        self.page.get_by_text(text, exact=False).first.wait_for(timeout=90_000)
+        try:
+            self.page.get_by_text(text, exact=False).first.wait_for(timeout=90_000)
+        except PlaywrightError as error:
+            shown = self.page.locator("body").inner_text()
+            pytest.fail(f"{error}\nat {self.page.url} there is, after {self.errors}:\n{shown}")
         self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
         expect(self.page.locator('[data-testid="stSkeleton"]')).to_have_count(0, timeout=60_000)
 
