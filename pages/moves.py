@@ -19,7 +19,7 @@ from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, download, metrics, show_refused, table
+from planner.web.widgets import chart, download, metrics, table
 
 _MANY = 12
 _MOVED = {"shed", "placed", "moved"}
@@ -149,7 +149,6 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    show_refused()
     present = scenarios.present(view)
     found = scenarios.run(view, present)
     if found is None:

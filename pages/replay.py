@@ -283,7 +283,6 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
 
 def draw(_: Any) -> None:
     """Draw the page."""
-    show_refused()
     name = address.part("job")
     try:
         if name:

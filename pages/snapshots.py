@@ -21,7 +21,7 @@ from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, show_arrival
 from planner.web.session import Kept, widget_state
 from planner.web.setting_form import written
-from planner.web.widgets import button, download, show_error, show_notes, show_refused, table
+from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
@@ -148,12 +148,15 @@ def _gallery() -> None:
 def _confirm_delete(saved: SavedSnapshot) -> None:
     st.markdown(f"“{plain(saved.name)}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
     if st.button("Delete", type="primary", icon=":material/delete:"):
-        state.forget(saved.digest)
+        try:
+            state.forget(saved.digest)
+        except PlannerError as error:
+            show_error(error)
+            return
         st.rerun()
 
 
-def _details(view: state.Current) -> None:
-    saved, snapshot = view.saved, view.snapshot
+def _details(saved: SavedSnapshot) -> None:
     st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
     show_notes(saved.warnings, "What to know about this snapshot")
     name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
@@ -167,6 +170,11 @@ def _details(view: state.Current) -> None:
     button("Rename", "edit", call, place=rename, width="stretch")
     if delete.button("Delete", width="stretch", icon=":material/delete:"):
         _confirm_delete(saved)
+    try:
+        snapshot = state.snapshot_of(saved.digest)
+    except PlannerError as error:
+        show_error(error)
+        return
     stem = f"snapshot-{short_digest(saved.digest)}"
     left, right = st.columns(2)
     with left:
@@ -195,13 +203,12 @@ def _details(view: state.Current) -> None:
 
 def draw(_: Any) -> None:
     """Draw the page."""
-    show_refused()
     trouble = st.container()
     _awaited()
     _upload()
     view = None
     try:
-        view = state.current()  # what was just uploaded, if anything was
+        view = state.saved_in_view()  # what was just uploaded, if anything was
     except PlannerError as error:
         with trouble:
             show_error(error)

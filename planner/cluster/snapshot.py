@@ -26,6 +26,9 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
 
+LAST_MS = 253_402_300_799_999
+"""The last moment that anything here may have, ms since 1970: the end of the year 9999."""
+
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """What something is called, never empty."""
 
@@ -338,7 +341,7 @@ class SnapshotInfo:
 
     cluster: Name
     load_manager: LoadManager
-    captured_at_ms: Annotated[int, Field(ge=0, lt=2**53)]
+    captured_at_ms: Annotated[int, Field(ge=0, le=LAST_MS)]
     pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
     leader: Annotated[str, Field(max_length=4_096)] = ""
     source: Text = ""

@@ -3,6 +3,8 @@
 import math
 from datetime import UTC, datetime
 
+from planner.cluster.snapshot import LAST_MS
+
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -48,6 +50,8 @@ def moment(at_ms: int) -> str:
     """Return a time in UTC such as `2026-11-21 04:30:12 UTC`."""
     if at_ms <= 0:
         return "unknown time"
+    if at_ms > LAST_MS:
+        return "after the year 9999"
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

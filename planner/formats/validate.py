@@ -13,6 +13,7 @@ from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.snapshot import (
+    LAST_MS,
     BrokerTable,
     BundleTable,
     ColumnInfo,
@@ -38,12 +39,12 @@ MAX_ROWS: Mapping[str, int] = {"brokers": 20_000, "bundles": 5_000_000, "topics"
 """More brokers, bundles and topics than any cluster has."""
 
 _LISTED = 100
-_LAST_MS = 1 << 53
 _BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):([0-9]{1,5})")
 _LAST_PORT = 65_535
 _NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
 _UNKNOWN_USAGE = -1.0
+_MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
 
 
 class Findings:
@@ -120,9 +121,8 @@ def _sizes(snapshot: Snapshot, found: Findings) -> None:
 def _info(info: SnapshotInfo, found: Findings) -> None:
     if not info.cluster.strip():
         found.add("info", None, "The name of the cluster is empty.", "Give any name.")
-    if not 0 <= info.captured_at_ms < _LAST_MS:
-        remedy = "Give milliseconds since 1970, from 0 to 2^53."
-        found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", remedy)
+    if not 0 <= info.captured_at_ms <= LAST_MS:
+        found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", _MS)
 
 
 def _shown(name: str) -> str:
@@ -272,6 +272,8 @@ def _numbers(snapshot: Snapshot, found: Findings) -> None:
                 values = getattr(table, info.name)
                 if info.name not in {"owner", "bundle"}:
                     found.rows(part, values < least, _is(info.name, values), f"Give a number from {least} on.")
+                if info.name.endswith("_at_ms"):
+                    found.rows(part, values > LAST_MS, _is(info.name, values), _MS)
 
 
 def _is(name: str, values: npt.NDArray[Any]) -> Callable[[int], str]:

@@ -34,13 +34,13 @@ from planner.cluster.pulsar_json import (
     whole,
 )
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import LAST_MS
 from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
 from planner.history.records import Aside, Kind, Record, Tally
 
 _OWNED = {"Owned", "Splitting"}
 _LEAVING = {"Releasing", "Assigning"}
-_LAST_MS = 1 << 53
 _NAN = float("nan")
 _AS_IT_CAME = "Record the answer as it came."
 _SHAPES = (
@@ -103,7 +103,7 @@ def _record(value: Mapping[str, Any], cluster: str, line: int) -> Record:
 
 def _moment(value: Any, where: str) -> int:
     at = whole(value, where)
-    if not 0 < at < _LAST_MS:
+    if not 0 < at <= LAST_MS:
         raise FormatError("The time is missing.", where=where, remedy="Record when each answer came, in ms since 1970.")
     return at
 

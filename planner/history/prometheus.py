@@ -18,6 +18,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.snapshot import LAST_MS
 from planner.history.records import Aside, Kind, Record, Tally
 
 BROKER_METRICS: Mapping[str, str] = {
@@ -52,7 +53,6 @@ COUNTER_METRICS: Mapping[str, str] = {
 
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _HOUR_MS = 3_600_000
-_LAST_MS = 1 << 53
 _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
 
 
@@ -140,7 +140,7 @@ def _samples(values: list[Any]) -> tuple[Int64Array, FloatArray, list[tuple[int,
         seconds, texts = zip(*values, strict=True)
         times = np.round(np.array(seconds, dtype=np.float64) * 1_000)
         numbers = np.array(list(map(float, texts)))
-        plain = np.isfinite(numbers).all() and (numbers >= 0).all() and (times > 0).all() and (times < _LAST_MS).all()
+        plain = np.isfinite(numbers).all() and (numbers >= 0).all() and (times > 0).all() and (times <= LAST_MS).all()
         wrong: list[tuple[int, str]] = []
     except (TypeError, ValueError, OverflowError):
         plain = False
@@ -163,7 +163,7 @@ def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tu
         except (TypeError, ValueError, OverflowError):
             wrong.append((at, "The sample is no pair of time and number."))
             continue
-        if not 0 < time_ms < _LAST_MS:
+        if not 0 < time_ms <= LAST_MS:
             wrong.append((at, "The sample has no time."))
         elif not math.isfinite(value) or value < 0:
             wrong.append((at, f"The value {str(text)[:40]} is no finite number from 0 on."))

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.relocation import Relocation
+from planner.cluster.snapshot import LAST_MS
 from planner.explain.finding import Finding
+from planner.explain.text import moment
 from planner.pulsar.admin_commands import Command
 from planner.share.commands import CommandOptions, changed_settings, conf_value, final_moves, plan_commands
 from planner.share.link import scenario_digest
@@ -122,7 +124,9 @@ def events_csv(trace: Trace) -> str:
 
 
 def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ...]:
-    at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    at = moment(event.at_ms)
+    if event.at_ms <= LAST_MS:
+        at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
     told = _columns(event, _EVENT)
     told |= {name: " ".join(told[name]) for name in ("acceptable", "children")}
     cells = (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())

@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.explain.finding import Finding
+from planner.explain.text import moment
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
@@ -115,12 +115,11 @@ def _number(value: float | None, unit: str = "") -> str:
 
 def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
     info, scenario = trace.start.info, trace.scenario
-    at = datetime.fromtimestamp(info.captured_at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     yield f"# Plan: {_text(scenario.name)}" if scenario.name else "# Plan"
     rows = [
         ["Cluster", f"{_name(info.cluster)}, {trace.scenario.load_manager_over(trace.start).value} load manager"],
         ["Snapshot", f"{_text(snapshot_name)} {_name(snapshot_digest(trace.start))}".strip()],
-        ["Captured", at],
+        ["Captured", moment(info.captured_at_ms)],
         ["Scenario", _name(scenario_digest(scenario))],
         ["Plan", _name(trace.digest())],
         ["Pulsar", _text(scenario.pulsar_version)],

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import LAST_MS
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-_LAST_MS = 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ClusterSpec:
             "idle": (0, 1),
             "cpu_percent_per_mb_per_s": (0, 1e6),
             "cpu_percent_per_1000_msg_per_s": (0, 1e6),
-            "captured_at_ms": (0, _LAST_MS),
+            "captured_at_ms": (0, LAST_MS),
         }
         for name, (low, high) in bounds.items():
             value = getattr(self, name)

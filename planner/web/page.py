@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -12,7 +13,7 @@ from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.web import registry, scenarios, state
 from planner.web.session import bound
-from planner.web.widgets import show_error, show_notes
+from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
@@ -46,30 +47,31 @@ class Page:
 
     def show(self) -> None:
         """Draw the page; what cannot be shown is said."""
+        try:
+            self._show()
+        except PlannerError as error:
+            show_error(error)
+
+    def _show(self) -> None:
         if self.subject is Subject.SCENARIO:
             scenarios.take_from_address()
         head, aside = st.columns([3, 2], vertical_alignment="bottom")
         with head:
             st.title(self.title)
             st.caption(self.purpose)
+        show_refused()
         if self.subject is Subject.NOTHING:
-            self._draw(aside)
+            self.draw(aside)
             return
         view = _snapshot_in_view()
         if view is None:
             return
         with aside:
-            _picker(view)
+            _picker(view.digest)
         _describe(view)
         if self.subject is Subject.SCENARIO:
             scenarios.attach(view)
-        self._draw(view)
-
-    def _draw(self, about: Any) -> None:
-        try:
-            self.draw(about)
-        except PlannerError as error:
-            show_error(error)
+        self.draw(view)
 
 
 def _snapshot_in_view() -> state.Current | None:
@@ -78,6 +80,8 @@ def _snapshot_in_view() -> state.Current | None:
         view = state.current()
     except PlannerError as error:
         show_error(error)
+        if state.workspace().saved():
+            _picker("")
         _empty_state("Choose something to look at instead.")
         return None
     if view is None:
@@ -93,19 +97,19 @@ def _empty_state(text: str) -> None:
         with column, st.container(border=True):
             st.markdown(f"**{sample.title}**")
             st.caption(sample.shows)
-            if st.button("Open this sample", key=f"empty-{sample.file}", width="stretch"):
-                state.select(state.add_sample(sample).digest)
-                st.rerun()
+            key = f"empty-{sample.file}"
+            button("Open this sample", "open_in_new", partial(state.open_sample, sample), key=key, width="stretch")
     registry.link("snapshots", "Upload a snapshot of your cluster")
 
 
-def _picker(view: state.Current) -> None:
+def _picker(digest: str) -> None:
+    """Draw the choice of another snapshot; no one is chosen when the digest is empty."""
     names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in state.workspace().saved()}
 
     def draw(**bindings: Any) -> None:
         st.selectbox("Snapshot", list(names), format_func=lambda d: names.get(d, short_digest(d)), **bindings)
 
-    bound("picker", view.digest, draw, state.select)
+    bound("picker", digest or None, draw, lambda chosen: state.select(chosen or ""))
 
 
 def _describe(view: state.Current) -> None:

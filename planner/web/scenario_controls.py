@@ -22,7 +22,7 @@ from planner.web import scenarios, state
 from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
 from planner.web.setting_form import setting_widget, written
-from planner.web.widgets import REFUSED, button, show_error, show_refused
+from planner.web.widgets import REFUSED, button, show_error
 
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
@@ -54,7 +54,6 @@ _WHY = {
 def draw_toolbar(view: state.Current) -> None:
     """Draw undo and redo, saved scenarios and the link."""
     known = scenarios.history(view)
-    show_refused()
     with st.container(horizontal=True):
         button("Undo", "undo", partial(scenarios.undo, view), disabled=not known.past)
         button("Redo", "redo", partial(scenarios.redo, view), disabled=not known.future)

@@ -88,6 +88,11 @@ def add_sample(sample: Sample) -> SavedSnapshot:
     return workspace().add(load_sample(sample), sample.title)
 
 
+def open_sample(sample: Sample) -> None:
+    """Load a sample into the workspace and look at it from now on."""
+    select(add_sample(sample).digest)
+
+
 def select(digest: str, **parts: str) -> None:
     """Look at another snapshot from now on, with parts of an address that go with it."""
     SELECTED.put(digest)
@@ -130,8 +135,8 @@ def _wanted() -> SavedSnapshot | None:
     return found or (saved[0] if saved else None)
 
 
-def current() -> Current | None:
-    """Return the snapshot in view; None when there is none at all.
+def saved_in_view() -> SavedSnapshot | None:
+    """Return what the workspace knows of the snapshot in view, which need not be readable; None when there is none.
 
     On the very first start the first sample is loaded, so that there is something to see.
 
@@ -143,8 +148,17 @@ def current() -> Current | None:
             add_sample(first)
     _STARTED.put(True)
     saved = _wanted()
-    if saved is None:
-        return None
-    SELECTED.put(saved.digest)
-    address.put(snapshot=short_digest(saved.digest))
-    return Current(saved, snapshot_of(saved.digest))
+    if saved is not None:
+        SELECTED.put(saved.digest)
+        address.put(snapshot=short_digest(saved.digest))
+    return saved
+
+
+def current() -> Current | None:
+    """Return the snapshot in view; None when there is none at all (see `saved_in_view`).
+
+    Raises:
+        PlannerError: The address names a snapshot that is not here, or it cannot be read.
+    """
+    saved = saved_in_view()
+    return None if saved is None else Current(saved, snapshot_of(saved.digest))

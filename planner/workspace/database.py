@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import StoreError
+from planner.cluster.errors import PlannerError, StoreError
 from planner.cluster.snapshot import Snapshot, TopicTable, column_info
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
@@ -74,21 +75,66 @@ def default_path() -> Path:
 def open_workspace(path: Path | None = None) -> "Workspace":
     """Open the workspace, by default the one of `default_path()`, making it when there is none.
 
+    The file, and a folder made for it, can be read by its owner alone.
+
     Raises:
         StoreError: The file is damaged, newer than this planner, in use by another process, or cannot be written.
     """
     file = path or default_path()
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         connection = duckdb.connect(str(file))
+        with suppress(PermissionError):  # somebody else's, who lets us write
+            file.chmod(0o600)
     except (duckdb.Error, OSError) as error:
-        text = str(error)
-        if "lock" in text.lower():
-            remedy = f"Close the other planner, or set {_WORKSPACE_VARIABLE} to another file."
-            raise StoreError("Another planner has the workspace open.", where=str(file), remedy=remedy) from error
-        remedy = f"Move the file away, or set {_WORKSPACE_VARIABLE} to another one."
-        raise StoreError("The workspace cannot be opened.", where=str(file), remedy=remedy) from error
-    return Workspace(connection, file)
+        raise _trouble(error, file) from error
+    try:
+        return Workspace(connection, file)
+    except BaseException:
+        connection.close()
+        raise
+
+
+_ELSEWHERE = f"or set {_WORKSPACE_VARIABLE} to another file."
+_TROUBLES: tuple[tuple[str, str, str], ...] = (
+    ("set lock on file", "Another process has the workspace open.", f"Close it, {_ELSEWHERE}"),
+    (
+        "no space left|disk quota|file too large|out of disk",
+        "The disk is full; nothing of this was stored.",
+        "Free some room, then do it again.",
+    ),
+    (
+        "permission denied|read-only|operation not permitted",
+        "The workspace may not be written.",
+        f"Check the rights of the file and its folder, {_ELSEWHERE}",
+    ),
+    ("is a directory|file exists", "The workspace is no file.", f"Move the folder away, {_ELSEWHERE}"),
+    (
+        "file with version number|newer version|newer duckdb",
+        "The workspace was written by a newer planner.",
+        f"Update the planner, {_ELSEWHERE}",
+    ),
+    (
+        "corrupt|checksum|not a valid duckdb|could not read enough|replaying wal|serializ|internal error|invalidated",
+        "The workspace is damaged.",
+        f"Put a copy of the file back, or move it away and start the planner again, {_ELSEWHERE}",
+    ),
+    ("out of memory|failed to allocate", "There is too little memory.", "Close other programs, then do it again."),
+)
+"""Words of DuckDB or the system by which a trouble is known, what is wrong, and what to do."""
+
+
+def _trouble(error: Exception, file: Path) -> StoreError:
+    """Say what DuckDB or the system complains about; only the name of the file is told, as visitors see it."""
+    for signs, what, remedy in _TROUBLES:
+        if re.search(signs, str(error), re.IGNORECASE):
+            return StoreError(what, where=file.name, remedy=remedy)
+    reason = (str(error).splitlines() or [type(error).__name__])[0][:300].replace(str(file), file.name)
+    return StoreError(
+        f"The workspace failed: {reason.rstrip('.')}.",
+        where=file.name,
+        remedy=f"Check that the disk has room and the file may be written, {_ELSEWHERE}",
+    )
 
 
 class Workspace:
@@ -116,11 +162,9 @@ class Workspace:
         try:
             yield cursor
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0][:300]
-            remedy = "Check that the disk has room and the file may be written."
-            raise StoreError(f"The workspace failed: {reason}.", where=str(self.path), remedy=remedy) from error
+            raise _trouble(error, self.path) from error
         finally:
-            cursor.close()
+            cursor.close()  # what was begun and not committed is taken back
 
     def _create(self) -> None:
         with self._cursor() as cursor:
@@ -131,7 +175,7 @@ class Workspace:
             elif version != _SCHEMA_VERSION:
                 raise StoreError(
                     f"The workspace has version {version}; this planner uses {_SCHEMA_VERSION}.",
-                    where=str(self.path),
+                    where=self.path.name,
                     remedy=f"Update the planner, or set {_WORKSPACE_VARIABLE} to another file.",
                 )
             cursor.execute(
@@ -173,12 +217,8 @@ class Workspace:
             )
             with self._cursor() as cursor:
                 cursor.execute("BEGIN")
-                try:
-                    self._insert(cursor, snapshot, saved)
-                    cursor.execute("COMMIT")
-                except BaseException:
-                    cursor.execute("ROLLBACK")
-                    raise
+                self._insert(cursor, snapshot, saved)
+                cursor.execute("COMMIT")
         return saved
 
     def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, saved: SavedSnapshot) -> None:
@@ -193,21 +233,26 @@ class Workspace:
             table = table.append_column("row", pa.array(np.arange(table.num_rows, dtype=np.int32)))
             columns = ", ".join(info.name for info in column_info(kind))
             cursor.register("incoming", table)
-            try:
-                cursor.execute(
-                    f"INSERT INTO {part} (snapshot, row, {columns}) SELECT ?, row, {columns} FROM incoming",
-                    [saved.digest],
-                )
-            finally:
-                cursor.unregister("incoming")
+            cursor.execute(
+                f"INSERT INTO {part} (snapshot, row, {columns}) SELECT ?, row, {columns} FROM incoming",
+                [saved.digest],
+            )
+            cursor.unregister("incoming")
 
     _SAVED = f"SELECT {', '.join(field.name for field in fields(SavedSnapshot))} FROM snapshots"
 
     @staticmethod
     def _saved(row: tuple[Any, ...]) -> SavedSnapshot:
-        names = [field.name for field in fields(SavedSnapshot)]
-        values = dict(zip(names, row, strict=True))
-        return SavedSnapshot(**{**values, "warnings": tuple(json.loads(values["warnings"]))})
+        """Return a row; one that was changed in the file is told all the same, so that it can be deleted."""
+        values = dict(zip((field.name for field in fields(SavedSnapshot)), row, strict=True))
+        for field in fields(SavedSnapshot):
+            if values[field.name] is None:
+                values[field.name] = 0 if field.type == "int" else ""
+        try:
+            warnings = tuple(map(str, json.loads(values["warnings"])))
+        except (ValueError, TypeError):
+            warnings = ("The notes of this snapshot are damaged.",)
+        return SavedSnapshot(**{**values, "warnings": warnings})
 
     def saved(self) -> tuple[SavedSnapshot, ...]:
         """Return every saved snapshot, the one added last first."""
@@ -227,7 +272,7 @@ class Workspace:
         """Load a saved snapshot as a whole.
 
         Raises:
-            StoreError: There is no such snapshot.
+            StoreError: There is no such snapshot, or it is not what was saved.
         """
         with self._cursor() as cursor:
             heads = cursor.execute(
@@ -238,8 +283,19 @@ class Workspace:
                     "There is no such snapshot.", where=digest[:12], remedy="Load it on the Snapshots page."
                 )
             tables = {part: self._table(cursor, part, digest) for part in TABLES}
-        head = dict(zip(("info", "settings", "policies"), map(json.loads, heads[0]), strict=True))
-        return snapshot_of_tables(read_head(head, "workspace"), tables)
+        try:
+            head = dict(zip(("info", "settings", "policies"), map(json.loads, heads[0]), strict=True))
+            snapshot = snapshot_of_tables(read_head(head, "workspace"), tables)
+            if snapshot_digest(snapshot) == digest:
+                return snapshot
+            trouble = "its content has another digest"
+        except (PlannerError, ValueError, TypeError, LookupError) as error:
+            trouble = str(error) if isinstance(error, PlannerError) else type(error).__name__
+        raise StoreError(
+            f"This snapshot cannot be read from the workspace any more ({trouble.rstrip('.')[:300]}).",
+            where=digest[:12],
+            remedy="Delete it on the Snapshots page, and load its file again.",
+        )
 
     @staticmethod
     def _table(cursor: duckdb.DuckDBPyConnection, part: str, digest: str) -> pa.Table:

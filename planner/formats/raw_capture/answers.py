@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from planner.cluster.errors import FormatError
+from planner.cluster.snapshot import LAST_MS
 from planner.formats.encoding import parse_json
 
 INDEX = "index.json"
 """Name of the file that lists the others."""
 
 _OK = 200
-_LAST_MS = 1 << 53
 _FORBIDDEN = (401, 403)
 _NOT_FOUND = 404
 _NONE_SET = frozenset({"isolation-policies"})
@@ -187,7 +187,10 @@ def read_answers(files: Mapping[str, bytes]) -> Answers:
         )
         for line in lines
     }
-    return Answers(files, index)
+    answers = Answers(files, index)
+    if any(line.get("time_ms") is not None and index[line["file"]].time_ms is None for line in lines):
+        answers.warn("The index has times that are no milliseconds since 1970; they were left out.")
+    return answers
 
 
 def _text(value: object) -> str:
@@ -195,4 +198,4 @@ def _text(value: object) -> str:
 
 
 def _whole_or_none(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LAST_MS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LAST_MS else None

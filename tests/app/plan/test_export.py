@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import LAST_MS, Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.share.export import EVENT_COLUMNS, events_csv, plan_document, plan_json
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -86,3 +86,9 @@ def test_a_simulation_that_was_stopped_at_once(small: Snapshot) -> None:
     assert document["events"] == []
     assert diagnose(trace) == ()
     assert events_csv(trace).strip() == ",".join(EVENT_COLUMNS)
+
+
+def test_events_after_the_last_year_of_the_calendar_are_told(small: Snapshot) -> None:
+    late = replace(small, info=replace(small.info, captured_at_ms=LAST_MS))
+    trace = simulate(late, Scenario(steps=(Step(RemoveBroker(broker=small.brokers.name[0], at_min=5)),), cycles=3))
+    assert "after the year 9999" in events_csv(trace)

@@ -379,6 +379,12 @@ class TestTheRest:
         assert all("minutes old, older than brokers let one get" in w for w in old)
         assert len(old) == 3
 
+    def test_times_in_microseconds(self, files: Files) -> None:
+        edit_index(files, lambda index: [e.update(time_ms=e["time_ms"] * 1_000) for e in index if "time_ms" in e][:0])
+        snapshot = snapshot_of_capture(files)
+        assert snapshot.info.captured_at_ms == 0
+        assert "The index has times that are no milliseconds since 1970; they were left out." in snapshot.info.warnings
+
     def test_no_times(self, files: Files) -> None:
         edit_index(files, lambda index: [e.pop("time_ms", None) for e in index] and None)
         snapshot = snapshot_of_capture(files)

@@ -20,6 +20,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
+    LAST_MS,
     BrokerTable,
     BundleTable,
     ColumnInfo,
@@ -62,7 +63,8 @@ def cells(info: ColumnInfo, name: str) -> st.SearchStrategy[Any]:
         some = st.one_of(RATES, st.just(-1000.0)) if "_limit_" in name else RATES
         return st.one_of(some, st.just(float("nan"))) if info.may_be_unknown else some
     least = min(0, int(info.default))
-    return st.integers(least, 2**31 - 1 if info.kind == "id" else 2**63 - 1)
+    most = LAST_MS if info.name.endswith("_at_ms") else 2**31 - 1 if info.kind == "id" else 2**63 - 1
+    return st.integers(least, most)
 
 
 def columns(draw: Any, table: type, size: int, without: set[str]) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def clusters(draw: Any) -> Snapshot:
         info=SnapshotInfo(
             cluster=draw(LINE),
             load_manager=draw(st.sampled_from(LoadManager)),
-            captured_at_ms=draw(st.integers(0, 2**53 - 1)),
+            captured_at_ms=draw(st.integers(0, LAST_MS)),
             pulsar_version=draw(st.sampled_from(["4.2.4", "3.0.0"])),
             leader=draw(st.sampled_from(["", brokers[0]])),
             source=draw(TEXT),

@@ -17,6 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
+    LAST_MS,
     DispatchRate,
     DispatchRatePolicy,
     IsolationPolicy,
@@ -317,9 +318,14 @@ class TestTheRest:
         brokers = make_brokers(tuple(f"b{i}:1" for i in range(20_001)))
         assert "at most 20,000" in violations(replace(of_ranges([(0, FULL_HIGH)]), brokers=brokers))[0].what
 
-    @pytest.mark.parametrize("info", [{"cluster": " "}, {"captured_at_ms": -1}, {"captured_at_ms": 1 << 53}])
+    @pytest.mark.parametrize("info", [{"cluster": " "}, {"captured_at_ms": -1}, {"captured_at_ms": LAST_MS + 1}])
     def test_info(self, cluster: Snapshot, info: dict[str, Any]) -> None:
         assert violations(replace(cluster, info=replace(cluster.info, **info)))[0].file == "info"
+
+    def test_a_report_of_a_year_that_no_calendar_has(self, cluster: Snapshot, changed: Change) -> None:
+        validate(changed(cluster, "brokers", 1, updated_at_ms=LAST_MS))
+        (found,) = violations(changed(cluster, "brokers", 1, updated_at_ms=LAST_MS + 1))
+        assert (found.row, "end of the year 9999" in found.remedy) == (2, True)
 
     @pytest.mark.parametrize(
         "policies",

@@ -1,5 +1,8 @@
 """The workspace keeps what is added, whole, and nothing of what fails."""
 
+import resource
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +14,9 @@ import pytest
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import StoreError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import moment
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
 from planner.workspace.database import Workspace, default_path, open_workspace
 
 
@@ -115,11 +121,98 @@ def test_threads_share_a_workspace(small: Snapshot, tmp_path: Path) -> None:
     workspace.close()
 
 
-def test_damaged_file_names_the_remedy(tmp_path: Path) -> None:
-    path = tmp_path / "w.duckdb"
-    path.write_bytes(b"this is no database" * 500)
-    with pytest.raises(StoreError, match="PLANNER_WORKSPACE"):
-        open_workspace(path)
+class TestTroubles:
+    """A workspace that cannot be used says what is wrong, and blames no other process for damage."""
+
+    def test_no_database(self, tmp_path: Path) -> None:
+        path = tmp_path / "w.duckdb"
+        path.write_bytes(b"this is no database" * 500)
+        with pytest.raises(StoreError, match=r"^w\.duckdb: The workspace is damaged\..*PLANNER_WORKSPACE"):
+            open_workspace(path)
+
+    @pytest.mark.parametrize("at", [0, 8, 20, 4_100, 8_200, 12_300])
+    def test_damaged_head(self, small: Snapshot, tmp_path: Path, at: int) -> None:
+        path = tmp_path / "w.duckdb"
+        workspace = open_workspace(path)
+        workspace.add(small, "one")
+        workspace.close()
+        data = bytearray(path.read_bytes())
+        data[at : at + 10] = bytes(byte ^ 0xFF for byte in data[at : at + 10])
+        path.write_bytes(data)
+        with pytest.raises(StoreError) as caught:
+            open_workspace(path).add(small, "one")
+        assert caught.value.what in {"The workspace is damaged.", "The workspace was written by a newer planner."}
+
+    def test_held_by_another_process(self, tmp_path: Path) -> None:
+        path = tmp_path / "w.duckdb"
+        open_workspace(path).close()
+        code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+        command = [sys.executable, "-c", code, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            with pytest.raises(StoreError, match="Another process has the workspace open") as caught:
+                open_workspace(path)
+            assert str(tmp_path) not in str(caught.value)
+            other.communicate()
+        open_workspace(path).close()
+
+    def test_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="is no file"):
+            open_workspace(tmp_path)
+
+    def test_full_disk_is_the_cause_that_is_told(self, small: Snapshot, tmp_path: Path) -> None:
+        path = tmp_path / "w.duckdb"
+        workspace = open_workspace(path)
+        kept = workspace.add(small, "kept")
+        large = generate(ClusterSpec(brokers=9, bundles=20_000, topics=50_000), 1)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100_000, limits[1]))
+        try:
+            with pytest.raises(StoreError, match="The disk is full; nothing of this was stored"):
+                workspace.add(large, "large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert workspace.saved() == (kept,)
+        workspace.add(large, "large")
+        workspace.close()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE snapshots SET info = NULL",
+            "UPDATE snapshots SET info = '[]'",
+            "UPDATE snapshots SET warnings = 'x', name = NULL, brokers = NULL, captured_at_ms = 9e18::BIGINT",
+            "UPDATE snapshots SET captured_at_ms = -1, policies = '{'",
+            "UPDATE bundles SET low = low + 1",
+            "UPDATE bundles SET owner = 'nobody:1'",
+            "UPDATE brokers SET name = NULL",
+            "DELETE FROM topics",
+        ],
+    )
+    def test_what_was_changed_in_the_file_is_refused_and_can_be_deleted(
+        self, small: Snapshot, tmp_path: Path, change: str
+    ) -> None:
+        workspace = open_workspace(tmp_path / "w.duckdb")
+        digest = workspace.add(small, "one").digest
+        with duckdb_reader(workspace) as cursor:
+            cursor.execute(change)
+        (saved,) = workspace.saved()
+        assert moment(saved.captured_at_ms)
+        if "warnings" in change:
+            assert saved.name == ""
+        else:
+            with pytest.raises(StoreError, match="cannot be read from the workspace any more") as caught:
+                workspace.snapshot(digest)
+            assert "Delete it on the Snapshots page" in caught.value.remedy
+        workspace.delete(digest)
+        assert workspace.saved() == ()
+        workspace.close()
+
+    def test_only_the_owner_reads_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "made" / "w.duckdb"
+        open_workspace(path).close()
+        assert [place.stat().st_mode & 0o777 for place in (path, path.parent)] == [0o600, 0o700]
 
 
 def test_newer_workspace_is_left_alone(tmp_path: Path) -> None:
