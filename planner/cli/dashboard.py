@@ -2,24 +2,34 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from planner.cluster.resources import resources
 
+_OWN_NAMES = ("localhost", "127.0.0.1", "::1")
 
-def dashboard(*, workspace: Path | None = None, port: int = 8501, host: str = "localhost") -> int:
+
+def dashboard(
+    *, workspace: Path | None = None, port: int = 8501, host: str = "localhost", allow: Sequence[str] = ()
+) -> int:
     """Open the dashboard.
 
     Serves the pages until Ctrl+C. The page server has no users and no passwords: to let others in, put a proxy with
-    authentication in front of it.
+    authentication in front of it. It answers only under names that it knows, so that no web page elsewhere can reach
+    it through a name of its own.
 
     Args:
         workspace: File that keeps what is loaded (PLANNER_WORKSPACE, else .workspace/planner.duckdb in this folder).
         port: Port of the page server.
         host: Address to listen at.
+        allow: Name by which visitors open it, such as that of a proxy; besides `host` and this machine's own.
     """
     if workspace is not None:
         os.environ["PLANNER_WORKSPACE"] = str(workspace.resolve())
     command = [sys.executable, "-m", "streamlit", "run", str(resources() / "app.py")]
     sys.stdout.flush()
-    os.execv(command[0], [*command, f"--server.port={port}", f"--server.address={host}"])  # noqa: S606 - Streamlit itself
+    command += [f"--server.port={port}", f"--server.address={host}"]
+    if allow or host not in _OWN_NAMES:
+        command += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host, *allow))]
+    os.execv(command[0], command)  # noqa: S606 - Streamlit itself

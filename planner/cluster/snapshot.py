@@ -22,12 +22,10 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, 
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import RELEASES
 from planner.cluster.settings import Settings
-
-LAST_MS = 253_402_300_799_999
-"""The last moment that anything here may have, ms since 1970: the end of the year 9999."""
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """What something is called, never empty."""

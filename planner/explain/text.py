@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime
 
-from planner.cluster.snapshot import LAST_MS
+from planner.cluster.moments import LAST_MS
 
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
+from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.snapshot import (
-    LAST_MS,
     BrokerTable,
     BundleTable,
     ColumnInfo,

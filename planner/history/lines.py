@@ -19,6 +19,7 @@ import numpy as np
 
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.hashing import namespace_of_topic
+from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import (
     BUNDLE_STATS,
     COUNTERS,
@@ -34,7 +35,6 @@ from planner.cluster.pulsar_json import (
     whole,
 )
 from planner.cluster.ranges import parse_bundle
-from planner.cluster.snapshot import LAST_MS
 from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
 from planner.history.records import Aside, Kind, Record, Tally

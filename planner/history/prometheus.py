@@ -16,9 +16,9 @@ from planner.cluster import pulsar_json
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import namespace_of_topic
+from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
-from planner.cluster.snapshot import LAST_MS
 from planner.history.records import Aside, Kind, Record, Tally
 
 BROKER_METRICS: Mapping[str, str] = {

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.moments import LAST_MS
 from planner.cluster.relocation import Relocation
-from planner.cluster.snapshot import LAST_MS
 from planner.explain.finding import Finding
 from planner.explain.text import moment
 from planner.pulsar.admin_commands import Command

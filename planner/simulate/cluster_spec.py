@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import LAST_MS
+from planner.cluster.moments import LAST_MS
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 

@@ -1,6 +1,10 @@
-"""Security headers, which Streamlit does not send."""
+"""Whom the server answers, and security headers: what Streamlit does not do by itself."""
 
-from starlette.datastructures import MutableHeaders
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Streamlit's own scripts and Plotly need inline styles and evaluated code; everything comes from this server.
@@ -28,9 +32,38 @@ _HEADERS = {
 }
 
 
-class SecurityHeaders:
-    """ASGI middleware that adds the headers to every HTTP answer.
+def _is_known(host: str) -> bool:
+    """Say whether a `Host` header has a name of `server.allowedHosts`; `*.` stands for any name before the rest."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    allowed = [known.lower() for known in st.get_option("server.allowedHosts")]
+    return any(
+        known in {"*", name} or (known.startswith("*.") and name.endswith(known[1:])) for known in allowed if name
+    )
 
+
+def _is_same_origin(origin: str | None, host: str) -> bool:
+    """Say whether a page of this server, or no page at all, opens a WebSocket."""
+    try:
+        return origin in {None, *st.get_option("server.corsAllowedOrigins")} or urlsplit(origin).netloc == host
+    except ValueError:
+        return False
+
+
+_UNKNOWN = PlainTextResponse(
+    "This server does not answer under this name. Whoever runs it can add the name: --allow NAME, or allowedHosts in"
+    " .streamlit/config.toml.",
+    403,
+)
+
+
+class SecurityHeaders:
+    """ASGI middleware that answers under known names alone, and adds the headers to every HTTP answer.
+
+    A web page elsewhere whose name was turned to this machine (DNS rebinding) is refused, since `server.allowedHosts`
+    does not have its name; so is a WebSocket that a page of another origin opens, on another port of this machine too.
     Pages load nothing from elsewhere, cannot be framed, and a link's query (which names a snapshot) is sent to nobody.
     """
 
@@ -47,4 +80,14 @@ class SecurityHeaders:
                     headers[name] = value
             await send(message)
 
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+        kind = scope["type"]
+        if kind in {"http", "websocket"}:
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            if kind == "http" and not _is_known(host):
+                await _UNKNOWN(scope, receive, with_headers)
+                return
+            if kind == "websocket" and not (_is_known(host) and _is_same_origin(headers.get("origin"), host)):
+                await send({"type": "websocket.close", "code": 1008})
+                return
+        await self._app(scope, receive, with_headers if kind == "http" else send)

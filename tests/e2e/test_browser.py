@@ -4,6 +4,8 @@ import io
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,46 @@ def test_headers(server: Server, visitor: Window) -> None:
     assert "default-src 'self'" in headers["content-security-policy"]
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost", "same", 101),
+        ("127.0.0.1", "same", 101),
+        ("[::1]", "same", 101),
+        ("localhost", "", 101),
+        ("evil.example", "same", 403),
+        ("evil.example", "", 403),
+        ("localhost.evil.example", "same", 403),
+        ("127.0.0.1.evil.example", "same", 403),
+        ("[", "same", 403),
+        ("localhost", "http://evil.example", 403),
+        ("localhost", "http://localhost:9", 403),
+        ("localhost", "null", 403),
+        ("localhost", "http://[", 403),
+    ],
+)
+def test_handshake(server: Server, host: str, origin: str, status: int) -> None:
+    """A page elsewhere, also one whose name was turned to this machine, opens no WebSocket."""
+    named = f"{host}:{server.port}"
+    headers = {"Host": named, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    headers |= {"Sec-WebSocket-Key": "c2l4dGVlbiBieXRlcyEhIQ==", "Sec-WebSocket-Protocol": "streamlit"}
+    if origin:
+        headers["Origin"] = f"http://{named}" if origin == "same" else origin
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+        connection.request("GET", "/_stcore/stream", headers=headers)
+        assert connection.getresponse().status == status
+
+
+@pytest.mark.parametrize(("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("evil.example", 403)])
+def test_pages_are_given_under_known_names(server: Server, host: str, status: int) -> None:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+        connection.request("GET", "/", headers={"Host": f"{host}:{server.port}"})
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert ("--allow NAME" in answer.read().decode()) == (status == 403)
 
 
 @pytest.mark.parametrize(

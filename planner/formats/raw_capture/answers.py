@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from planner.cluster.errors import FormatError
-from planner.cluster.snapshot import LAST_MS
+from planner.cluster.moments import LAST_MS
 from planner.formats.encoding import parse_json
 
 INDEX = "index.json"

@@ -31,7 +31,7 @@ _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces 
 OPTIONS = {
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "",
-    "dashboard": "host port workspace",
+    "dashboard": "allow host port workspace",
     "generate": f"""{_OF_A_CLUSTER}
         anti-affinity-namespaces captured-at-ms cpu-percent-per-1000-msg-per-s cpu-percent-per-mb-per-s fan-out
         heterogeneity idle idle-namespaces isolated-namespaces message-bytes partitioned topic-skew
@@ -182,7 +182,8 @@ def test_the_dashboard_is_streamlit_with_the_app(program: Any, monkeypatch: pyte
     monkeypatch.setattr(os, "execv", lambda path, words: called.append((path, words)))
     monkeypatch.setenv("PLANNER_WORKSPACE", "before")
     monkeypatch.chdir(tmp_path)
-    for words in ([], ["--port", "9000", "--host", "0.0.0.0", "--workspace", "w/p.duckdb"]):  # noqa: S104 - only said
+    shared = ["--port", "9000", "--host", "0.0.0.0", "--allow", "a.example", "--allow", "b.example"]  # noqa: S104 - only said
+    for words in ([], [*shared, "--workspace", "w/p.duckdb"]):
         assert program(words) == 0
     (path, plain), (_, told) = called
     assert path == sys.executable
@@ -194,5 +195,7 @@ def test_the_dashboard_is_streamlit_with_the_app(program: Any, monkeypatch: pyte
         "--server.port=8501",
         "--server.address=localhost",
     ]
-    assert told[-2:] == ["--server.port=9000", "--server.address=0.0.0.0"]
+    assert told[5:7] == ["--server.port=9000", "--server.address=0.0.0.0"]
+    names = ["localhost", "127.0.0.1", "::1", "0.0.0.0", "a.example", "b.example"]  # noqa: S104 - only said
+    assert told[7:] == [f"--server.allowedHosts={name}" for name in names]
     assert os.environ["PLANNER_WORKSPACE"] == str(tmp_path / "w" / "p.duckdb")

@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.snapshot import LAST_MS, Snapshot
+from planner.cluster.moments import LAST_MS
+from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.share.export import EVENT_COLUMNS, events_csv, plan_document, plan_json
 from planner.simulate.edits.remove_broker import RemoveBroker

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
-    LAST_MS,
     BrokerTable,
     BundleTable,
     ColumnInfo,

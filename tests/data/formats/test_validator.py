@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
-    LAST_MS,
     DispatchRate,
     DispatchRatePolicy,
     IsolationPolicy,
