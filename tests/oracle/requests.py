@@ -292,7 +292,7 @@ def follow(
         wrong = judge(answer, found, snapshot)
         if wrong:
             return memory, wrong
-        again = found.calls and found.calls[0].selected in busy(snapshot, config, found)
+        again = found.calls and found.calls[0].selected in ModularFilters(snapshot, config).overloaded
         if bool(again) == (len(calls) == 2) and (not bound or not calls or found.decision.selected == drawn):
             break
     else:
@@ -302,10 +302,6 @@ def follow(
         changed["preallocated"] = {**memory.preallocated, request["bundle"]: drawn}
         after = replace(after, **changed)
     return after, ""
-
-
-def busy(snapshot: Snapshot, config: Settings, found: Selection) -> frozenset[str]:
-    return modular._overloaded(snapshot, config, found.calls[0].acceptable)
 
 
 def judge(answer: Json, found: Selection, snapshot: Snapshot) -> str:

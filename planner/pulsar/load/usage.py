@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import FloatArray
+from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BrokerTable
 
@@ -104,6 +105,7 @@ def _weighted(brokers: BrokerTable, weights: ResourceWeights, load_manager: Load
     return np.where(np.isnan(terms), -np.inf, terms)
 
 
+@once
 def weighted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> FloatArray:
     """Return W of each broker: the largest weighted percentage over its resources, divided by 100 in double.
 
@@ -111,7 +113,7 @@ def weighted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadMan
     """
     weights = ResourceWeights.of(config, load_manager)
     usage: FloatArray = _weighted(brokers, weights, load_manager).max(axis=0, initial=-np.inf) / 100
-    return usage
+    return frozen(usage)
 
 
 def deciding_resource(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
 
 BundleKey: TypeAlias = tuple[float, ...]
@@ -122,11 +123,11 @@ class AvgPlacement:
                 "No broker is a candidate, with which Pulsar's AvgShedder fails: it divides by their number.",
                 remedy="Start a broker, or change the isolation policy that leaves none.",
             )
-        ordered = sorted(candidates)
+        ordered = Candidates.named(snapshot.brokers, candidates).ordered
         drawn = ordered[Random(f"{seed}:{bundle}").randrange(len(ordered))]  # noqa: S311 - a choice, no secret
         reason = block(_DRAWN, snapshot.brokers.position.get(drawn, -1))
         bindings = Bindings({**state.broker, key: drawn})
-        return bindings, PlacementDecision(bundle, tuple(ordered), drawn, (reason,))
+        return bindings, PlacementDecision(bundle, ordered, drawn, (reason,))
 
 
 PLACEMENT = AvgPlacement()

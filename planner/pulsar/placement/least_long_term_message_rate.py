@@ -10,13 +10,14 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
-from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
 from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
 
@@ -36,7 +37,7 @@ _ALL_UNKNOWN = ReasonCode(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Preallocated:
     """What the load manager tells the strategy besides the load reports (`BrokerData.getPreallocatedBundleData`).
 
@@ -47,6 +48,7 @@ class Preallocated:
     bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@once
 def long_term_rates(snapshot: Snapshot) -> FloatArray:
     """Return the long-term message rate in + out of each broker (`TimeAverageBrokerData`). Shape (brokers,).
 
@@ -59,20 +61,6 @@ def long_term_rates(snapshot: Snapshot) -> FloatArray:
         inbound = np.where(np.isnan(inbound), sums["long_term_msg_rate_in_per_s"], inbound)
         outbound = np.where(np.isnan(outbound), sums["long_term_msg_rate_out_per_s"], outbound)
     return frozen(inbound + outbound)
-
-
-def without_load_report(snapshot: Snapshot, candidates: Sequence[str]) -> PulsarError | None:
-    """Return the error with which a strategy ends when one of the candidates has no load report."""
-    brokers = snapshot.brokers
-    for name in candidates:
-        at = brokers.position.get(name, -1)
-        if at < 0 or not brokers.has_load_data[at]:
-            return PulsarError(
-                "NullPointerException",
-                f"{name} is a candidate although it has no load report, with which Pulsar's placement fails.",
-                remedy="Wait for its first report, or take it out of the isolation policy.",
-            )
-    return None
 
 
 class LeastLongTermMessageRate:
@@ -110,22 +98,19 @@ class LeastLongTermMessageRate:
         Raises:
             PulsarError: A candidate has no load report; Pulsar ends in a NullPointerException.
         """
-        error = without_load_report(snapshot, candidates)
-        if error is not None:
-            raise error
-        position = snapshot.brokers.position
-        here = np.array([position[name] for name in candidates], dtype=np.int32)
+        among = Candidates.named(snapshot.brokers, candidates)
+        among.check_reports()
+        here = among.positions
         limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
         usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
-        waiting = np.array([_preallocated_rate(snapshot, state.bundles.get(name, ())) for name in candidates])
-        rate = waiting + long_term_rates(snapshot)[here]
+        rate = _rates(state, snapshot)[here]
         overloaded = usage > limit
         score = np.where(overloaded, np.inf, rate)
         known = score[~np.isnan(score)]
         lowest = float(known.min(initial=np.inf))
         best = score == lowest
         chosen = best if best.any() else np.ones_like(best)
-        acceptable = tuple(name for name, may in zip(candidates, chosen.tolist(), strict=True) if may)
+        acceptable = among.those(chosen)
         subject = snapshot.bundle_position.get(bundle, -1)
         percents = (usage * 100, limit * 100)
         unknown = np.isnan(score)
@@ -146,6 +131,17 @@ class LeastLongTermMessageRate:
             bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
         )
         return state, decision
+
+
+@once
+def _rates(state: Preallocated, snapshot: Snapshot) -> FloatArray:
+    """Return the long-term rate of each broker with what is on its way there. Shape (brokers,)."""
+    rates = long_term_rates(snapshot).copy()
+    for name, bundles in state.bundles.items():
+        at = snapshot.brokers.position.get(name, -1)
+        if at >= 0:
+            rates[at] = _preallocated_rate(snapshot, bundles) + rates[at]
+    return frozen(rates)
 
 
 def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:

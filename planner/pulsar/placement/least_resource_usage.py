@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray
+from planner.cluster.arrays import BoolArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
-from planner.pulsar.placement.least_long_term_message_rate import without_load_report
 from planner.pulsar.placement.protocol import Measure
 
 _BELOW = ReasonCode(
@@ -90,24 +91,20 @@ class LeastResourceUsage:
         """
         if not candidates:
             return state, PlacementDecision(bundle, (), None)
-        error = without_load_report(snapshot, candidates)
-        if error is not None:
-            raise error
-        position = snapshot.brokers.position
-        here = np.array([position[name] for name in candidates], dtype=np.int32)
-        current = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here].tolist()
+        among = Candidates.named(snapshot.brokers, candidates)
+        among.check_reports()
+        here, names = among.positions, among.names
+        current = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
         history = config.number("loadBalancerHistoryResourcePercentage")
-        idle = _without_history(snapshot)[here].tolist()
-        total, usages = 0.0, dict(state.usage)
-        for name, usage, forgets in zip(candidates, current, idle, strict=True):
-            before = None if forgets else usages.get(name)
-            usages[name] = usage if before is None else before * history + (1 - history) * usage
-            total += usages[name]
-        average = total / len(candidates)
+        known = state.usage.get
+        before = np.array([known(name, np.nan) for name in names])
+        new = _without_history(snapshot)[here] | np.array([name not in state.usage for name in names])
+        usage_here = np.where(new, current, before * history + (1 - history) * current)
+        usages = {**state.usage, **dict(zip(names, usage_here.tolist(), strict=True))}
+        average = float(np.add.accumulate(usage_here)[-1]) / len(names)  # left to right, as Pulsar sums
         difference = config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100
-        usage_here = np.array([usages[name] for name in candidates])
         below = usage_here + difference <= average
-        acceptable = tuple(n for n, low in zip(candidates, below.tolist(), strict=True) if low) or tuple(candidates)
+        acceptable = among.those(below) or names
         subject = snapshot.bundle_position.get(bundle, -1)
         reasons = [
             block(code, here[which], subject, (usage_here[which] * 100, difference * 100, average * 100))
@@ -119,12 +116,13 @@ class LeastResourceUsage:
         return UsageAverages(usages), decision
 
 
+@once
 def _without_history(snapshot: Snapshot) -> BoolArray:
     """Say which brokers have no bundles, or no message traffic: they start from the current usage. Shape (brokers,)."""
     brokers = snapshot.brokers
     bundles = np.where(brokers.reported_bundles >= 0, brokers.reported_bundles, snapshot.bundle_counts())
     idle: BoolArray = (bundles == 0) | ((brokers.msg_rate_in_per_s == 0) & (brokers.msg_rate_out_per_s == 0))
-    return idle
+    return frozen(idle)
 
 
 PLACEMENT = LeastResourceUsage()

@@ -4,7 +4,7 @@ Mirrors `ModularLoadManagerWrapper.getLeastLoaded`, `ModularLoadManagerImpl.sele
 `preallocateBundle` and the part of `updateBundleData` that forgets preallocations, of Pulsar 4.2.4.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -17,10 +17,10 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import broker_averages
-from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement import round_robin
 from planner.pulsar.placement.avg import Bindings
-from planner.pulsar.placement.least_long_term_message_rate import Preallocated, without_load_report
+from planner.pulsar.placement.candidates import no_load_report
+from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.least_resource_usage import UsageAverages
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.protocol import Placement
@@ -117,15 +117,15 @@ def select_broker(
     namespace = bundle.rpartition("/")[0]
     in_turn = namespace in config.names("loadBalancerSheddingExcludedNamespaces")
     strategy: Placement = round_robin.PLACEMENT if in_turn else configured_placement(config)
-    ask = _Ask(snapshot, bundle, config, seed, memory)
+    ask = _Ask(prepared, bundle, seed)
     after, first = ask.turn(memory, steps[-1]) if in_turn else ask.strategy(memory, steps[-1])
     if first.selected is None:
         return after, _selection(bundle, steps, strategy, (first,), (), None)
-    error = without_load_report(snapshot, (first.selected,))
-    if error is not None:
-        raise error
-    first = replace(first, acceptable=_reporting(snapshot, first.acceptable))
-    overloaded = _overloaded(snapshot, config, first.acceptable)
+    if not snapshot.brokers.has_load_data[snapshot.brokers.position[first.selected]]:
+        raise no_load_report(first.selected)
+    reporting = prepared.candidates(steps[-1].kept).those_reporting(first.acceptable)
+    first = replace(first, acceptable=reporting)
+    overloaded = prepared.overloaded.intersection(reporting)
     if not overloaded:
         return after, _selection(bundle, steps, strategy, (first,), first.acceptable, first.selected)
     _, isolated = prepared.isolation(namespace)
@@ -140,18 +140,6 @@ def select_broker(
     selected = (second.selected or first.selected) if again else first.selected
     selection = _selection(bundle, steps, strategy, (first, second), tuple(acceptable), selected)
     return later if again else after, selection
-
-
-def _reporting(snapshot: Snapshot, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the brokers that have a load report."""
-    return tuple(name for name in names if without_load_report(snapshot, (name,)) is None)
-
-
-def _overloaded(snapshot: Snapshot, config: Settings, names: Collection[str]) -> frozenset[str]:
-    """Return the brokers that are too busy to be the last word."""
-    usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    return frozenset(name for name in names if usage[snapshot.brokers.position[name]] > limit)
 
 
 def _selection(
@@ -172,34 +160,24 @@ def _selection(
 class _Ask:
     """Calls of a placement strategy about one bundle."""
 
-    snapshot: Snapshot
+    filters: ModularFilters
     bundle: str
-    config: Settings
     seed: int
-    memory: ModularMemory
 
-    def names(self, step: FilterStep) -> tuple[str, ...]:
-        names = self.snapshot.brokers.name
-        return tuple(names[i] for i in step.kept.tolist())
+    def _answer(self, strategy: Placement, state: Any, step: FilterStep) -> tuple[Any, PlacementDecision]:
+        filters = self.filters
+        among = filters.candidates(step.kept)
+        return strategy.select(self.bundle, among, filters.snapshot, state, filters.config, self.seed)
 
     def turn(self, memory: ModularMemory, step: FilterStep) -> tuple[ModularMemory, PlacementDecision]:
         """Ask the round robin of excluded namespaces."""
-        rotation, decision = round_robin.PLACEMENT.select(
-            self.bundle, self.names(step), self.snapshot, memory.rotation, self.config, self.seed
-        )
+        rotation, decision = self._answer(round_robin.PLACEMENT, memory.rotation, step)
         return replace(memory, rotation=rotation), decision
 
     def strategy(self, memory: ModularMemory, step: FilterStep) -> tuple[ModularMemory, PlacementDecision]:
         """Ask the configured strategy, telling it what is preallocated if it wants to know."""
-        state = memory.placement
-        if isinstance(state, Preallocated):
-            waiting: dict[str, list[str]] = {}
-            for bundle, broker in memory.preallocated.items():
-                waiting.setdefault(broker, []).append(bundle)
-            state = Preallocated({broker: tuple(bundles) for broker, bundles in waiting.items()})
-        after, decision = configured_placement(self.config).select(
-            self.bundle, self.names(step), self.snapshot, state, self.config, self.seed
-        )
+        state = self.filters.waiting if isinstance(memory.placement, Preallocated) else memory.placement
+        after, decision = self._answer(configured_placement(self.filters.config), state, step)
         return replace(memory, placement=after), decision
 
 
@@ -240,9 +218,8 @@ def least_loaded(
     after, selection = select_broker(snapshot, bundle, memory, config, seed, explain=explain)
     selected = selection.decision.selected
     if selected is not None:
-        error = without_load_report(snapshot, (selected,))
-        if error is not None:
-            raise error
+        if not snapshot.brokers.has_load_data[snapshot.brokers.position[selected]]:
+            raise no_load_report(selected)
         after = replace(
             after,
             promised={**after.promised, bundle: selected},

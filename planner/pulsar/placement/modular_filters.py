@@ -13,15 +13,20 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
 from planner.cluster.decisions import ReasonBlock, ReasonCode, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.internal_namespaces import SYSTEM_NAMESPACE
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.once import once
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.cluster.snapshot import BrokerTable, IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.filters import NO_DOMAIN, Isolation, broker_domains, isolate, latest, least_of_group
+from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.selection import FilterStep
 
 SETTINGS = (
@@ -79,6 +84,12 @@ class GroupVerdict:
     least: int = 0
 
 
+@once
+def _name_hashes(brokers: BrokerTable) -> IntArray:
+    """Return the hash of each broker's id as Java has it. Shape (brokers,)."""
+    return frozen(java_string_hashes(brokers.name))
+
+
 class ModularFilters:
     """The filters at one moment; what no bundle changes is worked out once."""
 
@@ -95,7 +106,7 @@ class ModularFilters:
         brokers = snapshot.brokers
         known = brokers.position
         self.preallocated = {b: to for b, to in (preallocated or {}).items() if to in known}
-        self._hashes = java_string_hashes(brokers.name)
+        self._hashes = _name_hashes(brokers)
         registered = np.flatnonzero(brokers.registered)
         self._table_size = 16
         while len(registered) > self._table_size * 3 // 4:
@@ -106,6 +117,8 @@ class ModularFilters:
         self._isolated: dict[tuple[IsolationPolicy | None, bool], tuple[Isolation, Int64Array]] = {}
         self._group_counts: dict[str, Int64Array] = {}
         self._bundle_counts: dict[str, Int64Array] = {}
+        self._steps: dict[tuple[str, bool], tuple[FilterStep, ...]] = {}
+        self._candidates: dict[bytes, Candidates] = {}
         self._moved_in: dict[str, list[str]] = {}
         for bundle in self.preallocated:
             self._moved_in.setdefault(bundle.rpartition("/")[0], []).append(bundle)
@@ -119,6 +132,29 @@ class ModularFilters:
         added = np.concatenate(positions)
         return added[hash_map_order(self._hashes[added], self._table_size)]
 
+    def candidates(self, positions: Int64Array) -> Candidates:
+        """Return brokers, in the order given, as a placement strategy takes them."""
+        key = positions.tobytes()
+        if key not in self._candidates:
+            self._candidates[key] = Candidates(self.snapshot.brokers, positions)
+        return self._candidates[key]
+
+    @cached_property
+    def waiting(self) -> Preallocated:
+        """The bundles on their way, by the broker that they count for."""
+        bundles: dict[str, tuple[str, ...]] = {}
+        for bundle, broker in self.preallocated.items():
+            bundles[broker] = (*bundles.get(broker, ()), bundle)
+        return Preallocated(bundles)
+
+    @cached_property
+    def overloaded(self) -> frozenset[str]:
+        """The brokers that are too busy to be the last word."""
+        usage = weighted_usage(self.snapshot.brokers, self.config, LoadManager.MODULAR)
+        limit = self.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        names = self.snapshot.brokers.name
+        return frozenset([names[at] for at in np.flatnonzero(usage > limit).tolist()])
+
     # Isolation
 
     def isolation(self, namespace: str, *, non_persistent: bool = False) -> tuple[Isolation, Int64Array]:
@@ -126,13 +162,13 @@ class ModularFilters:
 
         Shape (candidates,).
         """
-        names, brokers = self.snapshot.brokers.name, self.snapshot.brokers
-        enabled = brokers.non_persistent_topics_enabled if non_persistent else brokers.persistent_topics_enabled
-        serving = (enabled & brokers.has_load_data).tolist()
-        position = brokers.position
         policy = self._policy(namespace)
         key = (policy, non_persistent)
         if key not in self._isolated:
+            names, brokers = self.snapshot.brokers.name, self.snapshot.brokers
+            enabled = brokers.non_persistent_topics_enabled if non_persistent else brokers.persistent_topics_enabled
+            serving = (enabled & brokers.has_load_data).tolist()
+            position = brokers.position
             found = isolate(
                 self.snapshot.policies,
                 namespace,
@@ -251,6 +287,9 @@ class ModularFilters:
             non_persistent: Whether the leader knows that the bundle holds non-persistent topics.
         """
         namespace = bundle.rpartition("/")[0]
+        key = (namespace, non_persistent)
+        if not explain and key in self._steps:
+            return self._steps[key]
         run = _Run(self, self.snapshot.bundle_position.get(bundle, -1), explain=explain)
         found, isolated = self.isolation(namespace, non_persistent=non_persistent)
         run.isolation(found, isolated)
@@ -264,7 +303,10 @@ class ModularFilters:
         if self.config.flag("preferLaterVersions"):
             run.version()
         run.restore(isolated)
-        return tuple(run.steps)
+        steps = tuple(run.steps)
+        if not explain:  # only the reasons differ from bundle to bundle
+            self._steps[key] = steps
+        return steps
 
     @cached_property
     def _topics(self) -> Int64Array:

@@ -1,0 +1,32 @@
+"""Answers about frozen objects, worked out once for as long as the object lives."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+_Subject = TypeVar("_Subject")
+_More = ParamSpec("_More")
+_Answer = TypeVar("_Answer")
+
+
+def once(work: Callable[Concatenate[_Subject, _More], _Answer]) -> Callable[Concatenate[_Subject, _More], _Answer]:
+    """Remember what a pure function answers about an object that never changes.
+
+    Args:
+        work: Its first argument is the object, which is compared by identity; the others are hashable. What it
+            returns is shared by all that ask, so it is read-only.
+    """
+    known: WeakKeyDictionary[Any, dict[tuple[Any, ...], _Answer]] = WeakKeyDictionary()
+
+    @wraps(work)
+    def answer(subject: _Subject, *more: _More.args, **named: _More.kwargs) -> _Answer:
+        found = known.get(subject)
+        if found is None:
+            found = known.setdefault(subject, {})
+        key = (more, *named.items()) if named else more
+        if key not in found:
+            found[key] = work(subject, *more, **named)
+        return found[key]
+
+    return answer
