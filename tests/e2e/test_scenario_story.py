@@ -74,7 +74,8 @@ def load(window: Visitor, server: Server) -> None:
     page = window.open(f"{server.url}/snapshots", "In this workspace")
     page.locator("summary").filter(has_text=sample.group).click()
     row = page.locator('[data-testid="stHorizontalBlock"]').filter(has_text=sample.title)
-    row.get_by_role("button", name="Open", exact=True).click()
+    # By key: while the group still unfolds, a press and its release may meet different elements.
+    row.get_by_role("button", name="Open", exact=True).press("Enter")
     window.settled("The next cycle")
 
 
