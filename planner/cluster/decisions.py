@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, IntArray
+from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 
 
 @cache
@@ -108,6 +108,11 @@ class ReasonBlock:
     def __len__(self) -> int:
         return len(self.brokers)
 
+    def about(self, bundle: int) -> "ReasonBlock":
+        """Return the same reasons, numbers and all, about a bundle by its position; only the bundle takes memory."""
+        bundles: IntArray = np.ndarray(len(self), np.int32, np.array([bundle], dtype=np.int32), strides=(0,))
+        return ReasonBlock(self.code, self.brokers, bundles, self.values, self.others)
+
     def rows(self, broker_names: Sequence[str], bundle_names: Sequence[str]) -> Iterator[Reason]:
         """Yield each reason with its subjects named."""
         fields = self.code.fields
@@ -126,7 +131,7 @@ class ReasonBlock:
 
 def block(
     code: ReasonCode,
-    brokers: Sequence[int] | IntArray | int = -1,
+    brokers: Sequence[int] | IntArray | Int64Array | int = -1,
     bundles: Sequence[int] | IntArray | int = -1,
     values: Sequence[Sequence[float] | FloatArray | float] = (),
     others: Sequence[int] | IntArray | int = -1,

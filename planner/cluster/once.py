@@ -14,13 +14,13 @@ def once(work: Callable[Concatenate[_Subject, _More], _Answer]) -> Callable[Conc
     """Remember what a pure function answers about an object that never changes.
 
     Args:
-        work: Its first argument is the object, which is compared by identity; the others are hashable. What it
-            returns is shared by all that ask, so it is read-only.
+        work: All its arguments are hashable, and the first one, the object, can be referred to weakly. What it returns
+            is shared by all that ask, so it is read-only.
     """
     known: WeakKeyDictionary[Any, dict[tuple[Any, ...], _Answer]] = WeakKeyDictionary()
 
     @wraps(work)
-    def answer(subject: _Subject, *more: _More.args, **named: _More.kwargs) -> _Answer:
+    def answer(subject: _Subject, /, *more: _More.args, **named: _More.kwargs) -> _Answer:
         found = known.get(subject)
         if found is None:
             found = known.setdefault(subject, {})

@@ -1,12 +1,13 @@
 """The brokers that a placement strategy chooses among: names as Pulsar has them, positions to work with."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import overload
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import PulsarError
 from planner.cluster.snapshot import BrokerTable
 
@@ -32,8 +33,7 @@ class Candidates(Sequence[str]):
         """Take candidates by position; names are needed only when some are unknown."""
         self.brokers = brokers
         self.positions = frozen(positions)
-        if names is not None:
-            self.names = tuple(names)
+        self._given = None if names is None else tuple(names)
 
     @staticmethod
     def named(brokers: BrokerTable, names: Sequence[str]) -> "Candidates":
@@ -45,8 +45,11 @@ class Candidates(Sequence[str]):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The broker ids."""
+        return self._given or self._named(self.positions)
+
+    def _named(self, positions: Int64Array) -> tuple[str, ...]:
         names = self.brokers.name
-        return tuple([names[at] for at in self.positions.tolist()])
+        return tuple([names[at] for at in positions.tolist()])
 
     @cached_property
     def ordered(self) -> tuple[str, ...]:
@@ -82,15 +85,29 @@ class Candidates(Sequence[str]):
         here = dict(zip(self.names, self.reporting.tolist(), strict=True))
         return tuple(name for name in names if here[name])
 
+    @cached_property
+    def _pick(self) -> Callable[[Mapping[str, float]], tuple[float, ...]]:
+        return itemgetter(*self.names, self.names[0])  # of one name alone it would return no tuple
+
+    def values_in(self, table: Mapping[str, float]) -> tuple[FloatArray, BoolArray]:
+        """Return what a table says of the candidates, and whether it knows them. Shapes (candidates,).
+
+        There is at least one candidate; where one is unknown the value is NaN.
+        """
+        try:
+            return np.array(self._pick(table)[:-1]), np.ones(len(self), dtype=np.bool_)
+        except KeyError:
+            known = np.array([name in table for name in self.names], dtype=np.bool_)
+            return np.array([table.get(name, np.nan) for name in self.names]), known
+
     def those(self, which: BoolArray) -> tuple[str, ...]:
         """Return some of the candidates. Shape of the argument: (candidates,)."""
         places = np.flatnonzero(which)
         if len(places) == len(self):
             return self.names
-        if "names" in self.__dict__:  # given, or asked for before
-            return tuple([self.names[place] for place in places.tolist()])
-        names = self.brokers.name
-        return tuple([names[at] for at in self.positions[places].tolist()])
+        if self._given is None:
+            return self._named(self.positions[places])
+        return tuple([self._given[place] for place in places.tolist()])
 
     def __len__(self) -> int:
         return len(self.positions)

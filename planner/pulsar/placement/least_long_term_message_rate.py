@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
-from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, block
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
@@ -37,7 +37,7 @@ _ALL_UNKNOWN = ReasonCode(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Preallocated:
     """What the load manager tells the strategy besides the load reports (`BrokerData.getPreallocatedBundleData`).
 
@@ -46,6 +46,10 @@ class Preallocated:
     """
 
     bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Return a hash by the brokers."""
+        return hash(frozenset(self.bundles))
 
 
 @once
@@ -99,38 +103,37 @@ class LeastLongTermMessageRate:
             PulsarError: A candidate has no load report; Pulsar ends in a NullPointerException.
         """
         among = Candidates.named(snapshot.brokers, candidates)
-        among.check_reports()
-        here = among.positions
-        limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-        usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
-        rate = _rates(state, snapshot)[here]
-        overloaded = usage > limit
-        score = np.where(overloaded, np.inf, rate)
-        known = score[~np.isnan(score)]
-        lowest = float(known.min(initial=np.inf))
-        best = score == lowest
-        chosen = best if best.any() else np.ones_like(best)
-        acceptable = among.those(chosen)
+        acceptable, reasons = _compared(among, snapshot, state, config)
         subject = snapshot.bundle_position.get(bundle, -1)
-        percents = (usage * 100, limit * 100)
-        unknown = np.isnan(score)
-        reasons = [
-            block(_LOWEST, here[best & ~overloaded], subject, (rate[best & ~overloaded],)),
-            block(
-                _HIGHER, here[~best & ~overloaded & ~unknown], subject, (rate[~best & ~overloaded & ~unknown], lowest)
-            ),
-            block(
-                _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED,
-                here[overloaded],
-                subject,
-                (percents[0][overloaded], percents[1]),
-            ),
-            block(_ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, here[unknown], subject),
-        ]
-        decision = PlacementDecision(
-            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
-        )
-        return state, decision
+        drawn = draw(acceptable, bundle, seed)
+        return state, PlacementDecision(bundle, acceptable, drawn, tuple([r.about(subject) for r in reasons]))
+
+
+@once
+def _compared(
+    among: Candidates, snapshot: Snapshot, state: Preallocated, config: Settings
+) -> tuple[tuple[str, ...], tuple[ReasonBlock, ...]]:
+    """Return the candidates that any bundle may be given to, and why each may or may not."""
+    among.check_reports()
+    here = among.positions
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
+    rate = _rates(state, snapshot)[here]
+    overloaded = usage > limit
+    score = np.where(overloaded, np.inf, rate)
+    unknown = np.isnan(score)
+    lowest = float(score[~unknown].min(initial=np.inf))
+    best = score == lowest
+    chosen = best if best.any() else np.ones_like(best)
+    higher = ~best & ~overloaded & ~unknown
+    percents = (usage[overloaded] * 100, limit * 100)
+    reasons = [
+        block(_LOWEST, here[best & ~overloaded], values=(rate[best & ~overloaded],)),
+        block(_HIGHER, here[higher], values=(rate[higher], lowest)),
+        block(_ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED, here[overloaded], values=percents),
+        block(_ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, here[unknown]),
+    ]
+    return among.those(chosen), tuple(r for r in reasons if len(r))
 
 
 @once

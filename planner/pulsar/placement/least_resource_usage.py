@@ -96,9 +96,8 @@ class LeastResourceUsage:
         here, names = among.positions, among.names
         current = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
         history = config.number("loadBalancerHistoryResourcePercentage")
-        known = state.usage.get
-        before = np.array([known(name, np.nan) for name in names])
-        new = _without_history(snapshot)[here] | np.array([name not in state.usage for name in names])
+        before, known = among.values_in(state.usage)
+        new = _without_history(snapshot)[here] | ~known
         usage_here = np.where(new, current, before * history + (1 - history) * current)
         usages = {**state.usage, **dict(zip(names, usage_here.tolist(), strict=True))}
         average = float(np.add.accumulate(usage_here)[-1]) / len(names)  # left to right, as Pulsar sums

@@ -117,7 +117,7 @@ class ModularFilters:
         self._isolated: dict[tuple[IsolationPolicy | None, bool], tuple[Isolation, Int64Array]] = {}
         self._group_counts: dict[str, Int64Array] = {}
         self._bundle_counts: dict[str, Int64Array] = {}
-        self._steps: dict[tuple[str, bool], tuple[FilterStep, ...]] = {}
+        self._steps: dict[tuple[str, bool, bool], tuple[FilterStep, ...]] = {}
         self._candidates: dict[bytes, Candidates] = {}
         self._moved_in: dict[str, list[str]] = {}
         for bundle in self.preallocated:
@@ -287,10 +287,16 @@ class ModularFilters:
             non_persistent: Whether the leader knows that the bundle holds non-persistent topics.
         """
         namespace = bundle.rpartition("/")[0]
-        key = (namespace, non_persistent)
-        if not explain and key in self._steps:
+        key = (namespace, non_persistent, explain)
+        if key not in self._steps:
+            self._steps[key] = self._of_namespace(namespace, explain=explain, non_persistent=non_persistent)
+        if not explain:
             return self._steps[key]
-        run = _Run(self, self.snapshot.bundle_position.get(bundle, -1), explain=explain)
+        at = self.snapshot.bundle_position.get(bundle, -1)
+        return tuple([step.about(at) for step in self._steps[key]])
+
+    def _of_namespace(self, namespace: str, *, explain: bool, non_persistent: bool) -> tuple[FilterStep, ...]:
+        run = _Run(self, explain=explain)
         found, isolated = self.isolation(namespace, non_persistent=non_persistent)
         run.isolation(found, isolated)
         run.topics(self._topics)
@@ -303,10 +309,7 @@ class ModularFilters:
         if self.config.flag("preferLaterVersions"):
             run.version()
         run.restore(isolated)
-        steps = tuple(run.steps)
-        if not explain:  # only the reasons differ from bundle to bundle
-            self._steps[key] = steps
-        return steps
+        return tuple(run.steps)
 
     @cached_property
     def _topics(self) -> Int64Array:
@@ -341,11 +344,10 @@ class ModularFilters:
 
 
 class _Run:
-    """The filters over one bundle."""
+    """The filters over any bundle of one namespace."""
 
-    def __init__(self, filters: ModularFilters, bundle: int, *, explain: bool) -> None:
+    def __init__(self, filters: ModularFilters, *, explain: bool) -> None:
         self.filters = filters
-        self.bundle = bundle
         self.explain = explain
         self.kept: Int64Array = np.zeros(0, dtype=np.int64)
         self.steps: list[FilterStep] = []
@@ -368,7 +370,7 @@ class _Run:
         if not self.explain or not len(brokers):
             return ()
         columns = [v[brokers].astype(np.float64) if isinstance(v, np.ndarray) else float(v) for v in values]
-        return (block(code, brokers.astype(np.int32), self.bundle, columns),)
+        return (block(code, brokers, values=columns),)
 
     def isolation(self, found: Isolation, candidates: Int64Array) -> None:
         self.kept = candidates
@@ -408,7 +410,7 @@ class _Run:
             out = self.kept[~inside]
             sums = [float(left.domain_sums[domains.get(names[i], NO_DOMAIN)]) for i in out.tolist()]
             code = (sums, float(min(left.domain_sums.values())))
-            reasons = (block(_DOMAIN, out.astype(np.int32), self.bundle, code),)
+            reasons = (block(_DOMAIN, out, values=code),)
         reasons += self.because(_GROUP, self.kept[inside & ~kept], counts, float(left.least))
         self.kept = self.kept[kept]
         self.steps.append(FilterStep("anti-affinity", self.kept, reasons))

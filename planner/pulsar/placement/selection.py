@@ -1,6 +1,6 @@
 """How a broker was found for a bundle: what each filter left, what the strategy answered, and which broker it is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from planner.cluster.arrays import Int64Array
@@ -26,6 +26,10 @@ class FilterStep:
     kept: Int64Array
     reasons: tuple[ReasonBlock, ...] = ()
     failure: str = ""
+
+    def about(self, bundle: int) -> "FilterStep":
+        """Return the step with its reasons about a bundle by its position."""
+        return replace(self, reasons=tuple([r.about(bundle) for r in self.reasons])) if self.reasons else self
 
 
 @dataclass(frozen=True, eq=False, slots=True)
