@@ -10,7 +10,7 @@ Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageDat
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -156,12 +156,12 @@ class BrokerTable:
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Position of each broker by its id."""
-        return MappingProxyType({name: i for i, name in enumerate(self.name)})
+        return _position(self.name)
 
     @cached_property
     def name_hashes(self) -> IntArray:
         """`String.hashCode` of each broker's id. Shape (brokers,)."""
-        return frozen(java_string_hashes(self.name))
+        return _name_hashes(self.name)
 
     @cached_property
     def map_order(self) -> Int64Array:
@@ -171,7 +171,25 @@ class BrokerTable:
 
         It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
         """
-        return frozen(hash_map_order(self.name_hashes, concurrent=True))
+        return _map_order(self.name)
+
+
+# A simulation makes a table for every report, of the same brokers.
+
+
+@lru_cache(maxsize=16)
+def _position(names: tuple[str, ...]) -> Mapping[str, int]:
+    return MappingProxyType({name: i for i, name in enumerate(names)})
+
+
+@lru_cache(maxsize=16)
+def _name_hashes(names: tuple[str, ...]) -> IntArray:
+    return frozen(java_string_hashes(names))
+
+
+@lru_cache(maxsize=16)
+def _map_order(names: tuple[str, ...]) -> Int64Array:
+    return frozen(hash_map_order(_name_hashes(names), concurrent=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

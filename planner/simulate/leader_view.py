@@ -19,12 +19,15 @@ from planner.cluster.snapshot import BrokerTable, BundleTable, Policies, Snapsho
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
-from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.pulsar.load.usage import max_usage_of, percent_usage, usage_and_limits, weighted_usage_of
 from planner.simulate.load_model import COUNTS, TRAFFIC, TRAFFIC_COLUMNS
 
 _COUNT_COLUMNS = ("topics", "producers", "consumers")
 _USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
 _LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
+_MACHINE_ROWS = [0, 3, 4]
+"""Where these stand in `planner.pulsar.load.usage.RESOURCES`."""
+_BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
@@ -106,6 +109,9 @@ class LeaderView:
             [getattr(bundles, name).astype(np.float64) for name in (*TRAFFIC_COLUMNS, *_COUNT_COLUMNS)]
         )
         self.measured: FloatArray = self.reported.copy()
+        self.totals: FloatArray = np.zeros((len(self.measured) + 1, len(snapshot.brokers)))
+        """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
+        self._add_up(np.ones(len(self.table), dtype=np.bool_), np.flatnonzero(reported))
         self.bundles = bundles
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated.copy()
@@ -147,6 +153,7 @@ class LeaderView:
             new = all_now[len(self.table) :]
             columns[column.name] = all_now if isinstance(all_now, tuple) else frozen(np.append(known, new))
         self.table = BrokerTable(**columns)
+        self.totals = np.pad(self.totals, ((0, 0), (0, count)))
         self.updated_ms = np.append(self.updated_ms, np.full(count, at_ms))
         self.measured_ms = np.append(self.measured_ms, np.full(count, at_ms))
         self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
@@ -181,6 +188,7 @@ class LeaderView:
 
     def _forget(self, broker: int) -> None:
         self.measured_by[self.measured_by == broker] = -1
+        self.totals[:, broker] = 0.0
         gone = self.reported_by == broker
         self.reported_by[gone] = -1
         if self.extensible:
@@ -221,6 +229,7 @@ class LeaderView:
         self.reported_by = np.where(new, -1, self.reported_by[parent])
         self.reported = np.where(new, 0.0, self.reported[:, parent])
         self.measured = np.where(new, 0.0, self.measured[:, parent])
+        self._add_up(np.ones(len(self.table), dtype=np.bool_), np.flatnonzero(self.measured_by >= 0))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             values = getattr(self.bundles, name)[parent]
@@ -266,7 +275,8 @@ class LeaderView:
             return False
         if measures.any():
             self._measure(measures, at_ms)
-        writes = late | (which & self._changed(at_ms))
+        writes, who = late, np.flatnonzero(which)
+        writes[who] |= self._changed(who, at_ms)
         if self.extensible:
             writes |= which & self.fresh
         if writes.any():
@@ -290,6 +300,7 @@ class LeaderView:
         load = self.truth.load(at_ms)
         self.measured[:4, rows] = load[TRAFFIC][:, rows]
         self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
+        self._add_up(which, rows)
         self.measured_ms[which] = at_ms
         self.dirty[which] = False
         if self.extensible:
@@ -308,58 +319,56 @@ class LeaderView:
         self._last = snapshot
         self.touch()
 
-    def _totals(self) -> FloatArray:
-        """Return what each broker's measured bundles sum up to. Shape (4 rates + 3 counts + bundles, brokers)."""
-        rows = np.flatnonzero(self.measured_by >= 0)
+    def _add_up(self, which: BoolArray, rows: Int64Array) -> None:
+        """Sum up what brokers have measured, given the bundles that are theirs."""
         by, count = self.measured_by[rows], len(self.table)
-        sums = [np.bincount(by, self.measured[row, rows], minlength=count) for row in range(len(self.measured))]
-        return np.array([*sums, np.bincount(by, minlength=count)])
+        for row, column in enumerate((*self.measured, None)):
+            sums = np.bincount(by, None if column is None else column[rows], minlength=count)
+            self.totals[row, which] = sums[which]
 
-    def _measured_table(self, at_ms: int, totals: FloatArray) -> BrokerTable:
-        used, _ = self.truth.machines(at_ms)
-        columns: dict[str, Any] = {name: frozen(used[row]) for row, name in enumerate(_USAGE_COLUMNS)}
-        columns |= {name: frozen(totals[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
-        columns |= {
-            name: frozen(totals[row].astype(np.int64))
-            for row, name in ((4, "topics"), (5, "producers"), (6, "consumers"), (7, "reported_bundles"))
-        }
-        columns |= {name: getattr(self.truth.brokers, name) for name in _LIMIT_COLUMNS}
-        return replace(self.table, **columns)
+    def _usage(self, who: Int64Array, at_ms: int) -> tuple[FloatArray, FloatArray]:
+        """Return what brokers use now, and what they have. Shape of each: (5, asked about)."""
+        used, limits = usage_and_limits(self.table, who)
+        used[_MACHINE_ROWS] = self.truth.machines(at_ms)[0][:, who]
+        limits[_MACHINE_ROWS] = [getattr(self.truth.brokers, name)[who] for name in _LIMIT_COLUMNS]
+        return used, limits
 
-    def _changed(self, at_ms: int) -> BoolArray:
-        """Say which brokers' measurements differ enough from their last report."""
-        now = self._measured_table(at_ms, self._totals())
-        before, threshold = self.table, self.config.integer("loadBalancerReportUpdateThresholdPercentage")
-        manager = self.truth.info.load_manager
-        usage = max_usage if self.extensible else weighted_usage
-        arguments: tuple[Any, ...] = (manager,) if self.extensible else (self.config, manager)
-        change = 100 * np.abs(usage(now, *arguments) - usage(before, *arguments))
-        for pair in (("msg_rate_in_per_s", "msg_rate_out_per_s"), TRAFFIC_COLUMNS[2:]):
-            was, is_now = (getattr(before, pair[0]) + getattr(before, pair[1]) for before in (self.table, now))
-            change = np.maximum(change, _percent(was, is_now))
-        bundles = _percent(before.reported_bundles.astype(np.float64), now.reported_bundles.astype(np.float64))
-        changed: BoolArray = np.maximum(change, bundles) > threshold
+    def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
+        """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
+        manager, table, now = self.truth.info.load_manager, self.table, self.totals[:, who]
+        percents = percent_usage(
+            *(np.hstack(pair) for pair in zip(self._usage(who, at_ms), usage_and_limits(table, who), strict=True))
+        )
+        usage = (
+            max_usage_of(percents, manager) if self.extensible else weighted_usage_of(percents, self.config, manager)
+        )
+        change = 100 * np.abs(usage[: len(who)] - usage[len(who) :])
+        before = [getattr(table, name)[who] for name in TRAFFIC_COLUMNS]
+        for row in (0, 2):
+            change = np.maximum(change, _percent(before[row] + before[row + 1], now[row] + now[row + 1]))
+        change = np.maximum(change, _percent(table.reported_bundles[who].astype(np.float64), now[_BUNDLES]))
+        changed: BoolArray = change > self.config.integer("loadBalancerReportUpdateThresholdPercentage")
         return changed
 
     def _write(self, writes: BoolArray, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
-        totals = self._totals()
-        now = self._measured_table(at_ms, totals)
-        columns: dict[str, Any] = {
-            name: frozen(np.where(writes, getattr(now, name), getattr(self.table, name)))
-            for name in (*_USAGE_COLUMNS, *TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles", *_LIMIT_COLUMNS)
-        }
-        self.updated_ms[writes] = at_ms
-        columns["updated_at_ms"] = frozen(self.updated_ms.copy())
-        columns["has_load_data"] = frozen(self.table.has_load_data | writes)
-        columns["registered"] = frozen(self.table.registered | writes)
+        who = np.flatnonzero(writes)
+        used, limits = self._usage(who, at_ms)
+        new: dict[str, Any] = dict(zip(_USAGE_COLUMNS, used[_MACHINE_ROWS], strict=True))
+        new |= dict(zip(_LIMIT_COLUMNS, limits[_MACHINE_ROWS], strict=True))
+        new |= dict(zip((*TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
+        new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
+        self.updated_ms[who] = at_ms
         if self.extensible:
-            self._advance_ema(now, writes, at_ms)
-            columns["weighted_max_ema"] = frozen(np.where(writes, self.load_ema, self.table.weighted_max_ema))
-            columns["msg_throughput_ema_bytes_per_s"] = frozen(
-                np.where(writes, self.throughput_ema, self.table.msg_throughput_ema_bytes_per_s)
+            self._advance_ema(
+                who, at_ms, weighted_usage_of(percent_usage(used, limits), self.config, LoadManager.EXTENSIBLE)
             )
-        self.table = replace(self.table, **columns)
+            new["weighted_max_ema"] = self.load_ema[who]
+            new["msg_throughput_ema_bytes_per_s"] = self.throughput_ema[who]
+        columns = {name: getattr(self.table, name).copy() for name in new}
+        for name, column in columns.items():
+            column[who] = new[name]
+        self.table = replace(self.table, **{name: frozen(column) for name, column in columns.items()})
         mine, theirs = _served_by(writes, self.measured_by), _served_by(writes, self.reported_by)
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
@@ -369,28 +378,28 @@ class LeaderView:
             self._refresh(int(writes.sum()))
         self.touch()
 
-    def _advance_ema(self, now: BrokerTable, which: BoolArray, at_ms: int) -> None:
+    def _advance_ema(self, who: Int64Array, at_ms: int, usage: FloatArray) -> None:
         """Let the moving averages of some brokers take a sample every 5 s since they last did."""
         history = self.config.number("loadBalancerHistoryResourcePercentage")
-        ticks = np.maximum((at_ms - self.ema_ms) // _EMA_TICK_MS, 1)
-        usage = weighted_usage(now, self.config, LoadManager.EXTENSIBLE)
-        throughput = now.msg_throughput_in_bytes_per_s + now.msg_throughput_out_bytes_per_s
-        kept = history**ticks
-        load = np.where(self.fresh, usage, usage + (self.load_ema - usage) * kept)
-        total = np.where(self.fresh, throughput, throughput + (self.throughput_ema - throughput) * kept)
-        self.load_ema = np.where(which, load, self.load_ema)
-        self.throughput_ema = np.where(which, total, self.throughput_ema)
-        self.ema_ms = np.where(which, at_ms, self.ema_ms)
-        self.fresh = self.fresh & ~which
+        kept = history ** np.maximum((at_ms - self.ema_ms[who]) // _EMA_TICK_MS, 1)
+        throughput, fresh = self.totals[2, who] + self.totals[3, who], self.fresh[who]
+        for ema, value in ((self.load_ema, usage), (self.throughput_ema, throughput)):
+            ema[who] = np.where(fresh, value, value + (ema[who] - value) * kept)
+        self.ema_ms[who] = at_ms
+        self.fresh[who] = False
 
     # What the leader makes of the reports
 
     def _refresh(self, samples: int) -> None:
         """Take every reported bundle's values as so many samples, one for each report that was read."""
         listed = self.reported_by >= 0
-        value = np.where(listed, self.reported[:4], 0.0)
+        steady = bool((listed & self.known).all())
+        value = self.reported[:4] if steady else np.where(listed, self.reported[:4], 0.0)
         self.estimated &= listed & self.known
         for term, window in enumerate(_WINDOWS):
+            if steady and (self.samples[term] == window).all():
+                self.means[term] = value + (self.means[term] - value) * ((window - 1) / window) ** samples
+                continue
             before = np.where(self.known, self.samples[term], 0)
             growing = np.minimum(samples, window - before)
             after = before + growing

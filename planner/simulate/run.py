@@ -224,8 +224,9 @@ class Simulation:
     def report(self, now: int, which: BoolArray) -> None:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
         if self.cluster.report(which, now) and not self._extensible:
-            known = self.cluster.evaluated_view(now)
-            self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
+            if self._memory.modular.heeds_reports:
+                known = self.cluster.evaluated_view(now)
+                self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
             self._split_modular(now)
 
     def _view(self, now: int) -> Snapshot:
@@ -240,7 +241,7 @@ class Simulation:
         if not self.config.flag("loadBalancerAutoBundleSplitEnabled"):
             return
         view = self._view(now)
-        decision = automatic_modular.decide_cycle(view, self.config)
+        decision = automatic_modular.decide_cycle(view, self.config, explain=False)
         unload = self.config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
         filters = ModularFilters(view, self.config, self._memory.modular.preallocated) if decision.splits else None
         for order in decision.splits:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
@@ -75,8 +75,13 @@ class ResourceWeights:
         )
 
 
-def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
-    """Return the percentage of each resource. Shape (5, brokers), rows in the order of `RESOURCES`."""
+def usage_and_limits(brokers: BrokerTable, which: Int64Array | slice = slice(None)) -> tuple[FloatArray, FloatArray]:
+    """Return what brokers use and have of each resource. Shape of each: (5, brokers), rows in the order of `RESOURCES`.
+
+    Args:
+        brokers: The brokers; units are those of its columns.
+        which: Positions of those asked about.
+    """
     used = (
         brokers.cpu_usage_percent,
         brokers.memory_usage_mib,
@@ -91,15 +96,19 @@ def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
         brokers.bandwidth_in_limit_kbit_per_s,
         brokers.bandwidth_out_limit_kbit_per_s,
     )
-    return percent_usage(np.array(used), np.array(limits))
+    return np.array([column[which] for column in used]), np.array([column[which] for column in limits])
 
 
-def _weighted(brokers: BrokerTable, weights: ResourceWeights, load_manager: LoadManager) -> FloatArray:
-    percents = usage_percent_by_resource(brokers).astype(np.float64)
+def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
+    """Return the percentage of each resource. Shape (5, brokers), rows in the order of `RESOURCES`."""
+    return percent_usage(*usage_and_limits(brokers))
+
+
+def _terms(percents: npt.NDArray[np.float32], weights: ResourceWeights, load_manager: LoadManager) -> FloatArray:
     factors = np.array(
         [weights.cpu, weights.memory, weights.direct_memory, weights.bandwidth_in, weights.bandwidth_out]
     )
-    terms = percents * factors[:, np.newaxis]
+    terms = percents.astype(np.float64) * factors[:, np.newaxis]
     if load_manager is LoadManager.MODULAR:
         terms[1] = -np.inf  # heap memory is no term at all
     return np.where(np.isnan(terms), -np.inf, terms)
@@ -111,17 +120,22 @@ def weighted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadMan
 
     Heap memory counts in the extensible load manager only. NaN terms are skipped; all NaN gives -inf. Shape (brokers,).
     """
-    weights = ResourceWeights.of(config, load_manager)
-    usage: FloatArray = _weighted(brokers, weights, load_manager).max(axis=0, initial=-np.inf) / 100
-    return frozen(usage)
+    return frozen(weighted_usage_of(usage_percent_by_resource(brokers), config, load_manager))
+
+
+def weighted_usage_of(percents: npt.NDArray[np.float32], config: Settings, load_manager: LoadManager) -> FloatArray:
+    """Return W, as `weighted_usage` does, of brokers whose percentages are known. Shapes (5, brokers) to (brokers,)."""
+    terms = _terms(percents, ResourceWeights.of(config, load_manager), load_manager)
+    usage: FloatArray = terms.max(axis=0, initial=-np.inf) / 100
+    return usage
 
 
 def deciding_resource(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> tuple[str, ...]:
     """Return which resource decides W of each broker, as in `RESOURCES`; the first in Java's order wins a tie."""
-    weights = ResourceWeights.of(config, load_manager)
     if not len(brokers):
         return ()
-    return tuple(RESOURCES[i] for i in _weighted(brokers, weights, load_manager).argmax(axis=0).tolist())
+    terms = _terms(usage_percent_by_resource(brokers), ResourceWeights.of(config, load_manager), load_manager)
+    return tuple(RESOURCES[i] for i in terms.argmax(axis=0).tolist())
 
 
 def max_usage(brokers: BrokerTable, load_manager: LoadManager) -> FloatArray:
@@ -129,8 +143,13 @@ def max_usage(brokers: BrokerTable, load_manager: LoadManager) -> FloatArray:
 
     `LocalBrokerData` (modular) divides by 100 in single precision, `BrokerLoadData` (extensible) in double.
     """
-    percents = usage_percent_by_resource(brokers)[[0, 2, 3, 4]]
-    top = np.where(np.isnan(percents), np.float32(-np.inf), percents).max(axis=0, initial=np.float32(-np.inf))
+    return max_usage_of(usage_percent_by_resource(brokers), load_manager)
+
+
+def max_usage_of(percents: npt.NDArray[np.float32], load_manager: LoadManager) -> FloatArray:
+    """Return what `max_usage` does of brokers whose percentages are known. Shapes (5, brokers) to (brokers,)."""
+    direct = percents[[0, 2, 3, 4]]
+    top = np.where(np.isnan(direct), np.float32(-np.inf), direct).max(axis=0, initial=np.float32(-np.inf))
     single = load_manager is LoadManager.MODULAR
     usage: FloatArray = (top / np.float32(100)).astype(np.float64) if single else top.astype(np.float64) / 100
     return usage

@@ -49,6 +49,11 @@ class ModularMemory:
     preallocated: Mapping[str, str] = field(default_factory=lambda: _NONE)
     affinities: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
+    @property
+    def heeds_reports(self) -> bool:
+        """Whether there is something that new load reports make the leader forget."""
+        return bool(self.promised or self.preallocated) or isinstance(self.placement, Bindings)
+
 
 def configured_placement(config: Settings) -> Placement:
     """Return the placement strategy in force.

@@ -13,15 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.decisions import ReasonBlock, ReasonCode, block
 from planner.cluster.errors import PulsarError
-from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.hashing import hash_map_order
 from planner.cluster.internal_namespaces import SYSTEM_NAMESPACE
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.once import once
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, IsolationPolicy, Snapshot
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates
@@ -84,12 +83,6 @@ class GroupVerdict:
     least: int = 0
 
 
-@once
-def _name_hashes(brokers: BrokerTable) -> IntArray:
-    """Return the hash of each broker's id as Java has it. Shape (brokers,)."""
-    return frozen(java_string_hashes(brokers.name))
-
-
 class ModularFilters:
     """The filters at one moment; what no bundle changes is worked out once."""
 
@@ -106,7 +99,7 @@ class ModularFilters:
         brokers = snapshot.brokers
         known = brokers.position
         self.preallocated = {b: to for b, to in (preallocated or {}).items() if to in known}
-        self._hashes = _name_hashes(brokers)
+        self._hashes = brokers.name_hashes
         registered = np.flatnonzero(brokers.registered)
         self._table_size = 16
         while len(registered) > self._table_size * 3 // 4:

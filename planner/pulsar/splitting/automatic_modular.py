@@ -80,17 +80,17 @@ _DISABLED = ReasonCode("split_modular.disabled", "automatic splitting is switche
 _ALONE = ReasonCode("split_modular.single_broker", "fewer than two brokers have load data: the leader does not split")
 
 
-def decide_cycle(snapshot: Snapshot, config: Settings) -> SplitDecision:
+def decide_cycle(snapshot: Snapshot, config: Settings, *, explain: bool = True) -> SplitDecision:
     """Decide what the leader splits now, its switches included.
 
     Nothing is examined when `loadBalancerAutoBundleSplitEnabled` is off, or when fewer than two brokers have load data;
-    the one reason given then is about the whole cluster.
+    the one reason given then is about the whole cluster. `explain` is as in `decide`.
     """
     if not config.flag("loadBalancerAutoBundleSplitEnabled"):
         return SplitDecision((), (block(_DISABLED),))
     if int(snapshot.brokers.has_load_data.sum()) < 2:  # noqa: PLR2004 - the leader and another one
         return SplitDecision((), (block(_ALONE),))
-    return decide(snapshot, config)
+    return decide(snapshot, config, explain=explain)
 
 
 def decide(
@@ -99,6 +99,7 @@ def decide(
     *,
     visit: Int64Array | None = None,
     bundle_counts: Mapping[str, int] | None = None,
+    explain: bool = True,
 ) -> SplitDecision:
     """Decide which bundles the leader splits.
 
@@ -111,6 +112,7 @@ def decide(
         config: Settings in force; whether splitting is switched on is for `decide_cycle` to heed.
         visit: Positions of the reported bundles in the order of visit; that of Pulsar's hash maps when None.
         bundle_counts: Bundles of each namespace by its name, 0 where absent; those of the snapshot when None.
+        explain: Whether bundles that are below every limit get a reason.
 
     Returns:
         The bundles in the order in which the leader requests the splits. One that Pulsar chooses, and then cannot cut,
@@ -133,6 +135,8 @@ def decide(
         0,
     ).astype(np.int8)
     hot = examined & ~few & (exceeded > 0)
+    if not explain and not hot.any():
+        return SplitDecision((), ())
     order = _map_visit(snapshot, examined, hot) if visit is None else visit[hot[visit]]
     taken, held = _under_cap(snapshot, order, limits.bundles, bundle_counts)
     splits, cannot = _orders(snapshot, config, taken, exceeded, _Compared(loads, limits))
