@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from planner.cluster.digest import snapshot_digest
+from planner.formats.apart import read_apart
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.folder import FILES, write_folder
@@ -68,6 +69,10 @@ def roads(folder: Path) -> dict[str, Callable[[], Callable[[], Any]]]:
         snapshot = whole()
         return lambda: write_folder(snapshot, folder / "again")
 
+    def uploading() -> Callable[[], Any]:
+        data = io.BytesIO((folder / "snapshot.zip").read_bytes())
+        return lambda: read_apart("snapshot.zip", data)
+
     def zipping() -> Callable[[], Any]:
         snapshot = whole()
         return lambda: write_zip(snapshot, io.BytesIO())
@@ -78,6 +83,7 @@ def roads(folder: Path) -> dict[str, Callable[[], Callable[[], Any]]]:
         ),
         "read folder": lambda: whole,
         "read zip": lambda: lambda: read_snapshot(folder / "snapshot.zip"),
+        "upload zip": uploading,
         "validate": checking,
         "digest": naming,
         "write folder": writing,

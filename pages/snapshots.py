@@ -13,9 +13,9 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment, plain, short_digest
+from planner.formats.apart import read_apart
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
-from planner.formats.reading import read_upload
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, show_arrival
@@ -86,7 +86,7 @@ _UPLOAD: Kept[_Upload] = Kept("upload-result", _Upload)
 def _load(given: UploadedFile) -> _Upload:
     try:
         before = {s.digest for s in state.workspace().saved()}
-        saved = state.workspace().add(read_upload(given.name, given), given.name.rsplit(".", 1)[0])
+        saved = state.workspace().add(read_apart(given.name, given), given.name.rsplit(".", 1)[0])
     except PlannerError as error:
         return _Upload(given.file_id, error=error)
     state.select(saved.digest)

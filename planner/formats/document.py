@@ -36,10 +36,13 @@ from planner.cluster.snapshot import (
 )
 from planner.formats.encoding import head_to_json, parse_json, read_head
 from planner.formats.rows import bundle_of_topics
-from planner.formats.validate import TABLES, Findings, validate
+from planner.formats.validate import MAX_ROWS, TABLES, Findings, validate
 
 FORMAT = "pulsar-bundle-planner document"
 """What the field `format` of a document says."""
+
+MOST_BYTES = 64_000_000
+"""What a document may have."""
 
 _VERSION = 1
 _FIELDS = ("format", "version", "info", "settings", "policies", *TABLES)
@@ -170,6 +173,9 @@ class _Sheet:
         """
         if not isinstance(rows, list):
             raise FormatError(f"'{self.part}' is not a list.", where=self.file, remedy='Write [{"…": …}, …].')
+        if len(rows) > MAX_ROWS[self.part]:
+            what = f"There are {len(rows):,} {self.part}; at most {MAX_ROWS[self.part]:,} can be loaded."
+            raise FormatError(what, where=self.file, remedy="Capture fewer namespaces.")
         self.names = {key: [None] * len(rows) for key in _OTHERWISE[self.part].values() if key}
         for number, row in enumerate(rows):
             if isinstance(row, dict):
@@ -279,6 +285,12 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
         FormatError: It is not JSON, or not a document of this format.
         SnapshotError: The content is not a cluster.
     """
+    if len(data) > MOST_BYTES:
+        raise FormatError(
+            f"The document has {len(data) / 1e6:,.0f} MB; at most {MOST_BYTES / 1e6:,.0f} MB can be loaded.",
+            where=file,
+            remedy="Documents are for small clusters; give a snapshot (zip).",
+        )
     value = parse_json(data, file)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise FormatError(

@@ -17,6 +17,7 @@ from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
 _SHOWN = 80
+_MOST_PARTS = 5_000_000
 
 _INFO, _POLICIES = TypeAdapter(SnapshotInfo), TypeAdapter(Policies)
 _T = TypeVar("_T")
@@ -56,19 +57,11 @@ def _float(text: str) -> float:
     return value
 
 
-def parse_json(data: bytes | str, file: str) -> Any:
-    """Read untrusted JSON, UTF-8 with or without byte order mark; messages call it by the file name given.
-
-    Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
-    double precision, repeated keys, halves of surrogate pairs, endless nesting.
-
-    Raises:
-        FormatError: Naming the file and, where it is not JSON, the line.
-    """
-    try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-    except UnicodeDecodeError as error:
-        raise FormatError(f"Byte {error.start} is not UTF-8.", where=file, remedy="Save the file as UTF-8.") from error
+def _check_text(text: str, file: str) -> None:
+    """Refuse what is no JSON by its beginning, and what would take gigabytes as objects."""
+    if (parts := text.count("[") + text.count("{")) > _MOST_PARTS:
+        what = f"It has {parts:,} lists and objects; at most {_MOST_PARTS:,} can be read."
+        raise FormatError(what, where=file, remedy="Give a smaller part of the cluster, such as fewer namespaces.")
     start = text[:2_000].lstrip()
     if not start:
         raise FormatError("The file is empty.", where=file, remedy="Write it again.")
@@ -79,6 +72,22 @@ def parse_json(data: bytes | str, file: str) -> Any:
             where=file,
             remedy="A proxy or a login page answered; ask the broker's admin address itself.",
         )
+
+
+def parse_json(data: bytes | str, file: str) -> Any:
+    """Read untrusted JSON, UTF-8 with or without byte order mark; messages call it by the file name given.
+
+    Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
+    double precision, repeated keys, halves of surrogate pairs, endless nesting, millions of lists and objects.
+
+    Raises:
+        FormatError: Naming the file and, where it is not JSON, the line.
+    """
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise FormatError(f"Byte {error.start} is not UTF-8.", where=file, remedy="Save the file as UTF-8.") from error
+    _check_text(text, file)
     try:
         value = json.loads(text, parse_constant=_constant, parse_float=_float, object_pairs_hook=_unique)
         if _SURROGATE.search(text):

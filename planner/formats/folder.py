@@ -18,7 +18,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.files import sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, column_info
 from planner.formats.encoding import first_error, head_to_json, parse_json, read_head
-from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
+from planner.formats.rows import NAMED, check_schema, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate
 
 MANIFEST = "manifest.json"
@@ -144,6 +144,8 @@ def _table(files: Mapping[str, bytes], part: str, expected: _Part, *, trusted: b
         )
     try:
         table = _read_parquet(data, part, trusted=trusted)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["?"])[0][:200].rstrip(".")
         raise FormatError(
@@ -181,6 +183,7 @@ def _read_parquet(data: bytes, part: str, *, trusted: bool) -> pa.Table:
                 where=FILES[part],
                 remedy="Capture fewer namespaces, or leave out the topics.",
             )
+        check_schema(parquet.schema_arrow, part, FILES[part])
         if trusted:
             return parquet.read()
         present = set(parquet.schema_arrow.names)

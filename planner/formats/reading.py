@@ -18,6 +18,9 @@ from planner.formats.raw_capture.snapshot import snapshot_of_capture
 MAX_UPLOAD_BYTES = 250_000_000
 """What an uploaded file may have, unless the caller says otherwise."""
 
+TOO_LARGE = "Capture fewer namespaces, or leave out the topics."
+"""What to do with a file that is too large."""
+
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _PARQUET_MAGIC = b"PAR1"
 _MARKS = (MANIFEST, INDEX)
@@ -25,7 +28,9 @@ _ANSWER = re.compile(r"\.b[0-9]+\.(?:json|txt)$")
 _REMEDY = "Give a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
 
 
-def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_BYTES) -> Snapshot:
+def read_upload(
+    file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_BYTES, trusted: bool = False
+) -> Snapshot:
     """Read and validate an uploaded file: a zip of a snapshot or of a raw capture, or a JSON document.
 
     What it is shows in its content; the name is not trusted.
@@ -34,18 +39,26 @@ def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_B
         file_name: What the person calls it; used in messages alone.
         data: Its content, seekable.
         max_bytes: What it may have.
+        trusted: A small file need not be suspected of unfolding to a large one (see `snapshot_of_parts`).
 
     Raises:
         FormatError: It is too large, cut off, or of no known format.
         SnapshotError: The content is not a cluster.
     """
     name = PurePath(file_name.replace("\\", "/")).name[:120] or "upload"
+    try:
+        return _read_upload(name, data, max_bytes, trusted=trusted)
+    except MemoryError as error:
+        raise FormatError("It takes more memory to read than there is.", where=name, remedy=TOO_LARGE) from error
+
+
+def _read_upload(name: str, data: BinaryIO, max_bytes: int, *, trusted: bool) -> Snapshot:
     size = data.seek(0, io.SEEK_END)
     if size > max_bytes:
         raise FormatError(
             f"The file has {size / 1e6:,.0f} MB; at most {max_bytes / 1e6:,.0f} MB can be loaded.",
             where=name,
-            remedy="Capture fewer namespaces, or leave out the topics.",
+            remedy=TOO_LARGE,
         )
     data.seek(0)
     magic = data.read(4)
@@ -53,7 +66,7 @@ def read_upload(file_name: str, data: BinaryIO, *, max_bytes: int = MAX_UPLOAD_B
     if not magic:
         raise FormatError("The file is empty.", where=name, remedy=_REMEDY)
     if magic in _ZIP_MAGIC:
-        return _snapshot_of_files(read_zip(data, name, _MARKS), name, trusted=False)
+        return _snapshot_of_files(read_zip(data, name, _MARKS), name, trusted=trusted)
     if magic == _PARQUET_MAGIC:
         raise FormatError(
             "This is one Parquet file of a snapshot.",

@@ -33,7 +33,7 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.formats.encoding import compact_json, head_to_json, parse_json, read_info, read_policies, read_settings
-from planner.formats.validate import TABLES
+from planner.formats.validate import MAX_NAME_LENGTH, TABLES
 
 NAMED: Mapping[str, frozenset[str]] = {"bundles": frozenset({"namespace", "owner"})}
 """Columns that hold names in a table and positions in a snapshot."""
@@ -51,7 +51,7 @@ _ARROW: Mapping[str, pa.DataType] = {
     "id": pa.int32(),
     "hash": pa.uint32(),
 }
-_MAX_TEXT_BYTES = 1 << 31
+_MAX_TEXT_BYTES = 1 << 29
 _LISTED = 100
 _UNKNOWN = -2
 _WELL_FORMED = r"^(persistent|non-persistent)://[^/]+/[^/]+/"
@@ -344,10 +344,14 @@ def _refuse(file: str, what: str, remedy: str, row: int | None = None) -> Snapsh
     return SnapshotError([Violation(file, row, what, remedy)])
 
 
-def _columns(table: pa.Table, part: str, file: str) -> dict[str, pa.Array]:
-    """Return the columns of a part, each of the type of its kind."""
+def check_schema(schema: pa.Schema, part: str, file: str) -> None:
+    """Refuse columns that a part does not have, or that are of another type; before any of them is read.
+
+    Raises:
+        SnapshotError: A column is missing, unknown, twice there or of another type.
+    """
     known = {info.name: info for info in column_info(TABLES[part])}
-    names = table.column_names
+    names = schema.names
     found = [
         Violation(file, None, f"The column '{name}' is missing.", f"Add it: {info.meaning}.")
         for name, info in known.items()
@@ -362,41 +366,52 @@ def _columns(table: pa.Table, part: str, file: str) -> dict[str, pa.Array]:
         Violation(file, None, f"The column '{name[:80]}' occurs twice.", "Keep one of the two.")
         for name in {n for n in names if names.count(n) > 1}
     ]
+    for info in known.values():
+        named = info.name in NAMED.get(part, ())
+        if names.count(info.name) == 1 and not _fits(kind := schema.field(info.name).type, info, named=named):
+            wanted = "text" if named else info.kind
+            what = f"The column '{info.name}' has type {str(kind)[:80]}, not {wanted}."
+            unit = f" ({info.unit})" if info.unit else ""
+            found.append(Violation(file, None, what, f"Write {_ARROW[wanted]}{unit}."))
     if found:
         raise SnapshotError(found[:_LISTED], len(found))
-    return {name: _cast(table[name], known[name], part, file) for name in names}
+
+
+def _columns(table: pa.Table, part: str, file: str) -> dict[str, pa.Array]:
+    """Return the columns of a part, each of the type of its kind."""
+    check_schema(table.schema, part, file)
+    known = {info.name: info for info in column_info(TABLES[part])}
+    return {name: _cast(table[name], known[name], part, file) for name in table.column_names}
 
 
 def _cast(column: pa.ChunkedArray, info: ColumnInfo, part: str, file: str) -> pa.Array:
     named = info.name in NAMED.get(part, ())
-    if not _fits(column.type, info, named=named):
-        kind = "text" if named else info.kind
-        raise _refuse(
-            file,
-            f"The column '{info.name}' has type {column.type}, not {kind}.",
-            f"Write {_ARROW[kind]}{f' ({info.unit})' if info.unit else ''}.",
-        )
     try:
         column.validate(full=True)
         if info.name != "owner" and column.null_count:
             row = int(pc.index(pc.is_null(column), value=True).as_py()) + 1
             raise _refuse(file, f"'{info.name}' is empty.", "Give a value, or drop the column.", row)
-        if pa.types.is_dictionary(column.type) and not named:
+        if pa.types.is_dictionary(column.type):
             _check_size(column, info.name, file)
         if named and not pa.types.is_dictionary(column.type):
             column = column.cast(pa.large_string()).dictionary_encode()
         column = column.cast(_DICTIONARY if named else _ARROW[info.kind])
         return _one(column)
+    except MemoryError:
+        raise
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0][:200].rstrip(".")
         raise _refuse(file, f"The column '{info.name}' cannot be read: {reason}.", "Write it again.") from error
 
 
 def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
-    """Refuse repeated texts that unfold to more than anybody has."""
+    """Refuse texts longer than any name, and repeated ones that unfold to more than anybody has."""
     size = 0
     for chunk in column.chunks:
         lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+        if (longest := pc.max(lengths).as_py() or 0) > MAX_NAME_LENGTH:
+            what = f"A text of the column '{name}' has {longest:,} bytes; a name has at most {MAX_NAME_LENGTH:,}."
+            raise _refuse(file, what, "Names are shorter; write it again.")
         size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if size > _MAX_TEXT_BYTES:
         raise _refuse(

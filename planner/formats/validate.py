@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
@@ -35,10 +36,17 @@ TABLES: Mapping[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] =
 }
 """The tables of a snapshot by the name of their part."""
 
-MAX_ROWS: Mapping[str, int] = {"brokers": 20_000, "bundles": 5_000_000, "topics": 20_000_000}
+MAX_ROWS: Mapping[str, int] = {"brokers": 20_000, "bundles": 1_000_000, "topics": 10_000_000}
 """More brokers, bundles and topics than any cluster has."""
 
 _LISTED = 100
+_MOST_POLICIES = {
+    "isolation": 1_000,
+    "anti_affinity_group": 100_000,
+    "failure_domains": 10_000,
+    "dispatch_rates": 100_000,
+}
+_MOST_EXPRESSIONS = 10_000
 _BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):([0-9]{1,5})")
 _LAST_PORT = 65_535
 _NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
@@ -48,7 +56,7 @@ _MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9
 
 
 class Findings:
-    """Collects violations: the first ones in full, the others as a number."""
+    """Collects violations: the first 100, and how many there are in all where counting them costs nothing."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = files
@@ -56,10 +64,15 @@ class Findings:
         self.total = 0
 
     def add(self, part: str, row: int | None, what: str, remedy: str) -> None:
-        """Add one; `row` counts from 0."""
+        """Add one; `row` counts from 0.
+
+        Raises:
+            SnapshotError: There are more than 100, and no more are looked for.
+        """
         self.total += 1
-        if len(self.kept) < _LISTED:
-            self.kept.append(Violation(self.files[part], None if row is None else row + 1, what, remedy))
+        if len(self.kept) == _LISTED:
+            self.check()
+        self.kept.append(Violation(self.files[part], None if row is None else row + 1, what, remedy))
 
     def rows(self, part: str, bad: BoolArray | Int64Array, what: Callable[[int], str], remedy: str) -> bool:
         """Add one for each bad row, given as a mask or as positions; say whether there was any."""
@@ -92,7 +105,7 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
         files: Name of the file or section of each part, for the messages; `brokers`, `bundles`, `topics` by default.
 
     Raises:
-        SnapshotError: With the first 100 violations, and their total. Rows count from 1.
+        SnapshotError: With the first 100 violations. Rows count from 1.
     """
     found = Findings({part: part for part in (*TABLES, "info", "policies")} | dict(files or {}))
     _sizes(snapshot, found)
@@ -102,7 +115,7 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
         _namespaces(snapshot, found)
         _ranges(snapshot, found)
     _numbers(snapshot, found)
-    for what, remedy in _policies(snapshot.policies):
+    for what, remedy in [*_too_many(snapshot.policies)] or _policies(snapshot.policies):
         found.add("policies", None, what, remedy)
     if not found.total and len(snapshot.topics):
         _topics(snapshot, found)
@@ -298,6 +311,17 @@ def _floats(table: Any, info: ColumnInfo, part: str, found: Findings) -> None:
     found.rows(part, negative, _is(info.name, values), "Give a number from 0 on.")
 
 
+def _too_many(policies: Policies) -> Iterator[tuple[str, str]]:
+    """Yield of what there is more than any cluster has; each policy is looked at only when there is nothing."""
+    for name, most in _MOST_POLICIES.items():
+        if (there := len(getattr(policies, name))) > most:
+            yield f"{name}: there are {there:,}; at most {most:,} can be loaded.", "Leave some out."
+    there = sum(len((*p.namespaces, *p.primary, *p.secondary)) for p in policies.isolation)
+    if there > _MOST_EXPRESSIONS:
+        what = f"The isolation policies have {there:,} expressions; at most {_MOST_EXPRESSIONS:,} can be loaded."
+        yield what, "Leave some out."
+
+
 def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the policies, and what to do about it."""
     for policy in policies.isolation:
@@ -354,7 +378,7 @@ def _topics(snapshot: Snapshot, found: Findings) -> None:
         lambda row: f"{name(row)} is no full name of a topic of {snapshot.namespaces[space[row]]}.",
         "Write domain://tenant/namespace/topic.",
     )
-    lengths = np.fromiter(map(len, names), np.int64, len(names))
+    lengths = pc.binary_length(topics.name).to_numpy(zero_copy_only=False)
     least = np.fromiter(map(len, starts), np.int64, len(starts))[2 * space + ~persistent]
     found.rows(
         "topics",

@@ -32,7 +32,7 @@ def show_error(error: PlannerError) -> None:
     if isinstance(error, SnapshotError) and error.total > 1:
         rows = [{"file": v.file, "row": v.row, "what": v.what, "remedy": v.remedy} for v in error.violations]
         shown = rows[:_SHOWN_VIOLATIONS]
-        st.caption(f"{error.total:,} problems in all; the first {len(shown)}:")
+        st.caption(f"At least {error.total:,} problems; the first {len(shown)}:")
         st.dataframe(pd.DataFrame(shown), hide_index=True, width="stretch")
 
 

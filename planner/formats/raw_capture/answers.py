@@ -9,6 +9,7 @@ from typing import Any
 from planner.cluster.errors import FormatError
 from planner.cluster.moments import LAST_MS
 from planner.formats.encoding import parse_json
+from planner.formats.validate import MAX_ROWS
 
 INDEX = "index.json"
 """Name of the file that lists the others."""
@@ -188,6 +189,9 @@ def read_answers(files: Mapping[str, bytes]) -> Answers:
         for line in lines
     }
     answers = Answers(files, index)
+    if (asked := len(answers.tags)) > MAX_ROWS["brokers"]:
+        what = f"{asked:,} brokers were asked; at most {MAX_ROWS['brokers']:,} can be loaded."
+        raise FormatError(what, where=INDEX, remedy="Capture fewer brokers.")
     if any(line.get("time_ms") is not None and index[line["file"]].time_ms is None for line in lines):
         answers.warn("The index has times that are no milliseconds since 1970; they were left out.")
     return answers

@@ -7,6 +7,7 @@ import json
 import random
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -261,14 +262,35 @@ class TestColumns:
             read_snapshot(path)
 
     def test_texts_that_unfold_without_end(self, path: Path) -> None:
-        long = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int32()), pa.array(["x" * (8 << 20)]))
-        table = pa.table({"name": long})
-        pq.write_table(table, path / "topics.parquet", compression="zstd")
-        content = (path / "topics.parquet").read_bytes()
-        assert len(content) < 100_000
-        sha256 = hashlib.sha256(content).hexdigest()
-        edit_manifest(path, lambda m: m["parts"]["topics"].update(sha256=sha256, rows=300))
-        with pytest.raises(SnapshotError, match="unfolds to 2,400 MiB"):
+        for length, rows, said in ((4_000, 200_000, "unfolds to 762 MiB"), (8 << 20, 300, "a name has at most 4,096")):
+            indices = pa.array(np.zeros(rows, np.int32))
+            table = pa.table({"name": pa.DictionaryArray.from_arrays(indices, pa.array(["x" * length]))})
+            pq.write_table(table, path / "topics.parquet", compression="zstd")
+            content = (path / "topics.parquet").read_bytes()
+            assert len(content) < 100_000
+            told = {"sha256": hashlib.sha256(content).hexdigest(), "rows": rows}
+            edit_manifest(path, partial(self.tell, told))
+            self.refused(path, said)
+
+    @pytest.mark.parametrize(
+        "kind", [pa.list_(pa.string()), pa.struct([("a", pa.string())]), pa.map_(pa.int8(), pa.int8())]
+    )
+    @pytest.mark.parametrize(("part", "name"), [("topics", "name"), ("brokers", "version"), ("bundles", "namespace")])
+    def test_nested(self, path: Path, part: str, name: str, kind: pa.DataType) -> None:
+        def nest(table: pa.Table) -> pa.Table:
+            at = table.column_names.index(name)
+            return table.set_column(at, name, pa.nulls(table.num_rows, kind))
+
+        edit_part(path, part, nest)
+        self.refused(path, f"The column '{name}' has type")
+
+    @staticmethod
+    def tell(told: dict[str, Any], manifest: Any) -> None:
+        manifest["parts"]["topics"].update(told)
+
+    @staticmethod
+    def refused(path: Path, said: str) -> None:
+        with pytest.raises(SnapshotError, match=said):
             read_as_upload(path)
 
     def test_texts_whose_size_cannot_be_told(self, path: Path) -> None:

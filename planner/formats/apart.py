@@ -1,0 +1,141 @@
+"""Reads an upload in a process of its own, with limits of memory and time, so that no file can harm the server.
+
+The process checks everything and hands back tables in Arrow's own form; nothing it sends is run. Started as
+`python -m planner.formats.apart NAME FOLDER BYTES SECONDS` with the upload on standard input.
+"""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from planner.cluster.errors import FormatError, PlannerError, SnapshotError, Violation
+from planner.cluster.files import writing
+from planner.cluster.resources import import_root
+from planner.cluster.snapshot import Snapshot
+from planner.formats.encoding import head_to_json, read_head
+from planner.formats.reading import TOO_LARGE, read_upload
+from planner.formats.rows import snapshot_of_tables, table_to_arrow
+
+MOST_BYTES = 1 << 30
+"""Memory that reading an upload may take."""
+
+MOST_CPU_S = 8
+"""Processor time that it may take."""
+
+_PATIENCE_S = 30
+_AT_ONCE = threading.Semaphore(2)
+_ANSWER = "answer.json"
+
+
+def read_apart(file_name: str, data: BinaryIO) -> Snapshot:
+    """Read and validate an uploaded file as `read_upload` does, in a process of its own.
+
+    Raises:
+        FormatError: As `read_upload`; or it takes more memory or time than there is for it.
+        SnapshotError: The content is not a cluster.
+    """
+    name = file_name[:120].replace("\0", "")
+    command = [sys.executable, "-m", __name__, name]
+    room = writing(name, FormatError, "Free some room on the disk of the server.", what="It cannot be kept meanwhile")
+    with _AT_ONCE, room, tempfile.TemporaryFile() as given, tempfile.TemporaryDirectory() as folder:
+        data.seek(0)
+        shutil.copyfileobj(data, given, 1 << 20)
+        given.seek(0)
+        try:
+            ended = subprocess.run(  # noqa: S603 - our own module
+                [*command, folder, str(MOST_BYTES), str(MOST_CPU_S)],
+                stdin=given,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                cwd=folder,
+                timeout=_PATIENCE_S,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            ended = -signal.SIGXCPU
+        if ended:
+            raise FormatError(_why(ended), where=name, remedy=TOO_LARGE)
+        return _snapshot(Path(folder), name)
+
+
+def _why(ended: int) -> str:
+    if ended == -signal.SIGXCPU:
+        return f"It takes more than {MOST_CPU_S} s to read."
+    if ended < 0:
+        return f"It takes more than {MOST_BYTES >> 20:,} MiB of memory to read."
+    return "It cannot be read; the log of the server says why."
+
+
+def _environment() -> dict[str, str]:
+    """Return what the process needs to know: neither tokens nor more threads, each of which takes memory."""
+    known = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    return {**known, **alone, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONPATH": str(import_root())}
+
+
+def _snapshot(folder: Path, file_name: str) -> Snapshot:
+    answer = json.loads((folder / _ANSWER).read_bytes())
+    if "error" in answer:
+        raise _error(**answer)
+    tables = {}
+    for part in answer["parts"]:
+        with pa.memory_map(str(folder / part)) as source:
+            tables[part] = pa.ipc.open_file(source).read_all()
+    return snapshot_of_tables(read_head(answer, file_name), tables)
+
+
+def _error(error: str, what: str, where: str, remedy: str, violations: list[Any], total: int) -> PlannerError:
+    if error == SnapshotError.__name__:
+        return SnapshotError([Violation(**one) for one in violations], total)
+    return FormatError(what, where=where, remedy=remedy)
+
+
+def _told(error: PlannerError) -> dict[str, Any]:
+    told: dict[str, Any] = {"error": FormatError.__name__, "violations": [], "total": 0}
+    if isinstance(error, SnapshotError):
+        told = {"error": SnapshotError.__name__, "violations": list(map(asdict, error.violations))}
+        told["total"] = error.total
+    return {**told, "what": error.what, "where": error.where, "remedy": error.remedy}
+
+
+class _NoPandas(MetaPathFinder):
+    """Hides pandas from Arrow, which would load it for no use; that takes a second."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def main(file_name: str, folder: Path, most_bytes: int, most_cpu_s: int) -> None:
+    """Read standard input within the limits, and leave tables or an error in a folder."""
+    resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (most_cpu_s, most_cpu_s + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pa.set_cpu_count(2)
+    try:
+        snapshot = read_upload(file_name, sys.stdin.buffer, trusted=True)
+        tables = {part: table_to_arrow(snapshot, part, hashes=True) for part in ("brokers", "bundles", "topics")}
+        for part, table in tables.items():
+            with pa.OSFile(str(folder / part), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+        answer = {**head_to_json(snapshot), "parts": [part for part, table in tables.items() if table.num_rows]}
+    except PlannerError as error:
+        answer = _told(error)
+    (folder / _ANSWER).write_text(json.dumps(answer), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, _NoPandas())
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
