@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from planner import __version__
-from planner.cli.help import PlainHelp
+from planner.cli.help import PlainHelp, refuse_address
 from planner.cluster.errors import PlannerError
 
 COMMANDS = ("capture", "conform", "dashboard", "generate", "history", "plan", "replay", "shadow", "watch")
@@ -28,7 +28,7 @@ def _app(program: str) -> App:
         help_formatter=PlainHelp(),
         exit_on_error=False,
         print_error=False,
-        default_parameter=Parameter(negative=(), allow_repeating=True),
+        default_parameter=Parameter(negative=(), allow_repeating=True, validator=refuse_address),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

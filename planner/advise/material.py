@@ -131,7 +131,9 @@ def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = Tr
         PlannerError: The history is gone, damaged, or has none.
     """
     days = [
-        day for day in complete_days(Path(job.history), cluster) if job.first_day <= day.manifest.day <= job.last_day
+        day
+        for day in complete_days(Path(job.history), cluster)
+        if job.first_day <= day.manifest.day <= job.last_day and day.damage is None
     ]
     if not days:
         raise FormatError(

@@ -1,6 +1,8 @@
-"""How help looks: plain text in two columns, the same in a terminal and in a pipe."""
+"""How help looks: plain text in two columns, the same in a terminal and in a pipe. Which arguments are no paths."""
 
+import re
 import textwrap
+from pathlib import Path
 from typing import Any, Final
 
 from cyclopts.help import HelpEntry, HelpPanel
@@ -8,6 +10,7 @@ from rich.console import Console, ConsoleOptions
 
 _LEFT: Final = 26
 _LEAST_WIDTH: Final = 60
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class PlainHelp:
@@ -37,6 +40,19 @@ class PlainHelp:
             else:
                 _write(console, [names])
             _write(console, [" " * _LEFT + line for line in lines])
+
+
+def refuse_address(_kind: Any, value: Any) -> None:
+    """Refuse `s3a://…`, `hdfs://…` and the like, of which a path would make a folder here.
+
+    Raises:
+        ValueError: It is one.
+    """
+    for path in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(path, Path) and (found := _ADDRESS.match(str(path))):
+            raise ValueError(
+                f"{found[0]}/ is an address; only folders of this machine are read and written. Mount the storage."
+            )
 
 
 def _meaning(entry: HelpEntry) -> str:

@@ -79,7 +79,7 @@ def ingest(
     interval_s: int = _DEFAULT.interval_ms // 1_000,
     report_valid_s: int = _DEFAULT.validity.report_ms // 1_000,
     sample_valid_s: int = _DEFAULT.validity.sample_ms // 1_000,
-) -> None:
+) -> int:
     """Make a history of raw recordings.
 
     Reads, on Spark, snapshots, raw captures, JSON Lines of load reports and of broker-stats topics, Prometheus range
@@ -106,6 +106,7 @@ def ingest(
     sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
         sys.stdout.write(f"They lie in {out / SET_ASIDE}.\n")
+    return 1 if done.damaged else 0
 
 
 def _tell(line: str) -> None:

@@ -1,6 +1,6 @@
 """Makes a day of history out of its records, which come in the order of time; memory holds one state of the cluster."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,25 @@ from planner.history.spec import Options
 from planner.history.state import ClusterState
 
 _MOST_GAPS = 1_000
+_ONE_IN = 50
 _UPDATED = BROKER_VALUES.index("updated_at_ms")
 
 
-def skew_of(lag_ms: Mapping[str, int], options: Options) -> dict[str, int]:
+def skew_of(lag_ms: Mapping[str, Sequence[int]], options: Options) -> dict[str, int]:
     """Return by how much the clock of a broker is ahead of the recorder's, for those that are off.
 
-    No report is made after it arrives, and none is older than the longest time between two; so the shortest lag of a
-    day shows a clock that is ahead (below 0), or far behind (longer than any report is valid).
+    No report is made after it arrives, and none is older than the longest time between two; so the shortest lags of a
+    day show a clock that is ahead (below 0), or far behind (longer than any report is valid). A few rows with a wrong
+    clock are no clock: those more than a day from the median do not count, and of the others the shortest one in fifty.
     """
-    return {b: -lag for b, lag in sorted(lag_ms.items()) if lag < 0 or lag > options.validity.report_ms}
+    found = {}
+    for broker, lags in sorted(lag_ms.items()):
+        every = np.sort(np.array(lags, dtype=np.int64))
+        near = every[np.abs(every - every[len(every) // 2]) <= DAY_MS]
+        lag = int(near[len(near) // _ONE_IN])
+        if lag < 0 or lag > options.validity.report_ms:
+            found[broker] = -lag
+    return found
 
 
 class DayAssembler:

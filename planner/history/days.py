@@ -38,6 +38,7 @@ from planner.history.manifest import (
     DayFolder,
     DayManifest,
     Part,
+    check_parts,
     damaged,
     day_folder,
     day_start_ms,
@@ -53,7 +54,6 @@ _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
 _OTHER_RUN = "-b"
 _PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:{_OTHER_RUN})?\.parquet")
-_CHUNK = 1 << 20
 
 
 def writing_history(root: Path) -> AbstractContextManager[None]:
@@ -107,7 +107,11 @@ class _PartFile:
         self.sink = _Hashed(path)
         texts = [f.name for f in SCHEMAS[part] if not pa.types.is_floating(f.type)]
         self.writer = pq.ParquetWriter(
-            pa.PythonFile(self.sink, mode="w"), SCHEMAS[part], compression="zstd", use_dictionary=texts
+            pa.PythonFile(self.sink, mode="w"),
+            SCHEMAS[part],
+            compression="zstd",
+            use_dictionary=texts,
+            write_page_checksum=True,
         )
 
     def write(self, table: pa.Table) -> None:
@@ -266,7 +270,7 @@ class DayWriter:
 
 def manifest_text(manifest: DayManifest) -> str:
     """Return a manifest as it is written."""
-    return json.dumps(manifest.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(manifest.sealed().model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def check_replaceable(folder: Path, made_by: str) -> None:
@@ -335,8 +339,11 @@ def clear_staging(root: Path) -> None:
         ReplayError: The folder cannot be written.
     """
     with writing_history(root):
-        for folder in (root / STAGING).glob("cluster=*"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for path in (root / STAGING).glob("*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix == ".parquet":
+                path.unlink(missing_ok=True)
 
 
 def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topics: bool = True) -> Iterator[Snapshot]:
@@ -409,7 +416,8 @@ def times_of_day(folder: Path) -> list[int]:
     if day is None:
         return []
     try:
-        return sorted([*day.segments, *(at for run in day.manifest.runs for at in _times(folder, run))])
+        runs = (times_of_run(folder, day.manifest, run) for run in day.manifest.runs)
+        return sorted([*day.segments, *(at for times in runs for at in times)])
     except FormatError:
         if open_day(folder) != day:  # a watch made room
             return times_of_day(folder)
@@ -425,7 +433,7 @@ def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[
     for run in day.manifest.runs:
         bounds = [day.manifest.first_ms, day.manifest.last_ms]
         if day.is_watched:
-            bounds = _times(day.path, run)
+            bounds = times_of_run(day.path, day.manifest, run)
         pieces.append((bounds[0], bounds[-1], run))
     together: list[Iterator[Snapshot]] = []
     until = -1
@@ -440,13 +448,6 @@ def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[
     yield from merge(*together, key=_moment)
 
 
-def _times(folder: Path, run: str) -> list[int]:
-    try:
-        return times_of_run(folder, run)
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(folder, error) from error
-
-
 def _moment(snapshot: Snapshot) -> int:
     return snapshot.info.captured_at_ms
 
@@ -458,8 +459,9 @@ def _read_segment(path: Path, topics: bool) -> Iterator[Snapshot]:  # noqa: FBT0
 
 def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) -> Iterator[Snapshot]:
     names = day.manifest.files_of(run)
+    check_parts(day.path, day.manifest, [name for part, name in names.items() if topics or part != "topics"])
     try:
-        moments = pq.read_table(day.path / names[MOMENTS])
+        moments = pq.read_table(day.path / names[MOMENTS], page_checksum_verification=True)
         inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
         parts = [part for part in TABLES if part in names and (topics or part != "topics")]
         files = {part: _open(day.path / names[part], part) for part in parts}
@@ -478,7 +480,8 @@ def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) ->
 
 
 def _open(path: Path, part: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, read_dictionary=[f.name for f in SCHEMAS[part] if pa.types.is_dictionary(f.type)])
+    texts = [f.name for f in SCHEMAS[part] if pa.types.is_dictionary(f.type)]
+    return pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
 
 
 def _wanted(members: list[dict[str, Any]], tables: Mapping[str, pa.Table], low: int, high: int) -> Iterator[Snapshot]:
@@ -499,14 +502,5 @@ def check_day(folder: Path) -> DayManifest:
         FormatError: One is missing or changed.
     """
     manifest = read_manifest(folder)
-    for name, part in manifest.parts.items():
-        digest = hashlib.sha256()
-        try:
-            with (folder / name).open("rb") as file:
-                while data := file.read(_CHUNK):
-                    digest.update(data)
-        except OSError as error:
-            raise damaged(folder, error) from error
-        if digest.hexdigest() != part.sha256:
-            raise damaged(folder, ValueError(f"{name} is not what the manifest says (its SHA-256 differs)"))
+    check_parts(folder, manifest, manifest.parts)
     return manifest

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from planner.cluster.errors import ReplayError
+from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.files import only_writer, write_whole
 from planner.formats.encoding import first_error, parse_json
 from planner.history.days import STAGING, writing_history
-from planner.history.manifest import SourceRows
+from planner.history.manifest import Sealed, SourceRows
 from planner.history.sources import SourceKind
 
 LEDGER = "ledger.json"
@@ -75,7 +75,7 @@ class SourceEntry(_Shape):
     moment: Moment | None = None
 
 
-class Ledger(_Shape):
+class Ledger(Sealed):
     """All raw files of a history.
 
     Attributes:
@@ -85,8 +85,8 @@ class Ledger(_Shape):
 
     format: str = "pulsar-bundle-planner ledger"
     version: int = 1
-    settings: dict[str, int] = {}
-    sources: dict[str, SourceEntry] = {}
+    settings: dict[str, int] = Field(default_factory=dict)
+    sources: dict[str, SourceEntry] = Field(default_factory=dict)
 
 
 def read_ledger(root: Path) -> Ledger:
@@ -97,13 +97,13 @@ def read_ledger(root: Path) -> Ledger:
     """
     path = root / LEDGER
     try:
-        value = parse_json(path.read_bytes(), LEDGER)
-        return Ledger.model_validate(value)
+        return Ledger.model_validate(parse_json(path.read_bytes(), LEDGER))
     except FileNotFoundError:
         return Ledger()
-    except ValidationError as error:
+    except (FormatError, ValidationError) as error:
+        said = first_error(error, LEDGER) if isinstance(error, ValidationError) else error
         raise ReplayError(
-            f"The ledger is damaged: {first_error(error, LEDGER).what}",
+            f"The ledger is damaged: {said.what}",
             where=str(path),
             remedy="Delete it; the raw files are read again then, and days that did not change stay.",
         ) from error
@@ -116,7 +116,7 @@ def write_ledger(root: Path, ledger: Ledger) -> None:
         ReplayError: The disk does not take it.
     """
     with writing_history(root):
-        write_whole(root / LEDGER, json.dumps(ledger.model_dump(mode="json"), ensure_ascii=False) + "\n")
+        write_whole(root / LEDGER, json.dumps(ledger.sealed().model_dump(mode="json"), ensure_ascii=False) + "\n")
 
 
 @contextmanager

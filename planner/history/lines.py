@@ -12,18 +12,27 @@ recorder; `cluster` may be left out):
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from operator import attrgetter
+from typing import Annotated, Any, Final, TypeAlias
 
+import msgspec
 import numpy as np
 
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import (
+    BROKER_COLUMNS,
+    BROKER_COUNTS,
+    BUNDLE_COUNTS,
     BUNDLE_STATS,
     COUNTERS,
+    EMAS,
     RATES,
+    RESOURCES,
     SYSTEM_TOPICS,
     TopicStats,
     broker_facts,
@@ -37,10 +46,11 @@ from planner.cluster.pulsar_json import (
 from planner.cluster.ranges import parse_bundle
 from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
-from planner.history.records import Aside, Kind, Record, Tally
+from planner.history.records import Aside, Kind, Record, Tally, check_name
 
 _OWNED = {"Owned", "Splitting"}
 _LEAVING = {"Releasing", "Assigning"}
+_MOST = 1 << 53
 _NAN = float("nan")
 _AS_IT_CAME = "Record the answer as it came."
 _SHAPES = (
@@ -49,18 +59,71 @@ _SHAPES = (
 )
 
 
-def records_of_lines(lines: Iterable[bytes], cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+_Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+_ABSENT: Final = -1
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    usage: float = 0.0
+    limit: float = 0.0
+
+
+_Stats = msgspec.defstruct(
+    "_Stats", [*((key, _Rate, 0.0) for key in RATES), *((key, _Count, 0) for key in BUNDLE_COUNTS)]
+)
+_Report = msgspec.defstruct(
+    "_Report",
+    [
+        ("lastStats", dict[str, _Stats]),  # type: ignore[valid-type]
+        *((key, _Usage, _Usage()) for key in RESOURCES),
+        *((key, _Rate, 0.0) for key in RATES),
+        *((key, _Count, _ABSENT) for keys in BROKER_COUNTS.values() for key in keys),
+        *((key, _Rate, _NAN) for key in EMAS),
+        *((key, str | None, None) for key in ("brokerVersionString", "brokerVersion", "loadManagerClassName")),
+        *((key, bool, True) for key in ("persistentTopicsEnabled", "nonPersistentTopicsEnabled")),
+    ],
+)
+
+
+class _Line(msgspec.Struct):
+    """A report with its time and broker, as nearly all lines are; one that is odd in any way is read with more care."""
+
+    time_ms: int
+    broker: str
+    report: _Report  # type: ignore[valid-type]
+    cluster: str | msgspec.UnsetType = msgspec.UNSET
+    status: msgspec.UnsetType = msgspec.UNSET
+
+
+_read_line = msgspec.json.Decoder(_Line).decode
+_values_of = attrgetter(*BUNDLE_STATS)
+_usages_of = attrgetter(*RESOURCES)
+_rates_of = attrgetter(*RATES)
+_emas_of = attrgetter(*EMAS)
+_facts_of = attrgetter(*_Report.__struct_fields__[-5:])
+_UPDATED, _STARTED = BROKER_COLUMNS.index("updated_at_ms"), BROKER_COLUMNS.index("started_at_ms")
+
+
+def records_of_lines(lines: Iterable[bytes | Aside], cluster: str, tally: Tally) -> Iterator[Record | Aside]:
     """Read lines in UTF-8, of the cluster named where one names none; what cannot be read comes back as `Aside`.
 
     Blank lines are no rows.
     """
     for line, data in enumerate(lines, 1):
         tally.lines = line
+        if isinstance(data, Aside):
+            tally.rows += 1
+            yield replace(data, line=line)
+            continue
         text = data.strip()
         if not text:
             continue
         tally.rows += 1
         try:
+            if (usual := _usual(text, cluster, line)) is not None:
+                yield usual
+                continue
             value = _parse(text)
             if "status" in value and ("data" in value or "error" in value):
                 tally.rows -= 1  # its samples count
@@ -69,17 +132,71 @@ def records_of_lines(lines: Iterable[bytes], cluster: str, tally: Tally) -> Iter
                 yield _record(value, cluster, line)
         except PlannerError as error:
             yield Aside.of(error, line, data)
+        except Exception as error:  # noqa: BLE001 - one row must not stop an ingest
+            yield Aside(f"The planner failed on it with {type(error).__name__}. Report it.", line, raw=data)
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
+def _usual(text: bytes, cluster: str, line: int) -> Record | None:
+    """Read a report with nothing odd about it; None for any other line. It is what `_report` makes of it, but faster.
+
+    Raises:
+        FormatError: The report is of a moment, cluster or broker that cannot be, or of something that is no bundle.
+    """
+    try:
+        said = _read_line(text)
+        if not text.isascii():
+            text.decode()
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    report: Any = said.report
+    own: list[float] = []
+    for pair in _usages_of(report):
+        if pair.usage < (0.0 if pair.limit > 0 else -1.0):
+            return None
+        own += (pair.usage, pair.limit)
+    own += _rates_of(report)
+    for column, keys in BROKER_COUNTS.items():
+        first = getattr(report, keys[0])
+        value = first if first != _ABSENT else getattr(report, keys[-1])
+        own.append(value if value != _ABSENT or column == "reported_bundles" else 0)
+    if not said.broker or max(own[_UPDATED], own[_STARTED]) > LAST_MS:
+        return None
+    own += _emas_of(report)
+    stats = report.lastStats
+    values = chain(own, chain.from_iterable(map(_values_of, stats.values())))
+    return Record(
+        Kind.REPORT,
+        cluster if said.cluster is msgspec.UNSET else said.cluster,
+        _moment(said.time_ms, "time_ms"),
+        broker=_broker(said.broker, {}),
+        names=list(map(_checked, stats)),
+        values=np.fromiter(values, np.float64, len(own) + len(stats) * len(BUNDLE_STATS)),
+        text=_facts(*_facts_of(report)),
+        line=line,
+        clock_lag_ms=said.time_ms - int(own[_UPDATED]) if own[_UPDATED] else None,
+    )
+
+
+@lru_cache(maxsize=1 << 10)
+def _facts(*facts: Any) -> str:
+    names = _Report.__struct_fields__[-len(facts) :]
+    return _text_of_facts(dict(zip(names, facts, strict=True)), complete=True)
+
+
+def _text_of_facts(report: Mapping[str, Any], *, complete: bool) -> str:
+    facts = broker_facts(report)
+    for name in ("version", "load_manager_class"):
+        check_name(facts[name])
+        if not facts[name].isprintable():
+            raise FormatError(f"'{name}' is no name.", remedy="Leave it out.")
+    return json.dumps({"complete": complete, **facts}, sort_keys=True)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
     """Read an object; the slow reader, which tells what is wrong, only reads what the fast one refuses."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         value = parse_json(text, "")
     if not isinstance(value, dict):
         raise FormatError("The line is no JSON object.", remedy=_SHAPES)
@@ -104,7 +221,8 @@ def _record(value: Mapping[str, Any], cluster: str, line: int) -> Record:
 def _moment(value: Any, where: str) -> int:
     at = whole(value, where)
     if not 0 < at <= LAST_MS:
-        raise FormatError("The time is missing.", where=where, remedy="Record when each answer came, in ms since 1970.")
+        what = "The time is missing." if not at else f"{at} is no moment in ms since 1970."
+        raise FormatError(what, where=where, remedy="Record when each answer came, in ms since 1970.")
     return at
 
 
@@ -117,6 +235,7 @@ def _broker(given: Any, report: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1 << 18)
 def _checked(bundle: str) -> str:
+    check_name(bundle)
     namespace, low, high = parse_bundle(bundle)
     return f"{namespace}/0x{low:08x}_0x{high:08x}"
 
@@ -128,7 +247,7 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
         array = np.array(rows or np.zeros((0, len(BUNDLE_STATS))))
         counts = array[:, len(RATES) :]
         plain = array.dtype.kind in "if" and np.isfinite(array).all() and (array >= 0).all()
-        if plain and (counts == np.floor(counts)).all():
+        if plain and (counts == np.floor(counts)).all() and (counts <= _MOST).all():
             found: list[float] = array.astype(np.float64).reshape(-1).tolist()
             return found
     except (AttributeError, TypeError, ValueError):
@@ -137,7 +256,10 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     for name, stats in items.items():
         if not isinstance(stats, dict):
             raise FormatError("It is no object.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
-        made += map(float, bundle_numbers(stats, f"{where}.{name}.").values())
+        numbers = bundle_numbers(stats, f"{where}.{name}.")
+        if max(numbers[column] for column in BUNDLE_COUNTS.values()) > _MOST:
+            raise FormatError("A count is above 2^53.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
+        made += map(float, numbers.values())
     return made
 
 
@@ -145,9 +267,14 @@ def _report(report: Mapping[str, Any], cluster: str, line: int, around: Mapping[
     broker = _broker(around.get("broker"), report)
     values = broker_numbers(report)
     updated = int(values["updated_at_ms"])
+    for column in ("updated_at_ms", "started_at_ms"):
+        if values[column] > LAST_MS:
+            raise FormatError(f"{column} is no moment in ms since 1970.", remedy=_AS_IT_CAME)
     at = _moment(around["time_ms"], "time_ms") if "time_ms" in around else _moment(updated or None, "lastUpdate")
     stats = report.get("lastStats")
-    bundles: Mapping[str, Any] = stats if isinstance(stats, dict) else {}
+    if stats is not None and not isinstance(stats, dict):
+        raise FormatError("It is no object.", where="lastStats", remedy=_AS_IT_CAME)
+    bundles: Mapping[str, Any] = stats or {}
     return Record(
         Kind.REPORT,
         cluster,
@@ -155,7 +282,7 @@ def _report(report: Mapping[str, Any], cluster: str, line: int, around: Mapping[
         broker=broker,
         names=[_checked(name) for name in bundles],
         values=[*map(float, values.values()), *_rows(bundles, "lastStats")],
-        text=json.dumps({"complete": isinstance(stats, dict), **broker_facts(report)}, sort_keys=True),
+        text=_text_of_facts(report, complete=stats is not None),
         line=line,
         clock_lag_ms=at - updated if "time_ms" in around and updated else None,
     )
@@ -172,6 +299,7 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         for name, stats in topics:
             if namespace_of_topic(name) != namespace:
                 raise FormatError(f"'{name[:120]}' is listed under {namespace}.", remedy=_AS_IT_CAME)
+            check_name(name)
             names.append(name)
             values += _topic_values(stats, name)
         if len(names) > before:  # a bundle without topics may have left the broker
@@ -203,6 +331,8 @@ def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         return Record(Kind.TOP, cluster, at, _broker(key, {}), names=list(items), values=values, line=line)
     if what == "ownership":
         state = text_of(content, "state")
+        if content.get("state") is not None and not state:
+            raise FormatError("It is no text.", where="state", remedy=_AS_IT_CAME)
         owner = text_of(content, "dstBroker" if state in _OWNED else "sourceBroker" if state in _LEAVING else "")
         return Record(Kind.STATE, cluster, at, owner, names=[_checked(key)], text=state or "Deleted", line=line)
     if what in ("loads", "top_bundles") and not content:  # a tombstone: the broker withdrew what it said

@@ -10,17 +10,20 @@ A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belong
 Files that neither names belong to nobody: a writer that was killed left them.
 """
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from planner.cluster.errors import FormatError
 from planner.formats import folder as snapshot_folder
@@ -41,6 +44,7 @@ _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _CLUSTER = "cluster="
 _EPOCH = date(1970, 1, 1)
+_AGAIN = "Delete the folder of the day and ingest its raw files again."
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -111,7 +115,33 @@ class Gap(_Shape):
     broker: str = ""
 
 
-class DayManifest(_Shape):
+class Sealed(BaseModel):
+    """Something written as JSON with its own digest, so that rot in it shows.
+
+    Attributes:
+        digest: SHA-256 of everything else in it; empty where an earlier version wrote it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    digest: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.digest and self.digest != self._found():
+            raise ValueError("its digest differs from what it says")
+        return self
+
+    def _found(self) -> str:
+        content = self.model_dump(mode="json", exclude={"digest"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def sealed(self) -> Self:
+        """Return it with its digest."""
+        return self.model_copy(update={"digest": self._found()})
+
+
+class DayManifest(Sealed):
     """What a day holds.
 
     Attributes:
@@ -133,6 +163,8 @@ class DayManifest(_Shape):
         splits: How many times a range of bundles changed while it was followed.
         notes: What else there is to know, one sentence each.
     """
+
+    model_config = ConfigDict(strict=True)
 
     format: Literal["pulsar-bundle-planner history"] = _FORMAT
     version: Literal[1] = 1
@@ -172,11 +204,13 @@ class DayFolder:
         path: Its folder.
         manifest: What it holds; number and bounds of the moments count those in segments, too.
         segments: Snapshot folders whose moment is in no run, by that moment.
+        damage: Why nothing is known of it but its cluster and day; `read_day` says the same.
     """
 
     path: Path
     manifest: DayManifest
     segments: Mapping[int, Path] = field(default_factory=dict)
+    damage: FormatError | None = None
 
     @property
     def is_watched(self) -> bool:
@@ -251,8 +285,31 @@ def damaged(folder: Path, error: Exception) -> FormatError:
     return FormatError(
         f"The day cannot be read: {reason}.",
         where=f"{folder.parent.name}/{folder.name}",
-        remedy="Delete the folder of the day and ingest its raw files again.",
+        remedy=_AGAIN,
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _check_file(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) -> None:
+    with Path(path).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise OSError(f"{Path(path).name} is not what the manifest says, its SHA-256 differs")
+
+
+def check_parts(folder: Path, manifest: DayManifest, names: Iterable[str]) -> None:
+    """See that files of a day are what its manifest says; a file that does not change is read once in a process.
+
+    Raises:
+        FormatError: One is missing or changed.
+    """
+    try:
+        for name in names:
+            status = (folder / name).stat()
+            sha256 = manifest.parts[name].sha256
+            _check_file(str(folder / name), sha256, status.st_size, status.st_mtime_ns, status.st_ino)
+    except (OSError, KeyError) as error:
+        raise damaged(folder, error) from error
 
 
 def read_manifest(folder: Path) -> DayManifest:
@@ -281,8 +338,9 @@ def _manifest(folder: Path) -> DayManifest | None:
         raise FormatError(
             f"It cannot be read: {error.strerror}.", where=_where(folder), remedy="Give a complete day of a history."
         ) from error
-    except ValidationError as error:
-        raise first_error(error, _where(folder)) from error
+    except (FormatError, ValidationError) as error:
+        said = first_error(error, MANIFEST) if isinstance(error, ValidationError) else error
+        raise FormatError(f"The manifest is damaged: {said.what}", where=said.where, remedy=_AGAIN) from error
 
 
 def segments_of(folder: Path) -> dict[int, Path]:
@@ -295,14 +353,18 @@ def segments_of(folder: Path) -> dict[int, Path]:
     return {time_ms: path for time_ms, path in found.items() if time_ms and (path / MANIFEST).is_file()}
 
 
-def times_of_run(folder: Path, run: str) -> list[int]:
+def times_of_run(folder: Path, manifest: DayManifest, run: str) -> list[int]:
     """Return the moments of a run, in the order of time.
 
     Raises:
-        OSError: It cannot be read.
-        pa.ArrowException: It is damaged.
+        FormatError: It is damaged, or gone.
     """
-    times: list[int] = pq.read_table(folder / f"{MOMENTS}{run}.parquet", columns=["time_ms"])["time_ms"].to_pylist()
+    name = f"{MOMENTS}{run}.parquet"
+    check_parts(folder, manifest, [name])
+    try:
+        times: list[int] = pq.read_table(folder / name, columns=["time_ms"])["time_ms"].to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(folder, error) from error
     return times
 
 
@@ -320,27 +382,34 @@ def open_day(folder: Path) -> DayFolder | None:
     if manifest is None and not found:
         return None
     if manifest is None:
-        cluster, day = unquote(folder.parent.name.removeprefix(_CLUSTER)), folder.name.removeprefix("day=")
-        manifest = DayManifest(cluster=cluster, day=day, made_by="watch")
+        manifest = _bare(folder)
     if not found:
         return DayFolder(folder, manifest)
     try:
-        known = {time_ms for run in manifest.runs for time_ms in times_of_run(folder, run)}
-    except (OSError, pa.ArrowException) as error:
+        known = {time_ms for run in manifest.runs for time_ms in times_of_run(folder, manifest, run)}
+    except FormatError:
         if _manifest(folder) != manifest:  # the run went meanwhile, to make room
             return open_day(folder)
-        raise damaged(folder, error) from error
+        raise
     segments = {time_ms: path for time_ms, path in found.items() if time_ms not in known}
     times = [*known, *segments]
     bounds = {"moments": len(times), "first_ms": min(times), "last_ms": max(times)}
     return DayFolder(folder, manifest.model_copy(update=bounds), segments)
 
 
+def _bare(folder: Path) -> DayManifest:
+    """Return what the name of a day says of it."""
+    cluster, day = unquote(folder.parent.name.removeprefix(_CLUSTER)), folder.name.removeprefix("day=")
+    return DayManifest(cluster=cluster, day=day, made_by="watch")
+
+
 def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]:
     """Yield the days of a history, or of one cluster, that hold a moment; one under way has those there are so far.
 
+    A day that is damaged comes with its damage, so that whoever needs no other days than that one fails alone.
+
     Raises:
-        FormatError: There is no such folder, it cannot be read, or a manifest is damaged.
+        FormatError: There is no such folder, or it cannot be read.
     """
     if not root.is_dir():
         raise FormatError("There is no such folder.", where=str(root), remedy="Give the folder of a history.")
@@ -351,6 +420,8 @@ def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]
             try:
                 day = open_day(folder) if is_day_folder(folder) and folder.is_dir() else None
             except OSError as error:
-                raise damaged(folder, error) from error
+                day = DayFolder(folder, _bare(folder), damage=damaged(folder, error))
+            except FormatError as error:
+                day = DayFolder(folder, _bare(folder), damage=error)
             if day is not None:
                 yield day

@@ -1,7 +1,7 @@
 """What an ingest has to do: which files to read, and which days to make anew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cluster.errors import ReplayError
@@ -41,12 +41,14 @@ class Plan:
         read_too: Files of the ledger that contribute to those days, and have to be read once more.
         unchanged: How many days are complete and stay.
         remove: Days that no file contributes to any more.
+        damaged: Days that would have to be made, but that are damaged: which, why, and what to do.
     """
 
     make: tuple[DayPlan, ...]
     read_too: tuple[str, ...]
     unchanged: int
-    remove: tuple[_Key, ...] = field(default=())
+    remove: tuple[_Key, ...] = ()
+    damaged: tuple[str, ...] = ()
 
 
 def changed_sources(found: list[Source], known: Mapping[str, SourceEntry], cluster: str) -> list[Source]:
@@ -85,6 +87,8 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
         ((e.moment, path) for path, e in entries.items() if e.moment is not None), key=lambda m: (m[0].time_ms, m[1])
     )
     make: list[DayPlan] = []
+    damaged = tuple(str(there[key].damage) for key in sorted(wanted) if key in there and there[key].damage is not None)
+    wanted = {key: rows for key, rows in wanted.items() if key not in there or there[key].damage is None}
     for key, given in sorted(wanted.items()):
         plain = {path: SourceRows(rows=r.rows, digest=r.digest) for path, r in sorted(given.items())}
         base, name = "", ""
@@ -105,9 +109,8 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
                 remedy="Put it back, or ingest into another folder.",
             )
     made_here = {key for key, day in there.items() if day.manifest.made_by == "ingest" and not day.is_watched}
-    return Plan(
-        tuple(make), tuple(again), len(wanted) - len(make), tuple(sorted(made_here - set(wanted)) if entries else ())
-    )
+    remove = tuple(sorted(made_here - set(wanted)) if entries else ())
+    return Plan(tuple(make), tuple(again), len(wanted) - len(make), remove, damaged)
 
 
 def _base(moments: "list[tuple[Moment, str]]", cluster: str, start_ms: int) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
-from planner.history.records import Aside, Kind, Record, Tally
+from planner.history.records import MOST_RAW_BYTES, Aside, Kind, Record, Tally, check_cluster, check_name
 
 BROKER_METRICS: Mapping[str, str] = {
     **{metric: RESOURCES[resource][0] for resource, metric in USAGE_METRICS.items()},
@@ -53,7 +53,28 @@ COUNTER_METRICS: Mapping[str, str] = {
 
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _HOUR_MS = 3_600_000
+_LONGEST_SERIES = 32 << 20
 _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
+
+
+class _Metered:
+    """A file that is read until a series is longer than any is, so that none is unfolded that fills the memory."""
+
+    def __init__(self, data: BinaryIO) -> None:
+        self.data = data
+        self.of_series = 0
+
+    def read(self, size: int) -> bytes:
+        """Read on.
+
+        Raises:
+            FormatError: The series is too long.
+        """
+        piece = self.data.read(size)
+        self.of_series += len(piece)
+        if self.of_series > _LONGEST_SERIES:
+            raise FormatError(f"has more than {_LONGEST_SERIES >> 20} MiB; nothing behind it was read.", remedy=_EXPORT)
+        return piece
 
 
 def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
@@ -61,12 +82,17 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
 
     What follows a place that is no JSON cannot be read, and counts as one row put aside.
     """
-    series = 0
+    series, metered = 0, _Metered(data)
     try:
-        for item in ijson.items(data, "data.result.item", use_float=True):
+        for item in ijson.items(metered, "data.result.item", use_float=True):
             series += 1
+            metered.of_series = 0
             yield from _records_of_series(item, cluster, series, tally)
-    except ijson.JSONError as error:
+    except FormatError as error:
+        tally.rows += 1
+        yield Aside(f"Series {series + 1} {error.what} {error.remedy}", series + 1)
+        return
+    except (ijson.JSONError, UnicodeError) as error:
         tally.rows += 1
         reason = " ".join(str(error).split())[:120]
         yield Aside(f"Not JSON after series {series}: {reason}. The file was cut off or damaged. {_EXPORT}", series + 1)
@@ -95,19 +121,33 @@ def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally:
 
 
 def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
+    values = item.get("values") if isinstance(item, dict) else None
+    rows = len(values) if isinstance(values, list) and values else 1
+    tally.rows += rows
+    try:
+        found = list(_of_series(item, cluster, line))
+    except Exception as error:  # noqa: BLE001 - one series must not stop an ingest
+        what = f"The planner failed on it with {type(error).__name__}. Report it."
+        found = [Aside(what, line, rows=rows, raw=_shown(item))]
+    yield from found
+
+
+def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
     labels = item.get("metric") if isinstance(item, dict) else None
     values = item.get("values") if isinstance(item, dict) else None
-    tally.rows += len(values) if isinstance(values, list) and values else 1
     if not isinstance(labels, dict) or not isinstance(values, list) or not values:
         yield Aside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
         return
     rows = len(values)
     try:
         metric, broker, name, other = _meaning(labels)
+        named = str(labels.get("cluster", cluster))
+        check_cluster(named)
+        for text in (broker, name, other):
+            check_name(text)
     except FormatError as error:
         yield Aside.of(error, line, _shown(labels), rows)
         return
-    named = labels.get("cluster", cluster)
     times, numbers, wrong = _samples(values)
     if wrong:
         first, reason = wrong[0]
@@ -121,7 +161,7 @@ def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iter
             continue
         yield Record(
             Kind.SAMPLES,
-            str(named),
+            named,
             int(some_times[0]) // _HOUR_MS * _HOUR_MS,
             broker=broker,
             metric=metric,
@@ -140,7 +180,8 @@ def _samples(values: list[Any]) -> tuple[Int64Array, FloatArray, list[tuple[int,
         seconds, texts = zip(*values, strict=True)
         times = np.round(np.array(seconds, dtype=np.float64) * 1_000)
         numbers = np.array(list(map(float, texts)))
-        plain = np.isfinite(numbers).all() and (numbers >= 0).all() and (times > 0).all() and (times <= LAST_MS).all()
+        usual = np.isfinite(numbers) & (numbers >= 0) & (times >= _HOUR_MS) & (times <= LAST_MS)
+        plain = times.ndim == 1 and bool(usual.all())
         wrong: list[tuple[int, str]] = []
     except (TypeError, ValueError, OverflowError):
         plain = False
@@ -163,7 +204,7 @@ def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tu
         except (TypeError, ValueError, OverflowError):
             wrong.append((at, "The sample is no pair of time and number."))
             continue
-        if not 0 < time_ms <= LAST_MS:
+        if not _HOUR_MS <= time_ms <= LAST_MS:
             wrong.append((at, "The sample has no time."))
         elif not math.isfinite(value) or value < 0:
             wrong.append((at, f"The value {str(text)[:40]} is no finite number from 0 on."))
@@ -215,4 +256,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _shown(value: Any) -> bytes:
-    return repr(value).encode()[:100_000]
+    try:
+        return repr(value).encode("utf-8", "backslashreplace")[:MOST_RAW_BYTES]
+    except RecursionError:
+        return b""

@@ -6,18 +6,23 @@ read are in the same stream, in the lane `aside`.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import msgpack
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
-from planner.history.manifest import DAY_MS
+from planner.formats.validate import MAX_NAME_LENGTH
+from planner.history.manifest import DAY_MS, day_folder
 from planner.spark.schema import arrow_schema
 
 BROKER_VALUES = BROKER_COLUMNS
@@ -65,17 +70,31 @@ class Kind(StrEnum):
 
 
 DDL = (
-    "lane string, cluster string, day int, time_ms bigint, carry boolean, kind string, broker string, metric string,"
-    " names array<string>, times array<bigint>, values array<double>, text string, source int, line bigint,"
-    " rows bigint, digest_low bigint, digest_high bigint, raw binary"
+    "lane string, cluster string, day int, time_ms bigint, carry boolean, kind string, broker string, subject string,"
+    " text string, measure bigint, source int, block bigint, line bigint, rows bigint, digest_low bigint,"
+    " digest_high bigint, body binary"
 )
-"""Columns of the stream; a day is counted from 1970-01-01."""
+"""Columns of the stream.
+
+A day is counted from 1970-01-01, a block is the first byte of it. Of a record, `subject` is its first name, `measure`
+the lag of the broker's clock, `text` the digest where it is a snapshot, and `body` everything else (`_pack`). Of a row
+put aside, `text` is the reason, `measure` its bytes, `subject` their SHA-256, and `body` the first of them.
+"""
 
 SCHEMA = arrow_schema(DDL)
 """The same columns as Arrow has them."""
 
+MOST_RAW_BYTES = 1 << 16
+"""How much is kept of the bytes of a row that is put aside."""
+
+MOST_ASIDE = 2_000
+"""How many rows that cannot be read are listed one by one, of a file or of a block of it; the others are counted."""
+
+_LONGEST_FOLDER_NAME = 200
 _BATCH_ROWS = 2_000
-_BATCH_VALUES = 500_000
+_BATCH_BYTES = 4 << 20
+_LISTED_BYTES = 4 << 20
+_LONGEST_TEXT = 500
 _SHIFT = 31
 
 
@@ -111,6 +130,47 @@ class Record:
     line: int = 0
     clock_lag_ms: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what no day can hold.
+
+        Raises:
+            FormatError: The moment is out of bounds, or a name cannot be one.
+        """
+        if not 0 < self.time_ms <= LAST_MS:
+            raise FormatError(f"{self.time_ms} is no moment.", remedy="Times are ms since 1970, in Prometheus seconds.")
+        check_cluster(self.cluster)
+        check_name(self.broker)
+
+
+@lru_cache(maxsize=1 << 10)
+def check_cluster(cluster: str) -> None:
+    """Refuse a name of a cluster that cannot be that of a folder.
+
+    Raises:
+        FormatError: It is empty, too long, or holds signs that cannot be shown.
+    """
+    if not cluster.strip() or not cluster.isprintable():
+        raise FormatError("The cluster has no name that can be shown.", where="cluster", remedy="Give --cluster.")
+    if len(day_folder(Path(), cluster, "").parent.name) > _LONGEST_FOLDER_NAME:
+        raise FormatError(
+            f"The name of the cluster, {cluster[:40]}…, is too long for a folder.",
+            where="cluster",
+            remedy="Shorten it.",
+        )
+
+
+@lru_cache(maxsize=1 << 18)
+def check_name(name: str) -> None:
+    """Refuse a name of a broker, namespace or topic that none can have.
+
+    Raises:
+        FormatError: It is too long, or cannot be written as UTF-8.
+    """
+    if len(name) > MAX_NAME_LENGTH or (not name.isascii() and len(name.encode("utf-8", "replace")) > MAX_NAME_LENGTH):
+        raise FormatError(
+            f"The name {name[:40]}… is too long.", remedy=f"Names have at most {MAX_NAME_LENGTH:,} bytes in UTF-8."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Aside:
@@ -122,6 +182,8 @@ class Aside:
         place: Where inside the line or file; may be empty.
         rows: How many raw rows are lost with it.
         raw: Its bytes, as far as they are at hand.
+        size: How many bytes it has, where `raw` is its beginning alone.
+        sha256: SHA-256 of all of them, in the same case.
     """
 
     reason: str
@@ -129,12 +191,14 @@ class Aside:
     place: str = ""
     rows: int = 1
     raw: bytes = b""
+    size: int = 0
+    sha256: str = ""
 
     @classmethod
     def of(cls, error: PlannerError, line: int, raw: bytes = b"", rows: int = 1) -> "Aside":
         """Put a row aside because of an error."""
         remedy = f" {error.remedy}" if error.remedy else ""
-        return cls(f"{error.what}{remedy}", line, error.where, rows, raw)
+        return cls(f"{error.what[:_LONGEST_TEXT]}{remedy}", line, error.where[:_LONGEST_TEXT], rows, raw)
 
 
 @dataclass
@@ -156,23 +220,37 @@ class Hint:
 
     Attributes:
         first_ms: When each bundle is first reported, by name.
-        lag_ms: Shortest time between the clock of each broker and that of the recorder, by broker.
+        lag_ms: Times between the clock of each broker and that of the recorder, by broker.
         late: Rows that stand after later ones of the same broker.
     """
 
     first_ms: dict[str, int] = field(default_factory=dict)
-    lag_ms: dict[str, int] = field(default_factory=dict)
+    lag_ms: dict[str, list[int]] = field(default_factory=dict)
     late: int = 0
+    _said: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take note of a record."""
         if record.clock_lag_ms is not None:
-            known = self.lag_ms.get(record.broker)
-            self.lag_ms[record.broker] = record.clock_lag_ms if known is None else min(known, record.clock_lag_ms)
-        for name in bundles_of(record):
+            self.lag_ms.setdefault(record.broker, []).append(record.clock_lag_ms)
+        names = bundles_of(record)
+        before = self._said.get(record.broker)
+        if before is not None and before[1] <= record.time_ms and before[0] == names:
+            return  # the same bundles as before, as a rule
+        self._said[record.broker] = (names, record.time_ms)
+        for name in names:
             known = self.first_ms.get(name)
             if known is None or record.time_ms < known:
                 self.first_ms[name] = record.time_ms
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """Take note of a row of hints of the stream."""
+        for name, value in msgpack.decode(row["body"]):
+            if row["kind"] == "bundles":
+                self.first_ms[name] = min(value, self.first_ms.get(name, value))
+            else:
+                self.lag_ms.setdefault(name, []).extend(value)
+        self.late += row["rows"]
 
 
 def bundles_of(record: Record) -> Sequence[str]:
@@ -195,48 +273,68 @@ def _digest(record: Record) -> int:
     return int.from_bytes(digest.digest()) >> 2
 
 
-_FIELDS = tuple(f.name for f in fields(Record) if f.name in SCHEMA.names)
-_LISTS = ("names", "times", "values")
 _EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() else 0 for f in SCHEMA} | {
     "carry": False,
-    **dict.fromkeys(_LISTS, ()),
+    "measure": None,
 }
 
 
-def _row(lane: Lane, source: int, **columns: Any) -> dict[str, Any]:
-    return _EMPTY | {"lane": lane.value, "source": source} | columns
+def _pack(record: Record) -> bytes:
+    times, values = np.asarray(record.times, dtype="<i8"), np.asarray(record.values, dtype="<f8")
+    return msgpack.encode((record.metric, record.text, record.names, times.tobytes(), values.tobytes()))
 
 
-def _rows_of_record(record: Record, source: int, carry_ms: int) -> Iterator[dict[str, Any]]:
+def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a record for its day and, when it is from the last minutes of it, for the next day too."""
-    digest = _digest(record)
-    made = _row(Lane.ROW, source, **{name: getattr(record, name) for name in _FIELDS})
-    made |= {
+    digest, day = _digest(record), record.time_ms // DAY_MS
+    made = {
+        **place,
+        "lane": Lane.ROW.value,
+        "cluster": record.cluster,
+        "day": day,
+        "time_ms": record.time_ms,
         "kind": record.kind.value,
-        "day": record.time_ms // DAY_MS,
+        "broker": record.broker,
+        "subject": record.names[0] if record.names else "",
+        "text": record.metric if record.kind is Kind.SNAPSHOT else "",
+        "measure": record.clock_lag_ms,
+        "line": record.line,
+        "rows": record.rows,
         "digest_low": digest & ((1 << _SHIFT) - 1),
         "digest_high": digest >> _SHIFT,
+        "body": _pack(record),
     }
     yield made
     last_ms = int(record.times[-1]) if len(record.times) else record.time_ms
-    if last_ms % DAY_MS >= DAY_MS - carry_ms and record.kind is not Kind.SNAPSHOT:
-        yield made | {"day": made["day"] + 1, "carry": True}
+    is_last = last_ms % DAY_MS >= DAY_MS - carry_ms and day < LAST_MS // DAY_MS
+    if is_last and record.kind is not Kind.SNAPSHOT:
+        yield {**made, "day": day + 1, "carry": True}
 
 
-def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], source: int) -> Iterator[dict[str, Any]]:
+def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for (cluster, day), hint in hints.items():
-        place = {"cluster": cluster, "day": day}
-        names = sorted(hint.first_ms)
-        times = [hint.first_ms[n] for n in names]
-        yield _row(Lane.HINT, source, kind="bundles", names=names, times=times, rows=hint.late, **place)
+        made: dict[str, Any] = {**place, "lane": Lane.HINT.value, "cluster": cluster, "day": day}
+        body = msgpack.encode(sorted(hint.first_ms.items()))
+        yield made | {"kind": "bundles", "rows": hint.late, "body": body}
         if hint.lag_ms:
-            brokers = sorted(hint.lag_ms)
-            lags = [hint.lag_ms[b] for b in brokers]
-            yield _row(Lane.HINT, source, kind="clocks", names=brokers, times=lags, **place)
+            yield made | {"kind": "clocks", "body": msgpack.encode(sorted(hint.lag_ms.items()))}
+
+
+def _row_of_aside(aside: Aside, most_bytes: int, place: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **place,
+        "lane": Lane.ASIDE.value,
+        "line": aside.line,
+        "rows": aside.rows,
+        "text": f"{aside.place}: {aside.reason}" if aside.place else aside.reason,
+        "measure": aside.size or len(aside.raw),
+        "subject": aside.sha256 or hashlib.sha256(aside.raw).hexdigest(),
+        "body": aside.raw[:most_bytes],
+    }
 
 
 def batches(
-    found: Iterator[Record | Aside], source: int, carry_ms: int, tally: Tally, first: int = 0
+    found: Iterable[Record | Aside], source: int, carry_ms: int, tally: Tally, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Turn what was read of a file, or of a block of it, into rows of the stream.
 
@@ -247,20 +345,24 @@ def batches(
         tally: What is counted while it is read.
         first: First byte of the block.
     """
+    place = _EMPTY | {"source": source, "block": first}
     waiting: list[dict[str, Any]] = []
-    weight = 0
+    weight = listed = listed_bytes = 0
+    more = Aside("", rows=0)
     hints: dict[tuple[str, int], Hint] = {}
     newest: dict[tuple[str, str, Kind], int] = {}
     for item in found:
         if isinstance(item, Aside):
-            text = f"{item.place}: {item.reason}" if item.place else item.reason
-            place = {"time_ms": first, "line": item.line}
-            waiting.append(_row(Lane.ASIDE, source, text=text, rows=item.rows, raw=item.raw, **place))
-            weight += len(item.raw) // 8
+            listed += 1
+            if listed > MOST_ASIDE:
+                more = replace(more, line=more.line or item.line, reason=more.reason or item.reason)
+                more = replace(more, rows=more.rows + item.rows)
+                continue
+            row = _row_of_aside(item, MOST_RAW_BYTES if listed_bytes < _LISTED_BYTES else 0, place)
+            listed_bytes += len(row["body"])
+            rows = [row]
         else:
-            rows = list(_rows_of_record(item, source, carry_ms))
-            waiting += rows
-            weight += len(rows) * (len(item.values) + len(item.names) + len(item.times))
+            rows = list(_rows_of_record(item, carry_ms, place))
             for row in rows:
                 hints.setdefault((item.cluster, row["day"]), Hint()).add(item)
             if item.kind is not Kind.SAMPLES:
@@ -268,11 +370,16 @@ def batches(
                 last = newest.get(key, item.time_ms)
                 hints[item.cluster, item.time_ms // DAY_MS].late += item.time_ms < last
                 newest[key] = max(item.time_ms, last)
-        if len(waiting) >= _BATCH_ROWS or weight >= _BATCH_VALUES:
+        waiting += rows
+        weight += sum(len(row["body"]) for row in rows)
+        if len(waiting) >= _BATCH_ROWS or weight >= _BATCH_BYTES:
             yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
             waiting, weight = [], 0
-    waiting += _rows_of_hints(hints, source)
-    waiting.append(_row(Lane.BLOCK, source, time_ms=first, line=tally.lines, rows=tally.rows))
+    if more.rows:
+        reason = f"More rows that cannot be read, from this line on, are counted only; the first: {more.reason}"
+        waiting.append(_row_of_aside(replace(more, reason=reason), 0, place))
+    waiting += _rows_of_hints(hints, place)
+    waiting.append(place | {"lane": Lane.BLOCK.value, "line": tally.lines, "rows": tally.rows})
     yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
 
 
@@ -291,15 +398,14 @@ class Row:
     digest: tuple[int, int]
 
 
+_PLAIN = ("kind", "cluster", "time_ms", "broker", "rows", "line")
+
+
 def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
-    """Yield the records of a batch of the stream; numbers stay arrays."""
-    plain = [name for name in _FIELDS if name not in _LISTS]
-    lists = {name: batch.column(name) for name in _LISTS}
-    offsets = {name: column.offsets.to_pylist() for name, column in lists.items()}
-    flat = {name: lists[name].values.to_numpy(zero_copy_only=False) for name in ("times", "values")}
-    for at, row in enumerate(batch.select([*plain, "carry", "digest_low", "digest_high"]).to_pylist()):
-        spans = {name: slice(*ends[at : at + 2]) for name, ends in offsets.items()}
-        digest, carry = (row.pop("digest_low"), row.pop("digest_high")), row.pop("carry")
-        names = lists["names"].values[spans["names"]].to_pylist()
-        numbers = {name: values[spans[name]] for name, values in flat.items()}
-        yield Row(Record(**row | {"kind": Kind(row["kind"])}, names=names, **numbers), carry, digest)
+    """Yield the records of a batch of the stream; numbers are arrays."""
+    for row in batch.select([*_PLAIN, "carry", "digest_low", "digest_high", "body"]).to_pylist():
+        metric, text, names, times, values = msgpack.decode(row["body"])
+        plain: dict[str, Any] = {name: row[name] for name in _PLAIN} | {"kind": Kind(row["kind"])}
+        plain |= {"times": np.frombuffer(times, "<i8"), "values": np.frombuffer(values, "<f8")}
+        record = Record(**plain, metric=metric, text=text, names=names)
+        yield Row(record, row["carry"], (row["digest_low"], row["digest_high"]))

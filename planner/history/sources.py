@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -17,7 +18,7 @@ from planner.formats.raw_capture.answers import INDEX
 from planner.formats.reading import read_snapshot
 from planner.history.days import read_day, snapshot_at, times_of_day
 from planner.history.lines import records_of_lines
-from planner.history.manifest import is_day_folder, open_day
+from planner.history.manifest import DayFolder, DayManifest, is_day_folder, open_day
 from planner.history.prometheus import records_of_export
 from planner.history.records import Aside, Kind, Record, Tally
 
@@ -27,7 +28,9 @@ BLOCK_BYTES = 32 << 20
 _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _EXPORT_MARKS = (b'"resultType"', b'"status"')
 _HEAD = 4_096
-_LONGEST_LINE = 256 << 20
+_LONGEST_LINE = 32 << 20
+_FARTHEST = 1 << 30
+_PIECE = 1 << 20
 
 
 class SourceKind(StrEnum):
@@ -117,10 +120,10 @@ def _inside(path: Path, leave_out: Path) -> Iterator[Source]:
         status = path.stat()
         yield Source(str(path), _kind(path), status.st_size, status.st_mtime_ns)
         return
-    if is_day_folder(path) and (day := open_day(path)) is not None:
+    if is_day_folder(path) and (day := _day(path)) is not None:
         files = [path / name for name in day.manifest.parts]
         files += [file for segment in day.segments.values() for file in segment.iterdir()]
-        states = [file.stat() for file in files]
+        states = [file.stat() for file in files or [path]]
         yield Source(str(path), SourceKind.HISTORY, sum(s.st_size for s in states), max(s.st_mtime_ns for s in states))
         return
     entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
@@ -133,6 +136,14 @@ def _inside(path: Path, leave_out: Path) -> Iterator[Source]:
     for entry in entries:
         if entry.is_dir() or not whole:
             yield from _inside(entry, leave_out)
+
+
+def _day(path: Path) -> DayFolder | None:
+    """Return a day; one that is damaged seems to hold nothing, and is put aside when it is read."""
+    try:
+        return open_day(path)
+    except FormatError as error:
+        return DayFolder(path, DayManifest(cluster="", day="1970-01-01", made_by="watch"), damage=error)
 
 
 def _kind(path: Path) -> SourceKind:
@@ -165,20 +176,50 @@ def blocks_of(source: Source) -> list[Block]:
     return [Block(source.path, source.kind, at, min(at + BLOCK_BYTES, source.size)) for at in starts]
 
 
-def lines_of_block(block: Block) -> Iterator[bytes]:
-    """Yield the lines that start in a block."""
+def lines_of_block(block: Block) -> Iterator[bytes | Aside]:
+    """Yield the lines that start in a block; in place of one of more than 32 MiB what to put aside, without its number.
+
+    Such a line is read to its end for its digest, up to 1 GiB: more can only be a file that unfolds without end.
+    """
     with _open(Path(block.path)) as file:
         at = block.first
+        zipped = block.path.endswith(".gz")
         if at:
             file.seek(at - 1)
-            at += len(file.readline()) - 1  # the end of a line that began before
-        zipped = block.path.endswith(".gz")
+            at -= 1
+            while at < block.last:  # to the end of a line that began before
+                piece = file.readline(_PIECE)
+                at += len(piece)
+                if not piece or piece.endswith(b"\n"):
+                    break
         while zipped or at < block.last:
             line = file.readline(_LONGEST_LINE)
             if not line:
                 return
             at += len(line)
-            yield line
+            if len(line) < _LONGEST_LINE or line.endswith(b"\n"):
+                yield line
+                continue
+            aside, read, ended = _too_long(file, line)
+            at += read
+            yield aside
+            if not ended:
+                return
+
+
+def _too_long(file: BinaryIO, start: bytes) -> tuple[Aside, int, bool]:
+    """Skip the rest of a line; return what to put aside, how many bytes were skipped, and whether it ended."""
+    digest, skipped, ended = sha256(start), 0, False
+    while not ended and skipped < _FARTHEST:
+        piece = file.readline(_PIECE)
+        digest.update(piece)
+        skipped += len(piece)
+        ended = len(piece) < _PIECE or piece.endswith(b"\n")
+    size = len(start) + skipped
+    reason = f"The line has more than {_LONGEST_LINE >> 20} MiB. Record one answer to a line."
+    if not ended:
+        reason = f"The line has more than {_FARTHEST >> 30} GiB; nothing behind it was read. Record the file again."
+    return Aside(reason, raw=start, size=size, sha256=digest.hexdigest()), skipped, ended
 
 
 def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
@@ -191,8 +232,15 @@ def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | As
     except OSError as error:
         tally.rows += 1
         yield Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
+    except MemoryError:
+        tally.rows += 1
+        yield Aside("There is not enough memory to read on. Record it in smaller pieces.", tally.lines + 1)
     except PlannerError as error:
+        tally.rows += 1
         yield Aside.of(error, 0)
+    except Exception as error:  # noqa: BLE001 - one file must not stop an ingest
+        tally.rows += 1
+        yield Aside(f"The planner failed on it with {type(error).__name__}. Report it.", tally.lines + 1)
 
 
 def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
@@ -206,8 +254,8 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
             tally.rows += 1
             yield _record(snapshot, block.path)
     elif block.kind is SourceKind.SNAPSHOT:
-        tally.rows += 1
         snapshot = read_snapshot(Path(block.path))
+        tally.rows += 1
         if snapshot.info.captured_at_ms:
             yield _record(snapshot, block.path)
         else:

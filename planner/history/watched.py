@@ -156,7 +156,7 @@ def _delete_segment(path: Path) -> None:
 
 def _write_manifest(folder: Path, manifest: DayManifest) -> None:
     """Write the manifest of a day, with the moments that its runs hold; delete it when there are none."""
-    times = sorted(at for run in manifest.runs for at in times_of_run(folder, run))
+    times = sorted(at for run in manifest.runs for at in times_of_run(folder, manifest, run))
     if not times:
         (folder / MANIFEST).unlink(missing_ok=True)
         return

@@ -68,7 +68,8 @@ def first_snapshot(history: Path, cluster: str) -> Snapshot:
         FormatError: There is none, or it is damaged.
     """
     for day in complete_days(history, cluster):
-        return next(read_day(day.path, topics=False))
+        if day.damage is None:
+            return next(read_day(day.path, topics=False))
     raise FormatError(f"The history has no cluster {cluster}.", where=history.name, remedy="Choose one that it has.")
 
 

@@ -28,9 +28,9 @@ from planner.replay.jobs import (
 )
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultSummary, ResultWriter
-from planner.replay.runners import check_workers, cores, run_local, run_processes, run_spark
+from planner.replay.runners import cores, run_local, run_processes, run_spark
 from planner.replay.spec import Job, job_from_json, tasks_of
-from planner.spark.session import open_session
+from planner.spark.session import check_workers, open_session
 
 _LOOK_S: Final = 0.25
 _GRACE_S: Final = 3.0
@@ -225,7 +225,7 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
             worker.tell(where=where)
             if session.place.kind != "local":
                 worker.tell(stage="Looks at the Spark workers")
-                check_workers(session, job.history)
+                check_workers(session, "planner.replay.kernel", [job.history])
             yield run_spark(tasks, session.spark, stop, session.parallel_now)
 
 

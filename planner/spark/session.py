@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,7 +200,7 @@ def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSessio
         spark = _cluster(place, name, folder)
     try:
         fixed = cores > 0 and place.kind != "local"
-        yield OpenSession(spark, place, cores if fixed else _parallel(spark), fixed)
+        yield OpenSession(spark, place, cores if fixed else parallel_of(spark), fixed)
     finally:
         with suppress(Exception):
             spark.stop()
@@ -291,8 +291,12 @@ def _ask_for_workers(spark: "SparkSession") -> None:
         spark.range(0, 2, 1, 2).count()
 
 
-def _parallel(spark: "SparkSession") -> int:
-    """Return how many tasks Spark can run at once, which is the number of partitions that it makes unasked."""
+def parallel_of(spark: "SparkSession") -> int:
+    """Return how many tasks Spark can run at once, which is the number of partitions that it makes unasked.
+
+    Raises:
+        ReplayError: It runs nothing.
+    """
     from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - see above
 
     try:
@@ -300,6 +304,49 @@ def _parallel(spark: "SparkSession") -> int:
     except Exception as error:
         reason = first_line(error)
         raise ReplayError(f"Spark runs nothing: {reason}.", remedy="See the log, then retry.") from error
+
+
+def check_workers(session: OpenSession, module: str, folders: Sequence[str]) -> None:
+    """See that the workers of a cluster can import a module, and see folders under the same path as here.
+
+    Raises:
+        ReplayError: They do not; it says what is missing on which worker.
+    """
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        import importlib  # noqa: PLC0415 - this runs in a worker
+        import os  # noqa: PLC0415
+        import socket  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        for _ in batches:
+            problem = ""
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                problem = f"lacks a Python package: {error}"
+            for folder in folders:
+                if not os.path.isdir(folder):  # noqa: PTH112 - what a worker has least trouble with
+                    problem = problem or f"does not see the folder {folder}"
+            yield pa.RecordBatch.from_pylist([{"host": socket.gethostname(), "problem": problem}])
+
+    try:
+        numbers = session.spark.range(0, session.parallel * 2, 1, session.parallel * 2)
+        found = numbers.mapInArrow(look, "host string, problem string").toArrow().to_pylist()
+    except Exception as error:
+        raise ReplayError(
+            f"The workers cannot run Python: {first_line(error)}.",
+            where=session.place.in_words,
+            remedy="Give them the Python of this server and its packages, and say where it is with PYSPARK_PYTHON.",
+        ) from error
+    bad = next((row for row in found if row["problem"]), None)
+    if bad is not None:
+        raise ReplayError(
+            f"The worker {bad['host']} {bad['problem']}.",
+            where=session.place.in_words,
+            remedy="Workers need the planner's packages, and the folder on storage they share, under one path.",
+        )
 
 
 def first_line(error: Exception) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.__main__ import main
-from planner.history import ingest as module
 from planner.history.days import STAGING, check_day, read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
@@ -21,6 +20,7 @@ from planner.history.manifest import MANIFEST, complete_days
 from planner.history.raw import write_raw
 from planner.history.spec import FORMS, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def test_killed_ingest_leaves_whole_days_and_goes_on_where_it_was(spark: "SparkS
         os.killpg(child.pid, signal.SIGKILL)
     survived = list(complete_days(killed))
     assert 0 < len(survived) < DAYS
-    assert not (killed / LEDGER).exists()
+    assert (killed / LEDGER).exists()  # so that no file need be read again but for a day
     for folder in killed.glob("cluster=*/day=*"):
         check_day(folder)  # no day is there that is not whole
     kept = {d.path.name: (d.path / MANIFEST).stat().st_ino for d in survived}
@@ -66,6 +66,7 @@ def test_killed_ingest_leaves_whole_days_and_goes_on_where_it_was(spark: "SparkS
     options = Options(interval_ms=600_000)
     resumed = ingest([raw], killed, options, spark)
     assert (len(resumed.days), resumed.days_unchanged) == (DAYS - len(kept), len(kept))
+    assert (resumed.files_read, resumed.files_unchanged) == (0, DAYS)
     for name, inode in kept.items():
         assert (killed / "cluster=k" / name / MANIFEST).stat().st_ino == inode
     assert [p.name for p in (killed / STAGING).iterdir()] == ["lock"]
@@ -79,7 +80,7 @@ def test_ingest_says_what_it_did(
 ) -> None:
     path = write_raw(tmp_path / "raw", snapshots_of_day(replace(SPEC, interval_s=7_200), 1, 0), "reports")
     path.write_bytes(path.read_bytes() + b"oops")
-    monkeypatch.setattr(module, "local_session", lambda _: spark)
+    monkeypatch.setattr(session, "local_session", lambda *_: spark)
     monkeypatch.setattr(spark, "stop", lambda: None)  # the session is that of all tests
     assert main(["history", "ingest", str(tmp_path / "raw"), "--out", str(tmp_path / "h")]) == 0
     said = capsys.readouterr()

@@ -187,7 +187,7 @@ def test_only_what_changed_is_made_again(
     ingest([raw], root, OPTIONS, spark)
     before = stamps(root)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "local_session", None)  # nothing to do: Spark is not even started
+        patch.setattr(module, "open_session", None)  # nothing to do: Spark is not even started
         again = ingest([raw], root, OPTIONS)
     assert (again.files_read, len(again.days), again.days_unchanged) == (0, 0, 2)
 
@@ -301,6 +301,7 @@ def test_troubles_of_spark_have_a_remedy(tmp_path: Path) -> None:
         ("java.io.IOException: No space left on device\n\tat x", "disk is full"),
         ("java.lang.OutOfMemoryError: Java heap space", "memory"),
         ("java.net.ConnectException: Connection refused", "cannot be reached"),
+        ("Error while sending or receiving", "Java process is gone"),
         ("something else.\n\tat org.apache", "something else. Run the same"),
     ):
         with pytest.raises(ReplayError, match=words) as caught, module._said_plainly(tmp_path):

@@ -1,6 +1,7 @@
 """Raw rows are read, or put aside with line and reason; nothing is lost on the way."""
 
 import gzip
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -24,6 +25,7 @@ from planner.history.records import (
     SCHEMA,
     TOPIC_VALUES,
     Aside,
+    Hint,
     Kind,
     Lane,
     Record,
@@ -263,17 +265,21 @@ def test_stream_has_the_declared_types_and_carries_the_last_minutes() -> None:
     midnight = (AT // DAY_MS + 1) * DAY_MS
     early = Record(Kind.REPORT, "c", midnight - 600_000, "b:1", names=[BUNDLE], values=[1.0], clock_lag_ms=5)
     late = Record(Kind.REPORT, "c", midnight - 1_000, "b:1", clock_lag_ms=-3)
-    found = list(batches(iter([late, early, Aside("bad", 9, raw=b"\xff")]), 4, 60_000, Tally()))
+    found = list(batches([late, early, Aside("bad", 9, raw=b"\xff")], 4, 60_000, Tally()))
     assert all(b.schema == SCHEMA for b in found)
     rows = pa.Table.from_batches(found).to_pylist()
     kept = [(r["day"] - midnight // DAY_MS, r["carry"]) for r in rows if r["lane"] == Lane.ROW]
     assert kept == [(-1, False), (0, True), (-1, False)]
     hints = {(r["kind"], r["day"] - midnight // DAY_MS): r for r in rows if r["lane"] == Lane.HINT}
-    assert hints["bundles", -1]["names"] == [BUNDLE]
-    assert hints["bundles", -1]["rows"] == 1  # one row stands after a later one
-    assert hints["clocks", -1]["times"] == [-3]
+    hint = Hint()
+    for row in (hints["bundles", -1], hints["clocks", -1]):
+        hint.take(row)
+    assert hint.first_ms == {BUNDLE: midnight - 600_000}
+    assert hint.late == 1  # one row stands after a later one
+    assert hint.lag_ms == {"b:1": [-3, 5]}
     (aside,) = [r for r in rows if r["lane"] == Lane.ASIDE]
-    assert (aside["line"], aside["raw"], aside["source"]) == (9, b"\xff", 4)
+    assert (aside["line"], aside["body"], aside["source"], aside["measure"]) == (9, b"\xff", 4, 1)
+    assert aside["subject"] == hashlib.sha256(b"\xff").hexdigest()
 
 
 def test_digest_depends_on_content_alone() -> None:

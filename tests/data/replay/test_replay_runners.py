@@ -17,11 +17,11 @@ from planner.replay.aggregate import totals_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
-from planner.replay.runners import check_workers, result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.spec import tasks_of
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
-from planner.spark.session import OpenSession, SparkPlace, open_session, package_code, spark_place
+from planner.spark.session import OpenSession, SparkPlace, check_workers, open_session, package_code, spark_place
 from tests.data.replay.replays import HOURLY, make_job
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch
 
 def test_workers_that_do_not_see_the_history(replay_history: Path, spark: "SparkSession") -> None:
     session = OpenSession(spark, SparkPlace("connect", "sc://127.0.0.1:15002/;token=x"), 2)
-    check_workers(session, str(replay_history))
+    check_workers(session, "planner.replay.kernel", [str(replay_history)])
     with pytest.raises(ReplayError, match="does not see the folder /nowhere") as caught:
-        check_workers(session, "/nowhere")
+        check_workers(session, "planner.replay.kernel", ["/nowhere"])
     assert caught.value.where == "Spark Connect at sc://127.0.0.1:15002"
     assert "under one path" in caught.value.remedy
 
