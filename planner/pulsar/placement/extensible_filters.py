@@ -103,15 +103,18 @@ class ExtensibleFilters:
         return None if group is None else group.lower(), isolation_policy(self._snapshot.policies, namespace)
 
     def _of_class(self, names: Sequence[str]) -> list[str]:
-        classes = dict(zip(self._snapshot.brokers.name, self._snapshot.brokers.load_manager_class, strict=True))
-        wanted = classes.get(self._snapshot.info.leader) or self._config.text("loadManagerClassName")
-        if wanted not in classes.values():
-            return list(names)  # nobody says what the deciding broker runs
-        return [name for name in names if classes[name] in {wanted, ""}]
+        classes, leader = self._snapshot.brokers.load_manager_class, self._position.get(self._snapshot.info.leader, -1)
+        there = set(classes)
+        wanted = (classes[leader] if leader >= 0 else "") or self._config.text("loadManagerClassName")
+        if wanted not in there or there <= {wanted, ""}:
+            return list(names)  # nobody says what the deciding broker runs, or nobody runs another one
+        return [name for name in names if classes[self._position[name]] in {wanted, ""}]
 
     def _below_topic_limit(self, names: Iterable[str]) -> list[str]:
         limit, brokers = self._config.integer("loadBalancerBrokerMaxTopics"), self._snapshot.brokers
-        topics = np.where(brokers.has_load_data, brokers.topics, 0).tolist()
+        topics = np.where(brokers.has_load_data, brokers.topics, 0)
+        if topics.max(initial=0) < limit:
+            return list(names)
         return [name for name in names if topics[self._position[name]] < limit]
 
     def _latest(self, names: list[str]) -> list[str]:
@@ -135,7 +138,6 @@ class ExtensibleFilters:
     def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:
         """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
         enabled = self._snapshot.brokers.persistent_topics_enabled.tolist()
-        persistent = {name for name, serves in zip(self._snapshot.brokers.name, enabled, strict=True) if serves}
-        found = isolate(self._snapshot.policies, namespace, names, persistent.__contains__)
+        found = isolate(self._snapshot.policies, namespace, names, lambda name: enabled[self._position[name]])
         candidates = frozenset(found.candidates)
         return [name for name in names if name in candidates]

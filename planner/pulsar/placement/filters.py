@@ -72,16 +72,20 @@ def isolate(policies: Policies, namespace: str, brokers: Sequence[str], serves: 
     if policy is None:
         able = [broker for broker in brokers if serves(broker)]
         taken = [expression for other in policies.isolation for expression in other.primary]
-        reserved = {broker for broker in able if matches_any(taken, broker_host(broker))} if taken else set()
-        shared = tuple(broker for broker in able if broker not in reserved)
-        known = set(able)
-        unable = tuple(broker for broker in brokers if broker not in known)
-        return Isolation(None, shared, (), False, unable, tuple(broker for broker in able if broker in reserved))
+        reserved = tuple([broker for broker in able if matches_any(taken, broker_host(broker))] if taken else ())
+        shared = tuple(able) if not reserved else tuple(_without(able, reserved))
+        unable = () if len(able) == len(brokers) else tuple(_without(brokers, able))
+        return Isolation(None, shared, (), False, unable, reserved)
     primary = tuple(broker for broker in brokers if matches_any(policy.primary, broker_host(broker)))
     first = set(primary)
     others = (broker for broker in brokers if broker not in first)
     secondary = tuple(broker for broker in others if matches_any(policy.secondary, broker_host(broker)))
     return Isolation(policy, primary, secondary, len(primary) < policy.min_limit, (), ())
+
+
+def _without(brokers: Sequence[str], others: Sequence[str]) -> list[str]:
+    left_out = set(others)
+    return [broker for broker in brokers if broker not in left_out]
 
 
 def broker_domains(policies: Policies) -> dict[str, str]:

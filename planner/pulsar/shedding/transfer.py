@@ -287,10 +287,9 @@ class _Statistics:
 
     @staticmethod
     def of(loads: Sequence[float]) -> "_Statistics":
-        total = squares = 0.0
-        for load in loads:
-            total += load
-            squares += load * load
+        values = np.array(loads)
+        with np.errstate(over="ignore", invalid="ignore"):  # left to right, as Pulsar sums
+            total, squares = (float(np.add.accumulate(terms)[-1]) for terms in (values, values * values))
         average = total / len(loads)
         return _Statistics(len(loads), average, squares, _root(squares / len(loads) - average * average))
 
@@ -590,7 +589,9 @@ def _divide(dividend: float, divisor: float) -> float:
 
 def _by_load(loads: _Loads) -> list[int]:
     """Return the brokers with load data by load, lowest first; equal ones as the store lists them."""
-    return sorted(loads.stored, key=loads.load.__getitem__)
+    stored = np.array(loads.stored)
+    ranked: list[int] = stored[np.argsort(np.array(loads.load)[stored], kind="stable")].tolist()
+    return ranked
 
 
 def _called_for(low: int, high: int, loads: _Loads, statistics: _Statistics, rules: _Rules) -> str | None:
@@ -630,8 +631,12 @@ def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[s
     marks = dict(unloaded)
     counted: list[float] = []
     outdated = False
+    oldest_ms = now_ms - rules.ttl_ms
     for broker in loads.stored:
         updated_ms = loads.updated_at_ms[broker]
+        if not marks and updated_ms >= oldest_ms:
+            counted.append(loads.load[broker])
+            continue
         if now_ms - updated_ms > rules.ttl_ms:
             outdated = True
             log.say(_OUTDATED, broker, -1, -1, (now_ms - updated_ms) / 1000, rules.ttl_ms / 1000)
@@ -872,7 +877,7 @@ def _decision(
         if moves:
             measures["std_after"] = std_after
     notes = list(loads.notes)
-    if len(snapshot.bundles) and not (snapshot.bundles.top_rank >= 0).any():
+    if not moves and len(snapshot.bundles) and not (snapshot.bundles.top_rank >= 0).any():
         notes.append("No broker of this snapshot reports top bundles, so nothing can be shed.")
     if rules.debug:
         notes.append("loadBalancerDebugModeEnabled is on: traffic taken back in a swap makes room for further bundles.")
