@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pydantic import ConfigDict, Field
 
@@ -163,6 +164,16 @@ class BrokerTable:
         """`String.hashCode` of each broker's id. Shape (brokers,)."""
         return _name_hashes(self.name)
 
+    @property
+    def names_array(self) -> npt.NDArray[np.object_]:
+        """The ids as an array, to pick many at once. Shape (brokers,)."""
+        return _names_array(self.name)
+
+    @property
+    def alphabetical(self) -> Int64Array:
+        """Place of each broker when they are sorted by id. Shape (brokers,)."""
+        return _alphabetical(self.name)
+
     @cached_property
     def map_order(self) -> Int64Array:
         """Positions in the order in which Pulsar's `brokerData` map visits the brokers (see `hash_map_order`).
@@ -180,6 +191,16 @@ class BrokerTable:
 @lru_cache(maxsize=16)
 def _position(names: tuple[str, ...]) -> Mapping[str, int]:
     return MappingProxyType({name: i for i, name in enumerate(names)})
+
+
+@lru_cache(maxsize=16)
+def _names_array(names: tuple[str, ...]) -> npt.NDArray[np.object_]:
+    return frozen(np.array(names, dtype=np.object_))
+
+
+@lru_cache(maxsize=16)
+def _alphabetical(names: tuple[str, ...]) -> Int64Array:
+    return frozen(np.argsort(np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)))
 
 
 @lru_cache(maxsize=16)
@@ -454,6 +475,15 @@ class Snapshot:
     def with_columns(self, **changes: Any) -> "Snapshot":
         """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds."""
         return replace(self, **changes).sharing(self)
+
+    def naming(self, names: tuple[str, ...], position: Mapping[str, int]) -> "Snapshot":
+        """Take over the names of the bundles, in order, and their positions from who keeps them up to date.
+
+        Returns:
+            This snapshot.
+        """
+        self.__dict__.update(bundle_names=names, bundle_position=position)
+        return self
 
     def sharing(self, known: "Snapshot | None") -> "Snapshot":
         """Take over the names and orders that another snapshot has worked out, as far as they hold here, too.

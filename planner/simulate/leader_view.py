@@ -60,6 +60,8 @@ class Truth(Protocol):
         low: First hash of each bundle.
         high: Last hash, exclusive but for the last one.
         owner: Broker that serves each bundle, -1 for nobody.
+        names: Full name of each bundle.
+        position: Position of each bundle by its full name.
         topics: Topics.
         policies: Policies.
     """
@@ -71,6 +73,8 @@ class Truth(Protocol):
     low: Int64Array
     high: Int64Array
     owner: Int64Array
+    names: tuple[str, ...]
+    position: dict[str, int]
     topics: TopicTable
     policies: Policies
 
@@ -393,21 +397,25 @@ class LeaderView:
     def _refresh(self, samples: int) -> None:
         """Take every reported bundle's values as so many samples, one for each report that was read."""
         listed = self.reported_by >= 0
-        steady = bool((listed & self.known).all())
-        value = self.reported[:4] if steady else np.where(listed, self.reported[:4], 0.0)
-        self.estimated &= listed & self.known
+        steady = listed & self.known
+        self.estimated &= steady
         for term, window in enumerate(_WINDOWS):
-            if steady and (self.samples[term] == window).all():
-                self.means[term] = value + (self.means[term] - value) * ((window - 1) / window) ** samples
-                continue
-            before = np.where(self.known, self.samples[term], 0)
-            growing = np.minimum(samples, window - before)
-            after = before + growing
-            old = np.where(self.known, self.means[term], 0.0)
-            kept = ((window - 1) / window) ** (samples - growing)
-            mean = (before * old + growing * value) / np.maximum(after, 1)
-            self.means[term] = np.where(listed, value + (mean - value) * kept, 0.0)
-            self.samples[term] = np.where(listed, after, 0)
+            known_samples, share = self.samples[term], (window - 1) / window
+            mean = self.means[term] - self.reported[:4]
+            mean *= share**samples
+            mean += self.reported[:4]
+            rest = np.flatnonzero(~(steady & (known_samples == window)))
+            if len(rest):
+                value, here = self.reported[:4, rest], listed[rest]
+                before = np.where(self.known[rest], known_samples[rest], 0)
+                growing = np.minimum(samples, window - before)
+                old = np.where(self.known[rest], self.means[term][:, rest], 0.0)
+                grown = (before * old + growing * value) / np.maximum(before + growing, 1)
+                kept = (share ** np.arange(samples + 1))[samples - growing]
+                mean[:, rest] = np.where(here, value + (grown - value) * kept, 0.0)
+                self.samples[term] = known_samples.copy()
+                self.samples[term][rest] = np.where(here, before + growing, 0)
+            self.means[term] = mean
         self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
@@ -491,7 +499,7 @@ class LeaderView:
             self._table,
             cluster.topics,
             cluster.policies,
-        )
+        ).naming(cluster.names, cluster.position)
 
 
 def _served_by(which: BoolArray, owner: Int64Array) -> BoolArray:

@@ -522,7 +522,8 @@ def _without_affinity(memory: LeaderMemory, bundle: str) -> LeaderMemory:
     """Return the memory after the lookup that uses an affinity up."""
     if bundle not in memory.modular.affinities:
         return memory
-    left = {name: broker for name, broker in memory.modular.affinities.items() if name != bundle}
+    left = dict(memory.modular.affinities)
+    del left[bundle]
     return replace(memory, modular=replace(memory.modular, affinities=left))
 
 

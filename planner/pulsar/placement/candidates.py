@@ -48,17 +48,14 @@ class Candidates(Sequence[str]):
         return self._given or self._named(self.positions)
 
     def _named(self, positions: Int64Array) -> tuple[str, ...]:
-        names = self.brokers.name
-        return tuple([names[at] for at in positions.tolist()])
+        return tuple(self.brokers.names_array[positions].tolist())
 
     @cached_property
     def ordered(self) -> tuple[str, ...]:
         """The broker ids in alphabetical order."""
-        return tuple(sorted(self.names))
-
-    @cached_property
-    def _members(self) -> frozenset[str]:
-        return frozenset(self.names)
+        if self._given is not None:
+            return tuple(sorted(self._given))
+        return self._named(self.positions[np.argsort(self.brokers.alphabetical[self.positions])])
 
     @cached_property
     def reporting(self) -> BoolArray:
@@ -116,7 +113,8 @@ class Candidates(Sequence[str]):
         return iter(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members
+        at = self.brokers.position.get(str(name))
+        return bool((self.positions == at).any()) if at is not None else name in (self._given or ())
 
     @overload
     def __getitem__(self, at: int) -> str: ...

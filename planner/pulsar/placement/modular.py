@@ -216,7 +216,8 @@ def least_loaded(
     if is_heartbeat_or_sla_namespace(namespace):
         return memory, _determined(bundle, namespace.rpartition("/")[2], "named")
     if memory.affinities.get(bundle, "").strip():
-        left = {name: broker for name, broker in memory.affinities.items() if name != bundle}
+        left = dict(memory.affinities)
+        del left[bundle]
         return replace(memory, affinities=left), _determined(bundle, memory.affinities[bundle], "affinity")
     if bundle in memory.promised:
         return memory, _determined(bundle, memory.promised[bundle], "preallocated")
