@@ -18,6 +18,7 @@ from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.stores.protocol import MetadataStore
 from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.pulsar_json import host_and_port
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.metadata_store import DUMP
@@ -26,8 +27,9 @@ MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""
 
 _BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
-_NAMESPACE = re.compile(r"[-=:.\w]+/[-=:.\w]+")
-_TENANT = re.compile(r"[-=:.\w]+")
+_NAME = r"(?!\.{1,2}(?:/|\Z))[-=:.\w]+"  # a path with . or .. leads elsewhere; no admin API can make such a name
+_NAMESPACE = re.compile(f"{_NAME}/{_NAME}", re.ASCII)
+_TENANT = re.compile(_NAME, re.ASCII)
 _CUT = frozenset({"owned", "load-report", "topics", "metrics", "prometheus"})
 _JSON = "application/json, text/plain;q=0.5"
 _TEXT = "text/plain, */*;q=0.1"
@@ -134,6 +136,9 @@ class Collector:
             folders = tuple(f for f in STORE_FOLDERS if f.path == "/loadbalance/brokers")
             dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), folders))
             bases |= _tls_addresses(dump.nodes, bases)
+        for broker in [name for name, base in bases.items() if not self.options.may_ask(base)]:
+            self._note(f"Broker {broker} is outside of --brokers-in and was not asked")
+            del bases[broker]
         for base in bases.values():
             self._client.trust(base)
         return bases
@@ -148,8 +153,7 @@ class Collector:
                 said[name] = None
         if not said:
             part = await self._ask(request_named("clusters"), self._first, (), {})
-            listed = self._parts.json(part, list) if part.good else []
-            said = dict.fromkeys(n for n in listed if isinstance(n, str) and n != "global")
+            said = dict.fromkeys(n for n in self._texts(part, _TENANT) if n != "global") if part.good else {}
         if len(said) != 1:
             raise CaptureError(
                 f"Which cluster this is remains open ({', '.join(said)[:200] or 'nobody says'}).",
@@ -184,9 +188,16 @@ class Collector:
         return list(found)
 
     def _texts(self, part: Part, shape: re.Pattern[str]) -> Iterator[str]:
-        for name in self._parts.json(part, list):
+        try:
+            listed = self._parts.json(part, list)
+        except FormatError as error:
+            self._note(f"{part.path}: {error.what.rstrip('.')}; what it lists was left out")
+            return
+        for name in listed:
             if isinstance(name, str) and shape.fullmatch(name):
                 yield name
+            else:
+                self._note(f"{part.path}: {str(name)[:80]!r} is no name of Pulsar's; it was left out")
 
     # The moment.
 
@@ -241,7 +252,8 @@ class Collector:
                 with contextlib.suppress(FormatError):
                     for name in self._parts.json(part, dict):
                         namespace = name.rpartition("/")[0]
-                        if _NAMESPACE.fullmatch(namespace) and ":" not in namespace and self._wanted.wants(namespace):
+                        own = is_heartbeat_or_sla_namespace(namespace)
+                        if _NAMESPACE.fullmatch(namespace) and not own and self._wanted.wants(namespace):
                             found[namespace] = None
         unlisted = [name for name in found if name not in set(known)]
         return unlisted[: max(0, self.options.limits.namespaces - len(known))]

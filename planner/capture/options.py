@@ -2,13 +2,14 @@
 
 import re
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from planner.cluster.errors import CaptureError
 
-_FILTER = re.compile(r"[-=:.\w*]+/[-=:.\w*]+")
-_CLUSTER = re.compile(r"[-=:.\w]{1,200}")
+_FILTER = re.compile(r"[-=:.\w*]+/[-=:.\w*]+", re.ASCII)
+_CLUSTER = re.compile(r"[-=:.\w]{1,200}", re.ASCII)
 _METRICS = ("auto", "off", "admin", "prometheus")
 _TEMPLATE = re.compile(r"https?://[^/?#@]*\{host\}[^/?#@]*")
 
@@ -91,6 +92,8 @@ class CaptureOptions:
         with_topics: Whether topics are captured.
         cluster: Name of the cluster; empty to ask.
         broker_url: Address of a broker with `{host}`, where it is not its id under the scheme of `admin_url`.
+        brokers_in: Hosts, or host:port, that may be asked of those that the cluster lists, with `*` for any text; empty
+            for all. The token goes nowhere else.
         credentials: Where secrets are.
         limits: Bounds.
     """
@@ -103,6 +106,7 @@ class CaptureOptions:
     with_topics: bool = True
     cluster: str = ""
     broker_url: str = ""
+    brokers_in: tuple[str, ...] = ()
     credentials: Credentials = field(default_factory=Credentials)
     limits: Limits = field(default_factory=Limits)
 
@@ -133,6 +137,12 @@ class CaptureOptions:
                 "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
             )
         self._check_limits()
+
+    def may_ask(self, url: str) -> bool:
+        """Say whether the broker at an address may be asked."""
+        place = urlsplit(url)
+        names = (place.hostname or "", place.netloc)
+        return not self.brokers_in or any(fnmatchcase(name, one) for name in names for one in self.brokers_in)
 
     def _check_limits(self) -> None:
         limits = self.limits

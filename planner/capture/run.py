@@ -157,6 +157,7 @@ def _purpose(options: CaptureOptions) -> dict[str, object]:
         "topics": options.with_topics,
         "cluster": options.cluster,
         "broker_url": options.broker_url,
+        **({"brokers_in": list(options.brokers_in)} if options.brokers_in else {}),
     }
 
 

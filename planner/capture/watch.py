@@ -11,8 +11,8 @@ from pathlib import Path
 from planner.capture.catalogue import CATALOGUE
 from planner.capture.collect import MOMENT
 from planner.capture.estimate import with_estimated_averages
-from planner.capture.options import CaptureOptions
-from planner.capture.run import capture_cluster, check_options
+from planner.capture.options import CaptureOptions, check_url
+from planner.capture.run import RAW, capture_cluster, check_options
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.formats.raw_capture.metadata_store import DUMP
@@ -28,6 +28,10 @@ FAST: frozenset[str] = frozenset(
 
 _SLOWEST_S = 86_400.0
 _LEAST_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_MOST_DOUBLINGS = 10
+_MOST_LEARNED = 20
+_OF_BROKERS = "owned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ class WatchOptions:
         refresh_s: How long what people change (namespaces, policies, topic lists, settings) is taken from before.
         max_bytes: What the snapshots of the cluster may take on disk; the oldest go.
         captures: How many captures; 0 for no end.
-        failures: How many in a row may fail before watching ends.
+        failures: How many in a row may fail before watching ends; 0 for any number.
+        spare_urls: Further admin addresses, asked in turn when one does not answer. The brokers that answered last are
+            asked after them.
     """
 
     capture: CaptureOptions
@@ -50,7 +56,8 @@ class WatchOptions:
     refresh_s: float = 300.0
     max_bytes: int = 10 << 30
     captures: int = 0
-    failures: int = 20
+    failures: int = 0
+    spare_urls: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse options that cannot be carried out.
@@ -59,12 +66,14 @@ class WatchOptions:
             CaptureError: Naming the option.
         """
         check_options(self.capture)
+        for url in self.spare_urls:
+            check_url(url, "--spare-admin-url")
         for name, low, high in (
             ("interval_s", 0, _SLOWEST_S),
             ("refresh_s", 0, _SLOWEST_S),
             ("max_bytes", 1, float("inf")),
             ("captures", 0, float("inf")),
-            ("failures", 1, float("inf")),
+            ("failures", 0, float("inf")),
         ):
             if not low <= getattr(self, name) <= high:
                 raise CaptureError(
@@ -83,6 +92,7 @@ class Watched:
         error: Why it failed.
         took_s: How long the capture took.
         interval_s: Time from one capture to the next.
+        raw: The raw answers, until the next capture.
     """
 
     number: int
@@ -91,6 +101,7 @@ class Watched:
     error: PlannerError | None
     took_s: float
     interval_s: float
+    raw: Path | None = None
 
 
 WatchSink = Callable[[Watched], None]
@@ -103,14 +114,17 @@ class _State:
     refreshed_s: float = -float("inf")
     failed: int = 0
     last: Snapshot | None = None
+    url: str = ""
+    learned: tuple[str, ...] = ()
     names: frozenset[str] = field(default_factory=lambda: frozenset(r.name for r in CATALOGUE) | FAST)
 
 
 def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event | None = None) -> int:
     """Capture at every interval, telling of each capture, until told to stop.
 
-    A capture that fails is told and tried again at the next interval. A capture that takes longer than the interval
-    moves the next one to the next multiple. Killed at any moment, the history holds whole snapshots only.
+    A capture that fails is told and tried again at the next interval with the next address; when all have failed, at
+    longer and longer intervals, up to a minute. A capture that takes longer than the interval moves the next one to the
+    next multiple. Killed at any moment, the history holds whole snapshots only.
 
     Returns:
         How many captures succeeded.
@@ -123,7 +137,7 @@ def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event 
     history = HistoryFolder(options.history, options.max_bytes)
     working = options.history / (CAPTURING + sha256(options.capture.admin_url.encode()).hexdigest()[:12])
     shutil.rmtree(working, ignore_errors=True)
-    state = _State(options.interval_s or 5.0)
+    state = _State(options.interval_s or 5.0, url=options.capture.admin_url)
     number = succeeded = 0
     due_s = time.monotonic()
     try:
@@ -132,36 +146,72 @@ def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event 
             watched = _once(options, history, working, state, number)
             succeeded += watched.snapshot is not None
             sink(watched)
-            if state.failed >= options.failures:
+            if 0 < options.failures <= state.failed:
                 raise CaptureError(
                     f"{state.failed} captures in a row failed; the last one: {watched.error}",
-                    where=options.capture.admin_url,
+                    where=state.url,
                     remedy="Watch again when the cluster answers.",
                 )
             if options.captures and number >= options.captures:
                 break
             now_s = time.monotonic()
             due_s += max(1, -(-(now_s - due_s) // state.interval_s)) * state.interval_s
+            rounds = state.failed // len(_addresses(options, state))
+            if rounds:
+                pause_s = min(state.interval_s * 2 ** min(rounds, _MOST_DOUBLINGS), _LONGEST_PAUSE_S)
+                due_s = max(due_s, now_s + pause_s)
     finally:
         shutil.rmtree(working, ignore_errors=True)
     return succeeded
 
 
+def _addresses(options: WatchOptions, state: _State) -> tuple[str, ...]:
+    """Return whom to ask: those that were named, then brokers of the last capture."""
+    return tuple(dict.fromkeys((options.capture.admin_url, *options.spare_urls, *state.learned)))
+
+
+def _next_address(options: WatchOptions, state: _State, working: Path) -> None:
+    """Ask another address from now on, and everything anew."""
+    known = _addresses(options, state)
+    state.refreshed_s = -float("inf")
+    if len(known) > 1:
+        state.url = known[(known.index(state.url) + 1) % len(known)] if state.url in known else known[0]
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def _check_same(before: Snapshot | None, now: Snapshot, url: str) -> None:
+    """Refuse a capture of another cluster than the one before.
+
+    Raises:
+        CaptureError: Naming both.
+    """
+    if before is not None and before.info.cluster != now.info.cluster:
+        raise CaptureError(
+            f"This is the cluster {now.info.cluster}, not {before.info.cluster}.",
+            where=url,
+            remedy="Name admin addresses of one cluster.",
+        )
+
+
 def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int) -> Watched:
     began_s = time.monotonic()
     whole = began_s - state.refreshed_s >= options.refresh_s
+    asked = replace(options.capture, out=working, admin_url=state.url)
     try:
-        result = capture_cluster(replace(options.capture, out=working), fresh=state.names if whole else FAST)
-        if whole:
-            state.refreshed_s = began_s
+        result = capture_cluster(asked, fresh=state.names if whole else FAST)
+        _check_same(state.last, result.snapshot, state.url)
         snapshot = with_estimated_averages(result.snapshot, state.last)
         folder = history.add(snapshot)
     except PlannerError as error:
         state.failed += 1
-        state.refreshed_s = -float("inf")
+        _next_address(options, state, working)
         return Watched(number, None, None, error, time.monotonic() - began_s, state.interval_s)
+    if whole:
+        state.refreshed_s = began_s
     state.failed, state.last = 0, snapshot
+    told = {part.asked: None for part in result.parts if part.good and part.file.startswith(_OF_BROKERS)}
+    state.learned = tuple(told)[:_MOST_LEARNED]
     if not options.interval_s:
         interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
         state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)
-    return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s)
+    return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s, working / RAW)

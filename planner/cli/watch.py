@@ -5,7 +5,9 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from planner.capture.options import Credentials, Limits
 from planner.cli.capture import Bounds, Cluster, Secrets
@@ -25,6 +27,8 @@ def watch(
     refresh: float = 300.0,
     max_gib: float = 10.0,
     captures: int = 0,
+    failures: int = 0,
+    spare_admin_url: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     shadow: bool = False,
     cluster: Cluster,
     secrets: Secrets = Credentials(),
@@ -40,6 +44,8 @@ def watch(
         refresh: Seconds for which namespaces, policies, topic lists and settings are taken from before.
         max_gib: Disk for the history; oldest go.
         captures: How many; 0 for no end.
+        failures: How many captures may fail in a row; 0 for any number.
+        spare_admin_url: Further addresses, asked in turn when one does not answer; then the brokers seen last.
         shadow: Predict each load-balancer cycle, compare, and print the score in the end.
         cluster: Which cluster, and what of it.
         secrets: Where secrets are.
@@ -55,6 +61,8 @@ def watch(
         refresh_s=refresh,
         max_bytes=int(max_gib * _GIB),
         captures=captures,
+        failures=failures,
+        spare_urls=spare_admin_url,
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     said: set[str] = set()

@@ -372,6 +372,8 @@ class SnapshotInfo:
         source: What it was made from, one line for people.
         description: What there is to see in it, for people; may be empty.
         warnings: What is missing, estimated or odd, one sentence each; pages show them.
+        leader_since_ms: When the leader was elected, by the clock of the metadata store; 0 unknown.
+        taken_ms: Bundles that a broker took shortly before, and when, by the same clock.
     """
 
     __pydantic_config__ = _EXACT
@@ -384,6 +386,10 @@ class SnapshotInfo:
     source: Text = ""
     description: Text = ""
     warnings: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
+    leader_since_ms: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    taken_ms: Annotated[Mapping[Name, Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=10_000)] = field(
+        default_factory=dict
+    )
 
 
 _RANGES = ("namespace", "low", "high")

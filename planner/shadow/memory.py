@@ -6,9 +6,22 @@ from dataclasses import replace
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.manager.cycle import CycleDecision
+from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.shedding.registry import shedder_by_name, shedder_of_state
+
+
+def fitting(memory: LeaderMemory | None, view: Snapshot) -> LeaderMemory | None:
+    """Return what a leader remembers if it is of the strategies that decide in a capture; else None: it knows nothing.
+
+    Brokers have to be started again for another strategy, which may happen between two captures.
+    """
+    if memory is None:
+        return None
+    shedder, _ = effective_shedder(view.info.load_manager, view.settings)
+    fresh = elected(shedder, view.info.load_manager, view.settings)
+    same = type(memory.shedding.state) is type(fresh.shedding.state)
+    return memory if same and type(memory.modular.placement) is type(fresh.modular.placement) else None
 
 
 def settle_memory(

@@ -3,10 +3,14 @@
 The leader's memory is carried from cycle to cycle as the planner carries it (`next_cycle`), with the unloads that
 really happened. No interface tells when the leader decides: Pulsar 4.2.4 decides `loadBalancerSheddingIntervalMinutes`
 after an election and then in that rhythm (the modular load manager counts from the end of one cycle, the extensible one
-from its begin). The rhythm is learned from the first unload that a cycle explains; until then a cycle is supposed every
-interval from the first capture on.
+from its begin). The rhythm is known from the leader's node in the metadata store, or else learned from the first unload
+that a cycle explains; until then a cycle is supposed every interval from the first capture on.
+
+The leader decides first and then unloads, one bundle after the other, which may take long. So a cycle is judged by the
+last capture from before it was due, and the captures around that one are looked at for an explanation.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -21,7 +25,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular
-from planner.shadow.memory import carried_out, cycles_to_know, other_memories, settle_memory
+from planner.shadow.memory import carried_out, cycles_to_know, fitting, other_memories, settle_memory
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
 from planner.shadow.view import leader_view, with_owners_of
@@ -39,8 +43,18 @@ _DRIFT_SHARE = 0.02
 _MOST_MISSED = 1_000
 _MOST_OUTSIDE = 1_000
 _MOST_UNSEEN = 30
+_RECENT = 5
+_SHARP_SHARE = 0.02
+_TAKES_MS = 100
+_SILENT = 2
+_BETWEEN = (0.6, 0.2)
+_PROMPT_SHARE = 0.05
+_STEADY_INTERVALS = 10
+_LONGEST_SERIES = 3
+_LATE_SHARE = 0.5
 _MOST_HITS = 1 << 31
 _ELSEWHERE = "went elsewhere"
+_LATE = frozenset({Cause.LATE_REPORT, Cause.SETTINGS, Cause.POLICIES, Cause.EARLIER})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,6 +105,7 @@ class _OpenCycle:
 
     Attributes:
         prediction: From the last capture before it.
+        around: From the captures shortly before and after that one, oldest first.
         stable: Whether the capture before that one gave the same prediction.
         from_ms: That capture.
         seen_ms: The first capture in which something had happened; the one that made it due when nothing has.
@@ -98,10 +113,14 @@ class _OpenCycle:
         last_ms: The last capture in which something more had happened.
         gap_ms: Time between the captures before and after.
         sources: Bundles that were unloaded, with the broker that had them.
+        began_ms: When the first of them had a broker again, as far as the metadata store tells; 0 unknown.
+        ended_ms: When the last of them had.
+        returned: Those of them that the same broker took again.
         disturbed: What else happened meanwhile that makes the prediction void.
     """
 
     prediction: Prediction
+    around: tuple[Prediction, ...]
     stable: bool
     from_ms: int
     seen_ms: int
@@ -109,6 +128,9 @@ class _OpenCycle:
     last_ms: int
     gap_ms: int
     sources: Mapping[str, str] = field(default_factory=dict)
+    began_ms: int = 0
+    ended_ms: int = 0
+    returned: frozenset[str] = frozenset()
     disturbed: Cause | None = None
 
 
@@ -118,16 +140,17 @@ class ShadowState:
 
     Attributes:
         memory: What the leader remembers; None before the first cycle, and after an election.
-        leader: Broker id of the leader and when it started; empty and 0 unknown.
+        leader: Broker id of the leader, when it started, and when it was elected; empty and 0 unknown.
         due_ms: When the next cycle is expected; 0 before the first capture.
         rhythm_known: Whether a cycle was seen, so that `due_ms` is more than a supposition.
         silent: Cycles since the last one that was seen.
         acting_ms: Since when the prediction has been one with unloads; 0 when it is not.
+        first_ms: The first capture.
         began_ms: The first capture since the election; 0 before there is one.
         watched: Cycles since then; after an election, when the leader's memory is known to be empty, more than enough.
         number: Cycles judged.
         prediction: From the last capture.
-        earlier: Bundles that the capture before it predicted; None when they cannot be compared.
+        recent: From the last captures with the same memory, that one included, oldest first.
         current: The cycle under way, if there is one.
         outside: Bundles that left their broker since the last cycle, but not in one.
         differences: Differences found since the last cycle.
@@ -137,16 +160,17 @@ class ShadowState:
     """
 
     memory: LeaderMemory | None = None
-    leader: tuple[str, int] = ("", 0)
+    leader: tuple[str, int, int] = ("", 0, 0)
     due_ms: int = 0
     rhythm_known: bool = False
     silent: int = 0
     acting_ms: int = 0
+    first_ms: int = 0
     began_ms: int = 0
     watched: int = 0
     number: int = 0
     prediction: Prediction | None = None
-    earlier: frozenset[str] | None = None
+    recent: tuple[Prediction, ...] = ()
     current: _OpenCycle | None = None
     outside: tuple[Relocation, ...] = ()
     differences: tuple[Deviation, ...] = ()
@@ -174,8 +198,16 @@ class ShadowResult:
     rhythm_known: bool
 
 
-def shadow_step(state: ShadowState, before: Snapshot, after: Snapshot) -> tuple[ShadowState, ShadowResult]:
+def shadow_step(
+    state: ShadowState, before: Snapshot, after: Snapshot, *, interval_ms: int = 0
+) -> tuple[ShadowState, ShadowResult]:
     """Compare what was predicted from a capture with the next one of the same cluster, and predict from that.
+
+    Args:
+        state: What is known.
+        before: The capture.
+        after: The next one.
+        interval_ms: Time from one cycle to the next; 0 for that of the settings.
 
     Returns:
         What is known then, and what was found.
@@ -190,14 +222,19 @@ def shadow_step(state: ShadowState, before: Snapshot, after: Snapshot) -> tuple[
             where=f"{before.info.cluster}, {after.info.cluster}"[:200],
             remedy="Follow one cluster in the order of time.",
         )
-    step = _Step(state, before, after)
+    step = _Step(state, before, after, interval_ms)
     step.follow()
     return step.state, step.result()
 
 
-def _predict(view: Snapshot, memory: LeaderMemory | None) -> Prediction:
+def _predict(view: Snapshot, remembered: LeaderMemory | None) -> Prediction:
+    memory = fitting(remembered, view)
     after, decision = next_cycle(view, memory, view.settings, _SEED, explain=False)
     return Prediction(view, memory, after, decision)
+
+
+def _sheds(snapshot: Snapshot) -> bool:
+    return snapshot.settings.flag("loadBalancerEnabled") and snapshot.settings.flag("loadBalancerSheddingEnabled")
 
 
 def _owners(snapshot: Snapshot) -> dict[str, str]:
@@ -210,15 +247,20 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def _leader(snapshot: Snapshot) -> tuple[str, int]:
+def _leader(snapshot: Snapshot) -> tuple[str, int, int]:
     at = snapshot.brokers.position.get(snapshot.info.leader, -1)
-    return (snapshot.info.leader, int(snapshot.brokers.started_at_ms[at]) if at >= 0 else 0)
+    started_ms = int(snapshot.brokers.started_at_ms[at]) if at >= 0 else 0
+    return (snapshot.info.leader, started_ms, snapshot.info.leader_since_ms)
+
+
+def _itself(made: Prediction) -> Prediction:
+    return made
 
 
 class _Step:
     """One step; what it finds goes into `state` and `cycles`."""
 
-    def __init__(self, state: ShadowState, before: Snapshot, after: Snapshot) -> None:
+    def __init__(self, state: ShadowState, before: Snapshot, after: Snapshot, interval_ms: int) -> None:
         self.state = state
         self.before = before
         self.after = after
@@ -226,7 +268,7 @@ class _Step:
         self.to_ms = after.info.captured_at_ms
         self.gap_ms = self.to_ms - self.from_ms
         interval_min = max(before.settings.integer("loadBalancerSheddingIntervalMinutes"), 1)
-        self.interval_ms = interval_min * _MS_PER_MIN
+        self.interval_ms = interval_ms or interval_min * _MS_PER_MIN
         made = state.prediction
         continued = made is not None and made.view.info.captured_at_ms == self.from_ms
         self.known = made.view if made is not None and continued else before
@@ -247,28 +289,50 @@ class _Step:
 
     def follow(self) -> None:
         """Find what happened, judge what is complete, and predict."""
-        if not self.state.due_ms:
-            due_ms = self.from_ms + self.interval_ms
-            self.change(due_ms=due_ms, leader=_leader(self.before), began_ms=self.from_ms)
-        if self.state.prediction is None or self.state.prediction.view.info.captured_at_ms != self.from_ms:
-            self.change(prediction=_predict(self.known, self.state.memory), earlier=None)
+        state = self.state
+        if not state.due_ms:
+            self.change(leader=_leader(self.before), began_ms=self.from_ms, first_ms=self.from_ms)
+            self.begin_rhythm(self.before, self.from_ms)
+        if state.prediction is None or state.prediction.view.info.captured_at_ms != self.from_ms:
+            made = _predict(self.known, state.memory)
+            self.change(prediction=made, recent=(made,))
         self.follow_acting(self.from_ms)
         self.follow_splits()
         elected_now = self.elected()
-        if self.gap_ms > _MISSED_SHARE * self.interval_ms:
+        if not _sheds(self.after) or not _sheds(self.before):
+            self.rest()
+        elif self.gap_ms > _MISSED_SHARE * self.interval_ms:
             self.missed()
         else:
             self.follow_unloads(Cause.LEADER if elected_now else None)
         if elected_now:
-            due_ms = self.from_ms + self.interval_ms
-            self.change(memory=None, due_ms=due_ms, rhythm_known=False, silent=0, began_ms=self.from_ms)
-            self.change(watched=_MOST_HITS)
-        self.change(leader=_leader(self.after))
+            self.change(memory=None, began_ms=self.from_ms, watched=_MOST_HITS)
+            self.begin_rhythm(self.after, self.from_ms)
+        if self.after.info.leader:  # between two leaders there is none
+            self.change(leader=_leader(self.after))
         self.follow_memory()
-        held = None if self.renewed or elected_now else self.state.prediction
-        self.change(
-            prediction=_predict(self.view, self.state.memory), earlier=held.bundles if held is not None else None
-        )
+        recent = () if self.renewed or elected_now else self.state.recent
+        made = _predict(self.view, self.state.memory)
+        self.change(prediction=made, recent=(*recent, made)[-_RECENT:])
+
+    def begin_rhythm(self, view: Snapshot, at_ms: int) -> None:
+        """Expect the first cycle one interval after the election, if its moment is known; else after a capture."""
+        elected_ms = view.info.leader_since_ms
+        if not 0 < elected_ms <= self.to_ms:
+            self.change(due_ms=at_ms + self.interval_ms, rhythm_known=False, silent=0)
+            return
+        passed = max((at_ms - elected_ms) // self.interval_ms, 0)
+        # The modular load manager falls behind by what its unloads take.
+        steady = view.info.load_manager is LoadManager.EXTENSIBLE or passed < _STEADY_INTERVALS
+        self.change(due_ms=elected_ms + (passed + 1) * self.interval_ms, rhythm_known=steady, silent=0)
+
+    def rest(self) -> None:
+        """Go on while shedding is off: there are no cycles, and whatever is unloaded is unloaded by hand."""
+        self.aside(self.moved(), Cause.MANUAL if not _sheds(self.before) else Cause.UNKNOWN)
+        due_ms = self.state.due_ms
+        while due_ms <= self.to_ms:
+            due_ms += self.interval_ms
+        self.change(current=None, due_ms=due_ms)
 
     def follow_acting(self, at_ms: int) -> None:
         """Note since when the prediction has been one with unloads."""
@@ -291,7 +355,7 @@ class _Step:
         known, now = self.state.leader, _leader(self.after)
         if not known[0] or not now[0]:
             return False
-        return known[0] != now[0] or (known[1] != now[1] and bool(known[1]) and bool(now[1]))
+        return any(a != b and bool(a) and bool(b) for a, b in zip(known, now, strict=True))
 
     def follow_memory(self) -> None:
         """Let the leader forget promises as it reads new reports, and brokers that left."""
@@ -310,15 +374,18 @@ class _Step:
         """Find bundles that left their broker, decide whether a cycle did it, and judge it when it is complete."""
         moved = self.moved()
         current = self.state.current
+        if current is None and moved:
+            moved = self.without_early(moved)
         if current is None and (self.due_now() or (moved and self.is_cycle(moved))):
             current = self.open(disturbed)
         if current is None:
-            self.aside(moved, Cause.MANUAL)
+            self.aside(moved, self.outside_cause(moved))
             return
         if disturbed is not None:
             current = replace(current, disturbed=disturbed)
-        if moved:
-            current = self.add(current, moved)
+        returned = self.returned(current)
+        if moved or returned:
+            current = self.add(current, moved, returned)
         elif not current.sources and not self.state.rhythm_known:
             current = self.open(current.disturbed)  # the cycle may come only now
         if self.complete(current):
@@ -328,16 +395,62 @@ class _Step:
 
     def moved(self) -> dict[str, str]:
         """Return bundles that are in both captures and left a broker which is still there, with that broker."""
-        here, moved, orphaned = self.staying(), {}, []
-        for bundle, source in _owners(self.before).items():
-            if not source or self.owners.get(bundle, source) == source or bundle in self.state.splits.broken:
-                continue
-            if source in here:
+        here, fresh, was = self.staying(), self.fresh(), _owners(self.before)
+        left = {
+            bundle: source
+            for bundle, source in was.items()
+            if source and self.owners.get(bundle, source) != source and bundle not in self.state.splits.broken
+        }
+        made = self.state.prediction
+        foreseen = made.bundles if made is not None else frozenset()
+        had, lost = Counter(was.values()), Counter(left.values())
+        # A broker that was killed and starts again may look the same in both captures, but for what it had.
+        emptied = {name for name, count in lost.items() if count == had[name] > 1} & self.silent()
+        moved, orphaned = {}, []
+        for bundle, source in left.items():
+            if source in here and (bundle in foreseen or source not in fresh | emptied):
                 moved[bundle] = source
             else:
                 orphaned.append(Relocation(bundle, source, self.owners[bundle]))
         self.note_outside(orphaned, Cause.BROKER_LEFT)
         return moved
+
+    def taken_ms(self, bundle: str) -> int:
+        """Return when a broker took a bundle between the two captures; 0 when that is not known."""
+        at_ms = self.after.info.taken_ms.get(bundle, 0)
+        return at_ms if at_ms != self.before.info.taken_ms.get(bundle, 0) else 0
+
+    def without_early(self, moved: Mapping[str, str]) -> dict[str, str]:
+        """Put aside what was unloaded before the next cycle was due, for certain; return the rest."""
+        near_ms = self.near_ms()
+        if not self.state.rhythm_known:
+            return dict(moved)
+        made = self.state.prediction
+        foreseen = made.bundles if made is not None else frozenset()
+        early = {b: s for b, s in moved.items() if 0 < self.taken_ms(b) < self.state.due_ms - near_ms}
+        early = {b: s for b, s in early.items() if b not in foreseen}
+        self.aside(early, self.outside_cause(early))
+        return {bundle: source for bundle, source in moved.items() if bundle not in early}
+
+    def outside_cause(self, moved: Mapping[str, str]) -> Cause:
+        """Say who unloaded bundles outside of a cycle: somebody; several only when no cycle can be near."""
+        if len(moved) <= 1 or not self.state.rhythm_known:
+            return Cause.MANUAL
+        times = [self.taken_ms(bundle) for bundle in moved]
+        first_ms, last_ms = (min(times), max(times)) if all(times) else (self.from_ms, self.to_ms)
+        low, high = (self.state.due_ms - share * self.interval_ms for share in _BETWEEN)
+        return Cause.MANUAL if low <= first_ms and last_ms <= high else Cause.UNKNOWN
+
+    def returned(self, current: _OpenCycle) -> frozenset[str]:
+        """Return bundles that were to be unloaded, and that the same broker took anew."""
+        here, was = self.staying(), _owners(self.before)
+        return frozenset(
+            unload.bundle
+            for unload in current.prediction.unloads
+            if self.taken_ms(unload.bundle) > current.prediction.view.info.captured_at_ms
+            and self.owners.get(unload.bundle, "") == unload.source == was.get(unload.bundle)
+            and unload.source in here
+        )
 
     def staying(self) -> set[str]:
         """Return the brokers that were there all the time, as far as the captures tell."""
@@ -345,6 +458,20 @@ class _Step:
         started = dict(zip(was.name, was.started_at_ms.tolist(), strict=True))
         rows = zip(now.name, now.registered.tolist(), now.started_at_ms.tolist(), strict=True)
         return {n for n, active, at in rows if active and not (at and started.get(n) and at != started[n])}
+
+    def fresh(self) -> set[str]:
+        """Return brokers that started a short while ago, after the first capture: what they had is still given away."""
+        since_ms = max(self.from_ms - max(self.interval_ms, _MS_PER_MIN), self.state.first_ms)
+        brokers = self.after.brokers
+        return {n for n, at in zip(brokers.name, brokers.started_at_ms.tolist(), strict=True) if at > since_ms}
+
+    def silent(self) -> set[str]:
+        """Return brokers that have not reported since the capture before, while all others did much later."""
+        was, now = self.before.brokers, self.after.brokers
+        updated = dict(zip(was.name, was.updated_at_ms.tolist(), strict=True))
+        ages = {n: self.to_ms - at for n, at in zip(now.name, now.updated_at_ms.tolist(), strict=True)}
+        still = {name for name, age in ages.items() if self.to_ms - age == updated.get(name)}
+        return {n for n in still if ages[n] > _SILENT * max((a for o, a in ages.items() if o != n), default=ages[n])}
 
     def aside(self, moved: Mapping[str, str], cause: Cause) -> None:
         """Note bundles that left their broker, but not in a cycle."""
@@ -368,51 +495,66 @@ class _Step:
         if not moved.keys().isdisjoint(prediction.bundles):
             return True
         if state.rhythm_known:
-            near_ms = (_TOLERANCE_SHARE + min(_DRIFT_SHARE * state.silent, _TOLERANCE_SHARE)) * self.interval_ms
-            early = self.to_ms >= state.due_ms - near_ms
-            return early or self.from_ms <= state.due_ms - self.interval_ms + near_ms
-        others = self.others(prediction, self.view)
+            near_ms = self.near_ms()
+            return self.to_ms >= state.due_ms - near_ms or self.from_ms <= state.due_ms - self.interval_ms + near_ms
+        others = self.others(prediction, (), self.view)
         return any(not moved.keys().isdisjoint(other().bundles) for _, other in others)
 
-    def stable(self) -> bool:
-        """Say whether the last two captures give the same prediction."""
-        prediction = self.state.prediction
-        return prediction is not None and self.state.earlier == prediction.bundles
+    def near_ms(self) -> float:
+        """Return how far from the moment it is due a cycle may be."""
+        drift_share = min(_DRIFT_SHARE * self.state.silent, _TOLERANCE_SHARE)
+        return (_TOLERANCE_SHARE + drift_share) * self.interval_ms
 
     def open(self, disturbed: Cause | None) -> _OpenCycle:
-        prediction = self.state.prediction
-        assert prediction is not None  # noqa: S101 - `follow` makes one first
-        return _OpenCycle(
-            prediction,
-            self.stable(),
-            self.from_ms,
-            self.to_ms,
-            self.view,
-            self.to_ms,
-            self.gap_ms,
-            disturbed=disturbed,
-        )
+        """Begin a cycle, predicted from the last capture; where it is known when it was due, from the last before."""
+        recent, state = self.state.recent, self.state
+        if state.rhythm_known:
+            until_ms = state.due_ms + _SHARP_SHARE * self.interval_ms
+            at = max((i for i, one in enumerate(recent) if one.view.info.captured_at_ms <= until_ms), default=0)
+        else:
+            at = len(recent) - 1
+        stable = at > 0 and recent[at - 1].bundles == recent[at].bundles
+        made = recent[at]
+        gap_ms = self.gap_ms if at == len(recent) - 1 else recent[at + 1].view.info.captured_at_ms
+        gap_ms -= 0 if at == len(recent) - 1 else made.view.info.captured_at_ms
+        from_ms = made.view.info.captured_at_ms
+        return _OpenCycle(made, recent, stable, from_ms, self.to_ms, self.view, self.to_ms, gap_ms, disturbed=disturbed)
 
-    def add(self, current: _OpenCycle, moved: Mapping[str, str]) -> _OpenCycle:
+    def add(self, current: _OpenCycle, moved: Mapping[str, str], returned: frozenset[str]) -> _OpenCycle:
         """Take unloads into a cycle under way."""
         if not current.sources:
-            current = self.open(current.disturbed)
-        return replace(current, sources={**moved, **current.sources}, last_ms=self.to_ms)
+            opened = self.open(current.disturbed)
+            # Who predicted the moment keeps to it; who did not goes by the last capture.
+            current = replace(current, later=self.view, seen_ms=self.to_ms) if self.state.rhythm_known else opened
+        back = {unload.bundle: unload.source for unload in current.prediction.unloads if unload.bundle in returned}
+        fresh = self.fresh()  # what is given to a broker that is only starting is taken late
+        taken = [b for b in (*moved, *returned) if self.owners.get(b, "") not in fresh]
+        times = [at for bundle in taken if (at := self.taken_ms(bundle)) > current.from_ms]
+        return replace(
+            current,
+            sources={**moved, **back, **current.sources},
+            returned=current.returned | returned,
+            last_ms=self.to_ms,
+            began_ms=current.began_ms or min(times, default=0),
+            ended_ms=max(times, default=current.ended_ms),
+        )
 
     def complete(self, current: _OpenCycle) -> bool:
         """Say whether nothing more is to be expected of a cycle."""
         since_ms = self.to_ms - (current.from_ms if current.sources else min(self.state.due_ms, self.to_ms))
         settle_ms = min(max(_GAPS * self.gap_ms, _SETTLE_MS), _SETTLE_SHARE * self.interval_ms)
-        if since_ms >= _LATEST_SHARE * self.interval_ms and (current.sources or self.state.rhythm_known):
+        if not current.sources and self.state.rhythm_known and since_ms >= _LATEST_SHARE * self.interval_ms:
             return True
-        quiet = not current.sources or self.gap_ms >= settle_ms or self.to_ms - current.last_ms >= self.gap_ms
+        quiet_ms = self.to_ms - current.last_ms
+        quiet = not current.sources or self.gap_ms >= settle_ms or quiet_ms >= self.gap_ms
         if since_ms < settle_ms or not quiet:
-            return False
+            return since_ms >= _LONGEST_SERIES * self.interval_ms
         if current.prediction.sure <= current.sources.keys():
             return True
         if not current.sources and not self.state.rhythm_known:
             return self.to_ms >= self.state.acting_ms + self.interval_ms + settle_ms
-        return since_ms >= _WAIT_SHARE * self.interval_ms
+        # A slow cluster unloads one bundle, and the next one much later.
+        return (quiet_ms if current.sources else since_ms) >= _WAIT_SHARE * self.interval_ms
 
     # Judging
 
@@ -428,13 +570,25 @@ class _Step:
             self.change(memory=settle_memory(further.before, further.after, further.bundles, {}, 0))
         self.change(rhythm_known=False)
 
-    def others(self, prediction: Prediction, later: Snapshot) -> list[tuple[Cause, Callable[[], Prediction]]]:
+    def others(
+        self, prediction: Prediction, around: tuple[Prediction, ...], later: Snapshot
+    ) -> list[tuple[Cause, Callable[[], Prediction]]]:
         """Return what else the leader might have decided, with the reason; each is worked out when it is called."""
         view, memory = prediction.view, prediction.before
         found: list[tuple[Cause, Callable[[], Prediction]]] = []
         if view.settings.overrides != later.settings.overrides:
             found.append((Cause.SETTINGS, lambda: _predict(replace(view, settings=later.settings), memory)))
+        if view.policies != later.policies:
+            found.append((Cause.POLICIES, lambda: _predict(replace(view, policies=later.policies), memory)))
+            if view.settings.overrides != later.settings.overrides:
+                both = replace(view, policies=later.policies, settings=later.settings)
+                found.append((Cause.POLICIES, lambda: _predict(both, memory)))
+        at_ms = view.info.captured_at_ms
+        afterwards = (one for one in around if one.view.info.captured_at_ms > at_ms)
+        found.extend((Cause.LATE_REPORT, partial(_itself, one)) for one in afterwards)
         found.append((Cause.LATE_REPORT, lambda: _predict(with_owners_of(view, later), memory)))
+        before = (one for one in reversed(around) if one.view.info.captured_at_ms < at_ms)
+        found.extend((Cause.EARLIER, partial(_itself, one)) for one in before)
         memories = other_memories(prediction.decision, memory, view)
         found.extend((Cause.MEMORY, partial(_predict, view, other)) for other in memories)
         return found
@@ -452,11 +606,11 @@ class _Step:
         differences, explained = self.differences(current, predicted, actual)
         causes = {difference.bundle: difference.cause for difference in differences}
         in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
-        moment_ms = (current.from_ms + current.seen_ms) // 2 if in_cycle else self.state.due_ms
+        moment_ms = self.moment_ms(current, explained) if in_cycle else self.state.due_ms
         self.remember(current, explained, in_cycle, moment_ms)
         state = self.state
         shedder = current.prediction.decision.shedder.name
-        late = any(d.cause in {Cause.LATE_REPORT, Cause.SETTINGS} and d.what != _ELSEWHERE for d in differences)
+        late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences)
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         in_time = (
             known and current.stable and current.disturbed is None and current.gap_ms <= _WAIT_SHARE * self.interval_ms
@@ -488,7 +642,21 @@ class _Step:
             predicted_splits=(),
             actual_splits=(),
         )
-        self.expect_next(moment_ms, seen=bool(in_cycle))
+        ended_ms = max(current.ended_ms, moment_ms) if in_cycle and current.ended_ms else moment_ms
+        in_turn = self.after.info.load_manager is LoadManager.MODULAR
+        self.expect_next(ended_ms if in_turn else moment_ms, seen=bool(in_cycle))
+
+    def moment_ms(self, current: _OpenCycle, explained: Prediction | None) -> int:
+        """Return about when a leader decided: before a broker had the first bundle, after the capture that it knew."""
+        made = explained or current.prediction
+        from_ms = max(made.view.info.captured_at_ms, current.from_ms) if explained is None else current.from_ms
+        from_ms = min(from_ms, made.view.info.captured_at_ms)
+        due_ms, known = self.state.due_ms, self.state.rhythm_known
+        if current.began_ms and not (known and current.began_ms - due_ms > _PROMPT_SHARE * self.interval_ms):
+            return max(current.began_ms - _TAKES_MS, from_ms)
+        if known and from_ms <= due_ms <= current.seen_ms:
+            return due_ms
+        return (from_ms + current.seen_ms) // 2
 
     def expect_next(self, moment_ms: int, *, seen: bool) -> None:
         """Work out when the next cycle is due."""
@@ -531,6 +699,8 @@ class _Step:
 
     def went_elsewhere(self, current: _OpenCycle, unload: Relocation) -> Deviation:
         """Say why a bundle went to another broker than predicted."""
+        if unload.bundle in current.returned:
+            return Deviation(unload.bundle, _ELSEWHERE, Cause.RETURNED)
         cause = current.disturbed
         if cause is None:
             late = _predict(with_owners_of(current.prediction.view, current.later), current.prediction.before)
@@ -543,22 +713,20 @@ class _Step:
         if current.disturbed is not None:
             cause = current.disturbed
             return (lambda _: cause), None
-        others = [(cause, other()) for cause, other in self.others(current.prediction, current.later)]
+        made = current.prediction
+        others = [(cause, other()) for cause, other in self.others(made, current.around, current.later)]
         for cause, other in others:
             if other.explains(left):
                 return (lambda _, why=cause: why), other
-
         unseen = self.unseen_unloads(current, left)
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen
-
-        def choose(bundle: str) -> Cause:
-            for cause, other in others:
-                if bundle in other.bundles if bundle in left else bundle not in other.sure:
-                    return cause
-            return Cause.MANUAL if bundle in left else Cause.UNKNOWN
-
-        return choose, None
+        # One bundle beside a decision was unloaded by somebody else; several are more likely the leader's own.
+        for cause, other in ((Cause.UNKNOWN, made), *others):
+            extra = left - other.bundles
+            if other.sure <= left and len(extra) == 1:
+                return (lambda name, why=cause, hand=extra: Cause.MANUAL if name in hand else why), other
+        return (lambda _: Cause.UNKNOWN), None
 
     def unseen_unloads(self, current: _OpenCycle, left: set[str]) -> Prediction | None:
         """Return the decision of a leader that remembers unloads from before the first capture, if it explains all."""

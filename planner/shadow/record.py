@@ -34,6 +34,7 @@ _LONGEST_LINE = 4 << 20
 class Cause(StrEnum):
     """Why a prediction likely differs from what happened."""
 
+    EARLIER = "decided earlier"
     LATE_REPORT = "late report"
     MEMORY = "different leader memory"
     MANUAL = "manual unload"
@@ -41,6 +42,8 @@ class Cause(StrEnum):
     LEADER = "leader changed"
     MISSED = "capture missed the cycle"
     SETTINGS = "settings changed"
+    POLICIES = "policies changed"
+    RETURNED = "unloaded and taken back"
     BROKER_LEFT = "broker left"
     UNKNOWN = "unknown"
 
@@ -124,6 +127,13 @@ class ShadowCycle:
         return sure <= left <= {u.bundle for u in self.predicted}
 
     @property
+    def by_hand(self) -> bool:
+        """Whether all that was not as predicted, of the cycle itself, was unloaded by hand."""
+        extra = {u.bundle for u in self.actual} - {u.bundle for u in self.predicted}
+        found = [d for d in self.differences if d.bundle in extra or d.what == "stayed"]
+        return not self.right and bool(found) and all(d.cause is Cause.MANUAL for d in found)
+
+    @property
     def causes(self) -> tuple[Cause, ...]:
         """The reasons of all differences, each once."""
         return tuple(dict.fromkeys(difference.cause for difference in self.differences))
@@ -144,6 +154,7 @@ class Score:
         destinations_right: Those that went to a broker that was predicted to be acceptable.
         splits: Splits predicted or made.
         splits_right: Those predicted and made at the same boundaries.
+        by_hand: Cycles that differ in nothing but bundles unloaded by hand; counted here and nowhere above.
     """
 
     cycles: int = 0
@@ -156,6 +167,7 @@ class Score:
     destinations_right: int = 0
     splits: int = 0
     splits_right: int = 0
+    by_hand: int = 0
 
     @property
     def text(self) -> str:
@@ -167,7 +179,8 @@ class Score:
             _share("destinations", self.destinations_right, self.destinations),
             _share("splits", self.splits_right, self.splits),
         ]
-        return "; ".join(parts)
+        hands = f"; {self.by_hand} differ by manual unloads alone" if self.by_hand else ""
+        return "; ".join(parts) + hands
 
 
 def _share(what: str, right: int, of: int) -> str:
@@ -178,9 +191,10 @@ def score_of(cycles: Iterable[ShadowCycle]) -> Score:
     """Return the score over some cycles."""
     numbers = dict.fromkeys(Score.__slots__, 0)
     for cycle in cycles:
-        numbers["cycles"] += 1
+        numbers["by_hand"] += cycle.by_hand
+        numbers["cycles"] += not cycle.by_hand
         numbers["right"] += cycle.right
-        if cycle.acts:
+        if cycle.acts and not cycle.by_hand:
             numbers["acting"] += 1
             numbers["acting_right"] += cycle.right
             numbers["in_time"] += cycle.in_time
@@ -195,6 +209,14 @@ def score_of(cycles: Iterable[ShadowCycle]) -> Score:
         numbers["splits"] += len(cuts.keys() | made.keys())
         numbers["splits_right"] += sum(1 for name, at in made.items() if name in cuts and cuts[name] == at)
     return Score(**numbers)
+
+
+def scores_by_strategy(cycles: Iterable[ShadowCycle]) -> dict[str, Score]:
+    """Return the score under each strategy, in the order in which they decided first."""
+    found: dict[str, list[ShadowCycle]] = {}
+    for cycle in cycles:
+        found.setdefault(cycle.shedder, []).append(cycle)
+    return {shedder: score_of(those) for shedder, those in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def follow_splits(
     for split in actual:
         expected = pending.pop(split.bundle, None)
         if expected is None:
-            differences.append(Deviation(split.bundle, "split", _unexpected(shadow, before, split.bundle)))
+            differences.append(Deviation(split.bundle, "split", _unexpected(shadow, before, after, split.bundle)))
             continue
         predicted.append(expected.split)
         if expected.split.boundaries not in {None, split.boundaries}:
@@ -229,8 +229,10 @@ def _reported(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, bundles=replace(table, **{name: frozen(values) for name, values in columns.items()}))
 
 
-def _unexpected(shadow: SplitShadow, before: Snapshot, bundle: str) -> Cause:
-    """Say why a bundle was split that was not to be: a check early, nearly at a limit, or else by hand."""
+def _unexpected(shadow: SplitShadow, before: Snapshot, after: Snapshot, bundle: str) -> Cause:
+    """Say why a bundle was split that was not to be: other settings, a check early, nearly at a limit, or by hand."""
+    if not _enabled(before) and _enabled(after):
+        return Cause.SETTINGS
     if any(bundle in held.hit_counts for held in shadow.hits.values()):
         return Cause.MEMORY
     if before.info.load_manager is LoadManager.MODULAR and _enabled(before):
@@ -238,4 +240,8 @@ def _unexpected(shadow: SplitShadow, before: Snapshot, bundle: str) -> Cause:
         lower = {name: int(config.integer(name) * _NEARLY) for name in _LIMITS}
         if bundle in _predicted(replace(before, settings=config.changed(**lower)), {}):
             return Cause.LATE_REPORT
+        if config.overrides != after.settings.overrides:
+            changed = replace(before, settings=after.settings)
+            if bundle in {**_forecast(changed, 1), **_predicted(changed, {})}:
+                return Cause.SETTINGS
     return Cause.MANUAL_SPLIT

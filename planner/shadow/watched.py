@@ -17,10 +17,19 @@ _MOST_CYCLES = 100_000
 
 
 class ShadowWatch:
-    """Follows a cluster, tells a line for each cycle, keeps the score and, below a root of histories, the record."""
+    """Follows a cluster, tells a line for each cycle, keeps the score and, below a root of histories, the record.
 
-    def __init__(self, root: Path | None, tell: Callable[[str], None]) -> None:
+    No error of a prediction ends it: it is told, and what was known is forgotten.
+
+    Args:
+        root: Where the record goes, if anywhere.
+        tell: Told what is found, a line each.
+        interval_ms: Time from one cycle to the next; 0 for that of the settings.
+    """
+
+    def __init__(self, root: Path | None, tell: Callable[[str], None], interval_ms: int = 0) -> None:
         self.root = root
+        self.interval_ms = interval_ms
         self.tell = tell
         self.state = ShadowState()
         self.last: Snapshot | None = None
@@ -33,12 +42,14 @@ class ShadowWatch:
         if before is None or before.info.captured_at_ms == snapshot.info.captured_at_ms:
             return
         try:
-            self.state, result = shadow_step(self.state, before, snapshot)
-        except PlannerError as error:
+            self.state, result = shadow_step(self.state, before, snapshot, interval_ms=self.interval_ms)
+        except Exception as error:  # noqa: BLE001 - a watch goes on whatever a strategy stumbles over
             self.state = ShadowState()
-            if str(error) != self._failed:
-                self._failed = str(error)
-                self.tell(f"shadow: {error}")
+            known = isinstance(error, PlannerError)
+            text = str(error) if known else f"a prediction failed ({type(error).__name__}: {error}); it begins anew."
+            if text != self._failed:
+                self._failed = text
+                self.tell(f"shadow: {text}")
             return
         self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
         for cycle in result.cycles:

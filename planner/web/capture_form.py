@@ -3,7 +3,9 @@
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from planner.workspace.database import SavedSnapshot
 
 _CAPTURED = Kept("captured", str)
 """Digest of the last capture that was put into view."""
+_PREFIX = "pulsar-bundle-planner-capture-"
 _LOOK_S = 1.0
 _MOST_AT_ONCE = 2
 _KEPT = 20
@@ -127,7 +130,7 @@ class Captures:
 def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> None:
     folder = ""
     try:
-        folder = tempfile.mkdtemp(prefix="capture-")
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
         result = capture_cluster(replace(job.options, out=Path(folder)), job.tell)
         job.saved = add(result.snapshot, result.snapshot.info.cluster)
     except PlannerError as error:
@@ -144,6 +147,12 @@ def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> Non
 
 @st.cache_resource(show_spinner=False)
 def _captures() -> Captures:
+    """Return the captures of this server, which first deletes the answers that a server which was killed left."""
+    old_s = time.time() - 2 * _LIMITS.total_s
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_mtime < old_s:
+                shutil.rmtree(folder)  # nobody else's, which refuses
     return Captures()
 
 
@@ -182,7 +191,7 @@ def capture_form() -> None:
         _captures().start(session, options, state.workspace().add)
     except CaptureError as error:
         _captures().forget(session)
-        show_error(CaptureError(error.what, where=_FIELDS.get(error.where, error.where), remedy=error.remedy))
+        _show(error)
     else:
         st.rerun()
 
@@ -303,10 +312,17 @@ def _under_way(job: CaptureJob) -> None:
         st.rerun()
 
 
+def _show(error: PlannerError) -> None:
+    """Show an error under the name of the field that it is about."""
+    if error.where in _FIELDS:
+        error = CaptureError(error.what, where=_FIELDS[error.where], remedy=error.remedy)
+    show_error(error)
+
+
 def _ended(job: CaptureJob) -> None:
     """Show what came of a capture, and look at it."""
     if job.error is not None:
-        show_error(job.error)
+        _show(job.error)
         return
     saved = job.saved
     if saved is None or state.workspace().find(saved.digest) is None:

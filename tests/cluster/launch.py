@@ -26,6 +26,7 @@ from tests.cluster.admin import Admin, AdminError
 HERE = Path(__file__).parent
 CLUSTER = "planner"
 READY_S = 240.0
+_BALLAST = "direct-mib.txt"
 _SOME_TOPIC = "persistent://public/default/ready"
 
 _HEAP = ("-Xms128m", "-Xmx384m")
@@ -132,6 +133,7 @@ class Broker:
         url: Address of its web service.
         service_url: Address of its binary service.
         folder: Where its configuration and its log are.
+        command: What starts it.
         process: The process.
     """
 
@@ -139,6 +141,7 @@ class Broker:
     url: str
     service_url: str
     folder: Path
+    command: Sequence[str]
     process: "subprocess.Popen[bytes]"
 
     @property
@@ -149,6 +152,14 @@ class Broker:
         """End the process at once, as a crash would."""
         self.process.kill()
         self.process.wait(timeout=30)
+
+    def start(self) -> None:
+        """Start it again where it was; its log goes on."""
+        self.process = _run(self.command, self.folder)
+
+    def carry(self, mib: int) -> None:
+        """Let a broker that decides quickly have so much more direct memory in use, in MiB."""
+        (self.folder / _BALLAST).write_text(str(mib))
 
 
 @dataclass
@@ -237,8 +248,21 @@ def _await_store(store: Any, folder: Path) -> None:
     raise AssertionError(f"The store did not start: {(folder / 'log.txt').read_text()[-3000:]}")
 
 
+def _run(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
+    with (folder / "log.txt").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+
+
 def _start_broker(
-    java: str, paths: str, folder: Path, host: str, direct_mib: int, settings: Mapping[str, object], *, tls: bool
+    java: str,
+    paths: str,
+    folder: Path,
+    host: str,
+    direct_mib: int,
+    settings: Mapping[str, object],
+    *,
+    tls: bool,
+    interval_ms: int,
 ) -> Broker:
     folder.mkdir()
     web, service = free_port(host), free_port(host)
@@ -264,13 +288,16 @@ def _start_broker(
             "-Dio.netty.tryReflectionSetAccessible=true",
         ),
         *("-Dpulsar.allocator.exit_on_oom=true", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"),
-        *("-cp", paths, "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)),
+        *("-cp", paths),
     ]
-    with (folder / "log.txt").open("wb") as log:
-        process = subprocess.Popen(_tied(command), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    if interval_ms:
+        command += [str(HERE / "QuickBroker.java"), str(conf), str(interval_ms), str(folder / _BALLAST)]
+    else:
+        command += ["org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)]
+    command = _tied(command)
     end = "s" if tls else ""
     service_url = f"pulsar{'+ssl' if tls else ''}://{host}:{service}"
-    return Broker(f"{host}:{web}", f"http{end}://{host}:{web}", service_url, folder, process)
+    return Broker(f"{host}:{web}", f"http{end}://{host}:{web}", service_url, folder, command, _run(command, folder))
 
 
 @contextlib.contextmanager
@@ -282,6 +309,7 @@ def start_cluster(
     direct_mib: Sequence[int] = (256, 256, 256),
     token: str = "",
     tls: ssl.SSLContext | None = None,
+    interval_ms: int = 0,
 ) -> Iterator[Cluster]:
     """Start a cluster, wait until every broker answers, and stop it in the end, whatever happens.
 
@@ -293,6 +321,7 @@ def start_cluster(
             loaded one where direct memory counts, at once and for certain.
         token: Token of a superuser, when the settings ask for one.
         tls: How certificates are checked; brokers have TLS ports only then, and the settings name the certificates.
+        interval_ms: Time from one load-balancer cycle to the next, where it is less than a minute (`QuickBroker.java`).
     """
     java = str(find_java().home / "bin" / "java")
     ports = free_port(), free_port()
@@ -307,7 +336,8 @@ def start_cluster(
         for number, mib in enumerate(direct_mib, start=1):
             host = f"127.0.0.{number}"
             place = folder / f"b{number}"
-            started.append(_start_broker(java, paths, place, host, mib, common, tls=tls is not None))
+            how: Any = {"tls": tls is not None, "interval_ms": interval_ms}
+            started.append(_start_broker(java, paths, place, host, mib, common, **how))
         cluster = Cluster(CLUSTER, started, store, store_url, token, tls)
         _await_brokers(cluster)
         yield cluster

@@ -30,7 +30,9 @@ class Flow:
 
 
 @contextmanager
-def traffic(service_url: str, flows: Mapping[str, Flow], *, token: str = "", tls_trust: str = "") -> Iterator[None]:
+def traffic(
+    service_url: str, flows: Mapping[str, Flow], *, token: str = "", tls_trust: str = "", shift_s: float = 0.0
+) -> Iterator[None]:
     """Produce and consume until the end of the block.
 
     Args:
@@ -38,12 +40,14 @@ def traffic(service_url: str, flows: Mapping[str, Flow], *, token: str = "", tls
         flows: Flow by full topic name.
         token: JSON web token; empty for none.
         tls_trust: File of the certificate authority; empty without TLS.
+        shift_s: After so many seconds each time, every topic gets the rate of another one; 0 for never.
     """
     given = {
         "service_url": service_url,
         "flows": {topic: asdict(flow) for topic, flow in flows.items()},
         "token": token,
         "tls_trust": tls_trust,
+        "shift_s": shift_s,
     }
     child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdin
@@ -91,7 +95,7 @@ def _open(given: Mapping[str, Any]) -> list[tuple[Any, Flow]]:
         return list(pool.map(connect, flows, flows.values()))
 
 
-def _pump(producers: list[tuple[Any, Flow]]) -> None:
+def _pump(producers: list[tuple[Any, Flow]], shift_s: float) -> None:
     """Send every flow's messages as they fall due, for ever."""
     start = time.monotonic()
     payloads = [b"x" * flow.msg_bytes for _, flow in producers]
@@ -99,6 +103,12 @@ def _pump(producers: list[tuple[Any, Flow]]) -> None:
     while True:
         time.sleep(_TICK_S)
         passed = time.monotonic() - start
+        if shift_s and passed > shift_s:
+            start, sent, passed = start + passed, [0] * len(producers), 0.0
+            flows = [flow for _, flow in producers]
+            by = len(flows) // 3 + 1
+            shifted = flows[by:] + flows[:by]
+            producers = [(producer, flow) for (producer, _), flow in zip(producers, shifted, strict=True)]
         for i, (producer, flow) in enumerate(producers):
             due = int(passed * flow.msg_per_s)
             # After a pause, such as an unload, what was missed is not made up for.
@@ -108,8 +118,9 @@ def _pump(producers: list[tuple[Any, Flow]]) -> None:
 
 
 def _main() -> None:
-    producers = _open(json.loads(sys.stdin.readline()))
-    threading.Thread(target=_pump, args=(producers,), daemon=True).start()
+    given = json.loads(sys.stdin.readline())
+    producers = _open(given)
+    threading.Thread(target=_pump, args=(producers, given["shift_s"]), daemon=True).start()
     print("flowing", flush=True)  # noqa: T201 - what the parent waits for
     sys.stdin.read()
     os._exit(0)

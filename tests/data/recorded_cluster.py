@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -200,12 +201,19 @@ class ZooKeeper:
         self.logins: list[bytes] = []
         self.forbidden: set[str] = set()
         self.silent = False
+        self.written_ms: dict[str, int] = {}
+        self.lies: dict[str, bytes] = {}
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"zk:127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
         self.listener.close()
+
+    def write(self, path: str, data: str) -> None:
+        """Write a node, now."""
+        self.nodes[path] = data.encode()
+        self.written_ms[path] = time.time_ns() // 1_000_000
 
     def _accept(self) -> None:
         while True:
@@ -226,6 +234,11 @@ class ZooKeeper:
                     frame = self._frame(stream)
                     xid, operation = struct.unpack_from(">ii", frame)
                     self.operations.append(operation)
+                    path = frame[12:].split(b"\0")[0].decode(errors="replace")
+                    if lie := next((self.lies[key] for key in self.lies if path.startswith(key)), b""):
+                        stream.write(lie.replace(b"XID!", frame[:4]))
+                        stream.flush()
+                        continue
                     error, body = self._answer(operation, frame[8:])
                     self._send(stream, struct.pack(">iqi", xid, 1, error) + body)
             except (OSError, struct.error, EOFError):
@@ -258,7 +271,8 @@ class ZooKeeper:
         if operation == 8:
             names = b"".join(struct.pack(">i", len(name)) + name.encode() for name in children)
             return 0, struct.pack(">i", len(children)) + names
-        stat = struct.pack(">qqqqiiiqiiq", 1, 1, 1_000, 2_000, 3, 0, 0, 0, len(data), len(children), 1)
+        written_ms = self.written_ms.get(path, 2_000)
+        stat = struct.pack(">qqqqiiiqiiq", 1, 1, 1_000, written_ms, 3, 0, 0, 0, len(data), len(children), 1)
         return 0, struct.pack(">i", len(data)) + data + stat
 
 

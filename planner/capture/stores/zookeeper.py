@@ -2,6 +2,7 @@
 
 import logging
 import re
+import struct
 import threading
 import time
 from collections import deque
@@ -10,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
+from kazoo.exceptions import ConnectionDropped, KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
@@ -25,6 +26,9 @@ _HOSTS = re.compile(r"zk:(?:/{0,2})([-\w.\[\]:,]+)((?:/[-\w.]+)*)/?")
 _NODE_BYTES = 1 << 20
 _DEPTH = 6
 _SESSION_S = 10.0
+_FRAME_BYTES = 64 << 20
+_NO_ANSWER = (OSError, ValueError, LookupError, RuntimeError, struct.error)
+"""What kazoo raises over answers that are none."""
 
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
@@ -51,6 +55,7 @@ class ZooKeeperStore(MetadataStore):
             connection_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
             command_retry=KazooRetry(max_tries=self._limits.attempts, max_delay=5.0),
         )
+        _bound_frames(self._client)
         # Not start(), which on a silent server waits for the whole session before it gives up.
         self._client.start_async().wait(self._limits.connect_s * self._limits.attempts)
         if not self._client.connected:
@@ -58,7 +63,7 @@ class ZooKeeperStore(MetadataStore):
             raise CaptureError(
                 "ZooKeeper does not answer.",
                 where=options.metadata_store,
-                remedy="Check address and network, or capture without --metadata-store.",
+                remedy="Check address and network, or capture without the metadata store.",
             )
 
     def close(self) -> None:
@@ -133,12 +138,34 @@ class ZooKeeperStore(MetadataStore):
         except NoAuthError:
             notes[f"{path}: the metadata store refuses to show it; give a login that may read it."] = None
             return None
-        except (KazooTimeoutError, KazooException, OSError) as error:
+        except (KazooTimeoutError, KazooException, *_NO_ANSWER) as error:
             raise CaptureError(
                 f"ZooKeeper gave no answer ({type(error).__name__}).",
                 where=f"{self._options.metadata_store}, {path}",
-                remedy="Capture again, or without --metadata-store.",
+                remedy="Capture again, or without the metadata store.",
             ) from error
+
+
+def _bound_frames(client: KazooClient) -> None:
+    """Drop the connection when it announces a frame longer than any answer, or sends what is none.
+
+    kazoo itself reads whatever length is announced, and its thread ends with a traceback over the rest.
+    """
+    connection = client._connection  # noqa: SLF001 - kazoo has no setting for it
+    read, read_socket = connection._read, connection._read_socket  # noqa: SLF001
+
+    def bounded(length: int, timeout: float) -> Any:
+        if not 0 <= length <= _FRAME_BYTES:
+            raise ConnectionDropped(f"a frame of {length} bytes")
+        return read(length, timeout)
+
+    def guarded(timeout: float) -> Any:
+        try:
+            return read_socket(timeout)
+        except _NO_ANSWER as error:
+            raise ConnectionDropped("what is no answer") from error
+
+    connection._read, connection._read_socket = bounded, guarded  # noqa: SLF001
 
 
 def _below(root: str, wanted: NamespaceFilter) -> Callable[[str], bool]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from planner.cluster.errors import FormatError
 from planner.cluster.moments import LAST_MS
@@ -19,7 +20,7 @@ _FORBIDDEN = (401, 403)
 _NOT_FOUND = 404
 _NONE_SET = frozenset({"isolation-policies"})
 """Stems of which HTTP 404 says that nothing was ever set."""
-_TAG = re.compile(r"\.(b[0-9]+)\.(?:json|txt)$")
+_TAG = re.compile(r"(?:load-report|owned|topics|metrics|prometheus|runtime-config)\.(b[0-9]+)\.(?:json|txt)")
 _ENDINGS = (".json", ".+follow.json", ".txt")
 _MAX_WARNINGS = 200
 _KINDS = {dict: "an object", list: "a list", str: "a text", type(None): "empty"}
@@ -78,11 +79,11 @@ class Answers:
     @cached_property
     def tags(self) -> tuple[str, ...]:
         """`b1`, `b2`, …: the brokers that were asked, by number."""
-        found = {tag[1] for name in (*self.files, *self.index) if (tag := _TAG.search(name))}
+        found = {tag[1] for name in (*self.files, *self.index) if (tag := _TAG.fullmatch(name))}
         return tuple(sorted(found, key=lambda tag: int(tag[1:])))
 
     def asked(self, pattern: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield stem, and groups of the pattern, of each request whose whole path matches; each stem once."""
+        """Yield stem, and groups of the pattern as plain names, of each request whose whole path matches; each once."""
         wanted = re.compile(pattern)
         seen: set[str] = set()
         for entry in self.index.values():
@@ -90,7 +91,7 @@ class Answers:
             stem = _stem(entry.file)
             if match and stem not in seen:
                 seen.add(stem)
-                yield stem, match.groups()
+                yield stem, tuple(unquote(group) for group in match.groups())
 
     def time_ms(self, stem: str) -> int:
         """Return when an answer came, 0 unknown."""

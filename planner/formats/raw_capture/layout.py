@@ -19,6 +19,8 @@ from planner.formats.raw_capture.topics import ServedTopic
 _BOUNDARY = re.compile("0x([0-9a-f]{8})")
 _NAMESPACE_PATH = r"/admin/v2/namespaces/([^/]+/[^/]+)"
 _OWNERSHIP = "/namespace"
+_LATELY_MS = 300_000
+_MOST_TAKEN = 10_000
 _OWNED = {"Owned", "Splitting"}
 _LEAVING = {"Releasing"}
 
@@ -59,6 +61,14 @@ def _stored_owners(store: MetadataStore) -> dict[str, str]:
         if owner is not None:
             owners[name] = owner
     return owners
+
+
+def taken_lately(store: MetadataStore, captured_at_ms: int) -> dict[str, int]:
+    """Return the bundles that brokers took in the last minutes before a capture, and when: the newest ones."""
+    start = f"{_OWNERSHIP}/"
+    since_ms = captured_at_ms - _LATELY_MS
+    found = {p[len(start) :]: at for p, at in store.created_ms.items() if at >= since_ms and p.startswith(start)}
+    return dict(sorted(found.items(), key=lambda item: -item[1])[:_MOST_TAKEN])
 
 
 def _channel_owners(topics: SystemTopics) -> dict[str, str]:

@@ -14,6 +14,9 @@ from planner.formats.raw_capture.answers import Answers
 DUMP = "zookeeper"
 """Name of the dump, without ending; also what the index says was asked."""
 
+_CLOCKS_MS = 10_000
+_LAST_MS = 253_402_300_800_000
+
 
 @dataclass(frozen=True)
 class MetadataStore:
@@ -21,10 +24,14 @@ class MetadataStore:
 
     Attributes:
         nodes: Text of each node by its path.
+        created_ms: When each node was made, ms since 1970, where the dump says so.
+        changed_ms: When it was written last, likewise.
         answers: Where warnings go.
     """
 
     nodes: Mapping[str, str]
+    created_ms: Mapping[str, int]
+    changed_ms: Mapping[str, int]
     answers: Answers
     _read: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -38,6 +45,13 @@ class MetadataStore:
         if path not in self._read:
             self._read[path] = self._parse(path)
         return self._read[path]
+
+    def is_newer(self, path: str, stem: str) -> bool:
+        """Say whether a node was written after an answer about the same was asked for, or shortly before.
+
+        A watch reads the nodes at every capture, and asks about policies only now and then.
+        """
+        return path in self.nodes and self.changed_ms.get(path, 0) > self.answers.time_ms(stem) - _CLOCKS_MS
 
     def _parse(self, path: str) -> Mapping[str, Any]:
         text = self.nodes.get(path)
@@ -54,9 +68,13 @@ class MetadataStore:
 def read_metadata_store(answers: Answers) -> MetadataStore:
     """Return the nodes of the dump; none when the capture has no dump."""
     dump = answers.json(DUMP, list, "What only the metadata store knows is missing or estimated.") or []
-    nodes = {
-        node["path"]: node["data"]
+    whole = [
+        node
         for node in dump
         if isinstance(node, dict) and isinstance(node.get("path"), str) and isinstance(node.get("data"), str)
-    }
-    return MetadataStore(nodes, answers)
+    ]
+    created, changed = (
+        {node["path"]: at for node in whole if isinstance(at := node.get(key), int) and 0 < at < _LAST_MS}
+        for key in ("ctime", "mtime")
+    )
+    return MetadataStore({node["path"]: node["data"] for node in whole}, created, changed, answers)

@@ -25,11 +25,11 @@ def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) 
     """Return the policies, from the admin API where it answered, else from the metadata store."""
     below = f"/admin/clusters/{cluster}"
     isolation = answers.json("isolation-policies", dict, "Isolation policies come from the metadata store.")
-    if isolation is None:
+    if isolation is None or store.is_newer(f"{below}/namespaceIsolationPolicies", "isolation-policies"):
         isolation = store.node(f"{below}/namespaceIsolationPolicies")
     domains = answers.json("failure-domains", dict, "Failure domains come from the metadata store.")
-    if domains is None:
-        folder = f"{below}/failureDomain"
+    folder = f"{below}/failureDomain"
+    if domains is None or any(store.is_newer(f"{folder}/{n}", "failure-domains") for n in store.below(folder)):
         domains = {name: store.node(f"{folder}/{name}") for name in store.below(folder)}
     return Policies(
         isolation=tuple(_isolation(name, p) for name, p in isolation.items() if isinstance(p, dict)),
@@ -66,7 +66,7 @@ def _groups(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, str]]
     """Yield namespace and anti-affinity group; the quotes of a group that was set as JSON are not part of its name."""
     seen: set[str] = set()
     for stem, (namespace,) in answers.asked(r"/admin/v2/namespaces/([^/]+/[^/]+)/antiAffinity"):
-        if answers.trouble(stem):
+        if answers.trouble(stem) or store.is_newer(f"{_LOCAL}/{namespace}", stem):
             continue
         seen.add(namespace)
         if plain := _unquoted(answers.text(stem)):
@@ -102,7 +102,8 @@ def _dispatch_rates(answers: Answers, store: MetadataStore, cluster: str) -> Ite
 
 def _namespace_policies(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for stem, (namespace,) in answers.asked(r"/admin/v2/namespaces/([^/]+/[^/]+)"):
-        if policies := answers.json(stem, dict, f"Policies of {namespace} come from the metadata store."):
+        policies = answers.json(stem, dict, f"Policies of {namespace} come from the metadata store.")
+        if policies and not store.is_newer(f"{_POLICIES}/{namespace}", stem):
             yield namespace, policies
     for namespace in store.below(_POLICIES):
         if namespace.count("/") == 1:

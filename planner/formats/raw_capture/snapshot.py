@@ -14,7 +14,7 @@ from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
 from planner.formats.raw_capture.identity import CapturedBrokers, cluster_of, find_brokers, load_manager_of
-from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners
+from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners, taken_lately
 from planner.formats.raw_capture.metadata_store import MetadataStore, read_metadata_store
 from planner.formats.raw_capture.policies import read_capture_policies
 from planner.formats.raw_capture.reports import Report, broker_columns, read_reports
@@ -27,6 +27,7 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 _MS_PER_MINUTE = 60_000
 _VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")
 _REFERENCE = RELEASES[-1]
+_LEADER_NODES = ("/loadbalance/leader", "/loadbalance/extension/leader")
 _SLOW = frozenset(
     [
         "tenants",
@@ -60,7 +61,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     topics = read_system_topics(answers, captured_at_ms)
     brokers = find_brokers(answers, store)
     manager = load_manager_of(answers, store, brokers)
-    leader = _leader(answers, store)
+    leader, leader_since_ms = _leader(answers, store)
     config = read_capture_settings(answers, store, brokers, leader)
     cluster = cluster_of(answers, store)
     reports = read_reports(answers, store, topics, brokers, config, manager)
@@ -98,6 +99,8 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             captured_at_ms=captured_at_ms,
             pulsar_version=_version(answers, list(reports.values())),
             leader=leader,
+            leader_since_ms=leader_since_ms,
+            taken_ms=taken_lately(store, captured_at_ms),
             source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
             f" {len(answers.index)} answers",
         ),
@@ -122,13 +125,12 @@ def _moment(answers: Answers) -> int:
     return max(times, default=0)
 
 
-def _leader(answers: Answers, store: MetadataStore) -> str:
-    said = [
-        answers.json("leader", dict, "The leader comes from the metadata store.") or {},
-        store.node("/loadbalance/leader"),
-        store.node("/loadbalance/extension/leader"),
-    ]
-    return next((name for answer in said if isinstance(name := answer.get("brokerId"), str) and name), "")
+def _leader(answers: Answers, store: MetadataStore) -> tuple[str, int]:
+    """Return the leader, and when it was elected; 0 unknown."""
+    nodes = [(store.node(path), store.created_ms.get(path, 0)) for path in _LEADER_NODES]
+    said = [(answers.json("leader", dict, "The leader comes from the metadata store.") or {}, 0), *nodes]
+    leader = next((name for answer, _ in said if isinstance(name := answer.get("brokerId"), str) and name), "")
+    return leader, next((at for node, at in nodes if leader and node.get("brokerId") == leader), 0)
 
 
 def _version(answers: Answers, reports: Sequence[Report]) -> str:

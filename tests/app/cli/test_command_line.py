@@ -21,8 +21,8 @@ from planner.simulate.cluster_spec import ClusterSpec
 ROOT = Path(__file__).parents[3]
 
 _OF_A_CAPTURE = """
-    admin-url attempts broker-url ca-file cert-file cluster connect-timeout in-flight in-flight-per-broker key-file
-    max-namespaces metadata-store metadata-store-login metrics namespaces no-topics oauth2-audience oauth2-file
+    admin-url attempts broker-url brokers-in ca-file cert-file cluster connect-timeout in-flight in-flight-per-broker
+    key-file max-namespaces metadata-store metadata-store-login metrics namespaces no-topics oauth2-audience oauth2-file
     oauth2-scope rate request-timeout token-env token-file topics total-timeout
 """
 _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces out ownership-skew seed topics"
@@ -48,7 +48,7 @@ OPTIONS = {
         last-day list loss name retry runner scenarios setting show strategy weight workers
     """,
     "shadow": "cluster history json record",
-    "watch": f"{_OF_A_CAPTURE} captures history interval max-gib refresh shadow",
+    "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib refresh shadow spare-admin-url",
 }
 _NOT_FOR_HELP = {"numpy", "pandas", "pyarrow", "streamlit", "plotly", "pyspark", "duckdb", "httpx", "pydantic"}
 

@@ -275,3 +275,54 @@ def test_a_node_that_may_not_be_read_is_said(cluster: Cluster, zookeeper: ZooKee
     result = capture_cluster(options(cluster, metadata_store=zookeeper.address))
     said = "/loadbalance/broker-time-average: the metadata store refuses to show it"
     assert any(said in warning for warning in result.snapshot.info.warnings)
+
+
+def test_a_bad_answer_about_tenants_or_namespaces_ends_no_capture(cluster: Cluster, options: Options) -> None:
+    """Namespaces that nobody lists are those that brokers own bundles of."""
+    for path in ("/admin/v2/tenants", "/admin/v2/namespaces/acme"):
+        good = cluster.answers["", path]
+        for body in (b'{"no": "list"}', b"[" * 50_000, b'["../..", 7, "acme/orders"]'):
+            cluster.answers["", path] = (200, body, "application/json")
+            out = options(cluster).out.parent / f"{len(body)}{path.replace('/', '-')}"
+            result = capture_cluster(options(cluster, out=out))
+            assert "acme/orders" in result.snapshot.namespaces
+            assert any(w.startswith(path) for w in result.snapshot.info.warnings)
+        cluster.answers["", path] = good
+
+
+def test_brokers_outside_of_the_pattern_are_not_asked(cluster: Cluster, options: Options) -> None:
+    token = options(cluster).out.parent / "token"
+    token.write_text("secret-token-of-the-operator")
+    wanted = cluster.ids[RECORDED[0]]
+    credentials = Credentials(token_file=token)
+    result = capture_cluster(options(cluster, brokers_in=(wanted,), credentials=credentials))
+    asked = {broker for broker, _, _, headers in cluster.asked if "Authorization" in headers}
+    assert asked == {RECORDED[0]}
+    notes = [w for w in result.snapshot.info.warnings if "outside of --brokers-in" in w]
+    assert len(notes) == len(RECORDED) - 1
+
+
+LIES = {
+    "a name that is no UTF-8": b"\x00\x00\x00\x1bXID!"
+    + bytes(7)
+    + b"\x01"
+    + bytes(4)
+    + b"\x00\x00\x00\x01\x00\x00\x00\x03\xff\xfe\xfd",
+    "a length that lies": b"\x00\x00\x00\x14XID!" + bytes(7) + b"\x01" + bytes(4) + b"\x7f\xff\xff\xff",
+    "a short frame": b"\x00\x00\x00\x02ab",
+    "a frame of 2 GiB": b"\x7f\xff\xff\xff" + bytes(1000),
+    "a frame of less than nothing": b"\xff\xff\xff\xf0" + bytes(100),
+    "another answer": b"\x00\x00\x00\x10ABCD" + bytes(12),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_metadata_store_that_lies_is_named(
+    lie: str, cluster: Cluster, zookeeper: ZooKeeper, options: Options, capfd: pytest.CaptureFixture[str]
+) -> None:
+    zookeeper.lies["/loadbalance/bundle-data"] = LIES[lie]
+    limits = {"request_s": 5.0, "connect_s": 1.0, "attempts": 1}
+    with pytest.raises(CaptureError, match="ZooKeeper gave no answer") as error:
+        capture_cluster(options(cluster, metadata_store=zookeeper.address, limits=limits))
+    assert "without the metadata store" in str(error.value)
+    assert "Traceback" not in capfd.readouterr().err

@@ -231,7 +231,90 @@ def test_averages_that_were_read_are_left_alone(cluster: Cluster, zookeeper: Zoo
         np.testing.assert_array_equal(getattr(first.bundles, name)[read], getattr(second.bundles, name)[read])
 
 
-@pytest.mark.parametrize("changed", [{"interval_s": -1.0}, {"refresh_s": 1e9}, {"max_bytes": 0}, {"failures": 0}])
+@pytest.mark.parametrize("changed", [{"interval_s": -1.0}, {"refresh_s": 1e9}, {"max_bytes": 0}, {"failures": -1}])
 def test_options_out_of_bounds(cluster: Cluster, options: Options, changed: dict[str, Any]) -> None:
     with pytest.raises(CaptureError, match=next(iter(changed))):
         watch(options(cluster), **changed)
+
+
+# A watch that never ends.
+
+
+def test_another_address_is_asked_when_one_does_not_answer(cluster: Cluster, options: Options) -> None:
+    dead = replace(options(cluster), admin_url="http://127.0.0.1:9")
+    spare = cluster.url_of(RECORDED[1])
+    first, second, third = watch(dead, spare_urls=(spare,))
+    assert first.snapshot is None
+    assert [w.snapshot is not None for w in (second, third)] == [True, True]
+    assert second.snapshot is not None
+    assert second.snapshot.info.source.endswith(spare)
+
+
+def test_the_brokers_of_the_last_capture_are_asked_when_the_first_is_gone(cluster: Cluster, options: Options) -> None:
+    seen: list[Watched] = []
+    stop = threading.Event()
+
+    def tell(watched: Watched) -> None:
+        seen.append(watched)
+        if len(seen) == 1:
+            cluster.special[RECORDED[0], "/admin/v2/brokers"] = lambda h: h.give(503, b"")
+        if sum(w.snapshot is not None for w in seen) == 3 or len(seen) > 9:
+            stop.set()
+
+    capture = options(cluster, limits={"attempts": 1})
+    watch_cluster(WatchOptions(capture, capture.out.parent / "history", interval_s=0.05), tell, stop)
+    assert [w.snapshot is not None for w in seen] == [True, False, True, True]
+
+
+def test_who_fails_long_is_asked_less_often_and_never_given_up(cluster: Cluster, options: Options) -> None:
+    cluster.answers["", "/admin/v2/brokers"] = (503, b"", "text/plain")
+    stop, times = threading.Event(), []
+
+    def tell(_: Watched) -> None:
+        times.append(time.monotonic())
+        if len(times) == 6:
+            good = cluster.files["brokers.json"]
+            cluster.answers["", "/admin/v2/brokers"] = (200, good, "application/json")
+        if len(times) == 7:
+            stop.set()
+
+    capture = options(cluster, limits={"attempts": 1})
+    given = WatchOptions(capture, capture.out.parent / "history", interval_s=0.02)
+    assert watch_cluster(given, tell, stop) == 1
+    assert times[5] - times[4] > 0.02 * 2**4, "pauses are doubled"
+
+
+def test_addresses_of_two_clusters_are_not_mixed(
+    cluster: Cluster, start: Callable[..., Cluster], options: Options
+) -> None:
+    other = start()
+    config = json.dumps({"clusterName": "other"}).encode()
+    other.special["", "/admin/v2/brokers/configuration/runtime"] = lambda h: h.give(200, config)
+    good = cluster.answers["", "/admin/v2/brokers"]
+    said = iter([good] + [(503, b"", "text/plain")] * 9)
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(*next(said))
+    seen = watch(options(cluster, limits={"attempts": 1}), spare_urls=(other.url,))
+    assert [w.snapshot is not None for w in seen] == [True, False, False]
+    assert "the cluster other, not planner" in str(seen[2].error)
+
+
+def test_policies_are_those_of_the_store_as_soon_as_they_change(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options
+) -> None:
+    """The admin API is asked about policies once, the store at every capture."""
+    path = "/admin/clusters/planner/namespaceIsolationPolicies"
+    seen: list[Watched] = []
+
+    def tell(watched: Watched) -> None:
+        seen.append(watched)
+        zookeeper.write(path, "{}")
+
+    capture = options(cluster, metadata_store=zookeeper.address)
+    watch_cluster(WatchOptions(capture, capture.out.parent / "history", interval_s=0.05, captures=2), tell)
+    before, after = (w.snapshot for w in seen)
+    assert before is not None
+    assert after is not None
+    assert before.policies.isolation
+    assert after.policies.isolation == ()
+    assert cluster.paths().count(path.replace("/admin/", "/admin/v2/")) == 1
+    assert after.info.leader_since_ms > 0

@@ -11,7 +11,7 @@ import pytest
 from planner.cluster.errors import CaptureError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_topics
 from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
@@ -242,6 +242,151 @@ def test_bundles_of_a_broker_that_left_were_not_shed(busy: Snapshot) -> None:
     assert {u.bundle for u in cycles[0].outside} == set(orphans)
     assert {d.cause for d in cycles[0].differences} == {Cause.BROKER_LEFT}
     assert cycles[0].right
+
+
+def test_another_strategy_over_a_gap_begins_with_an_empty_memory(busy: Snapshot) -> None:
+    """All brokers were started again with another strategy, and nobody captured meanwhile."""
+    settings = {"loadBalancerLoadSheddingStrategy": UNIFORM}
+    uniform = replace(busy, settings=busy.settings.changed(**settings))
+    avg = {"loadBalancerLoadSheddingStrategy": AVG, "loadBalancerLoadPlacementStrategy": AVG}
+    restarted = replace(busy, settings=busy.settings.changed(**avg))
+    state, cycles, result = follow(still(uniform, (0, 130)) + still(restarted, (300, 400)))
+    assert result.prediction.decision.shedder.name == cycles[-1].shedder == "AvgShedder"
+    assert type(state.memory.shedding.state).__name__ == "AvgState" if state.memory else True
+    assert cycles[0].shedder == "UniformLoadShedder"
+
+
+def since(snapshot: Snapshot, elected_s: float, taken_s: Mapping[str, float] | None = None) -> Snapshot:
+    """Return a capture that the metadata store tells more of: the election, and when bundles were taken."""
+    taken = {bundle: START_MS + int(at * 1000) for bundle, at in (taken_s or {}).items()}
+    info = replace(snapshot.info, leader_since_ms=START_MS + int(elected_s * 1000), taken_ms=taken)
+    return replace(snapshot, info=info)
+
+
+def every(snapshot: Snapshot, begin: int, end: int, step: int = 5) -> list[Snapshot]:
+    return [at(snapshot, second) for second in range(begin, end, step)]
+
+
+def test_the_election_gives_the_rhythm(busy: Snapshot) -> None:
+    """Elected 6 s before the first capture: the first cycle is 60 s after the election, and then every 60 s."""
+    _, cycles, result = follow(still(since(calmed(busy), -6), (0, 180)))
+    assert result.rhythm_known
+    assert result.due_ms == START_MS + 174_000
+    assert [c.to_ms for c in cycles] == [START_MS + 60_000, START_MS + 120_000]
+    state, _, again = follow([*every(since(calmed(busy), -6), 0, 90), *every(since(calmed(busy), 87), 90, 100)])
+    assert again.due_ms == START_MS + 147_000
+    assert state.memory is None, "the same broker, elected again"
+
+
+def test_what_was_decided_before_the_last_capture(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """The leader decides at 60 s; the first bundle has left at 70 s, and at 65 s the brokers report equal loads."""
+    slow = [*every(busy, 0, 65), at(calmed(busy), 65), *every(moved(calmed(busy), chosen), 70, 130)]
+    _, (unknown,), result = follow(slow)
+    assert {d.cause for d in unknown.differences} == {Cause.EARLIER}
+    assert not unknown.in_time
+    assert result.due_ms <= START_MS + 125_000, "the rhythm is that of the decision"
+    _, (known,), _ = follow([since(s, 1) for s in slow])
+    assert known.right, "an election tells when it was due, so that later captures do not count"
+    assert known.in_time
+    assert known.from_ms == START_MS + 60_000
+
+
+def test_a_series_of_unloads_is_one_cycle() -> None:
+    """A slow cluster: one bundle every 15 s, the last one 45 s after the decision and more."""
+    many = cluster((0.8, 0.2, 0.2), {**BUSY, 0: (6.0,) * 8}, settings=THRESHOLD)
+    _, result = shadow_step(ShadowState(), at(many, 0), at(many, 10))
+    wanted = {u.bundle: many.brokers.position[u.destination] for u in result.prediction.unloads}
+    assert len(wanted) > 2
+    steps = [at(many, second) for second in range(0, 60, 5)]
+    for count in range(1, len(wanted) + 1):
+        so_far = dict(list(wanted.items())[:count])
+        steps += every(moved(many, so_far), 45 + 15 * count, 60 + 15 * count)
+    last = steps[-1].info.captured_at_ms // 1000 - START_MS // 1000
+    steps += every(moved(calmed(many), wanted), last + 5, last + 40)
+    _, cycles, result = follow(steps)
+    assert cycles[0].right
+    assert {u.bundle for u in cycles[0].actual} == set(wanted)
+    assert not [d for c in cycles for d in c.differences]
+
+
+def test_several_bundles_that_nothing_explains_are_not_called_manual(busy: Snapshot, chosen: dict[str, int]) -> None:
+    names = zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True)
+    extra = {n: 2 for n, owner in names if owner == 1}
+    assert len(extra) > 1
+    _, (cycle,), _ = follow(still(busy, (0, 60)) + still(moved(busy, {**chosen, **extra}), (60, 120)))
+    assert {d.cause for d in cycle.differences} == {Cause.UNKNOWN}
+
+
+def test_a_bundle_that_its_broker_took_again(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """Unloaded as predicted; two lookups at once, and the old owner won the lock: its node is new."""
+    first, *rest = chosen
+    left = {bundle: chosen[bundle] for bundle in rest}
+    after = since(moved(busy, left), 0, {first: 61.0})
+    _, (cycle,), _ = follow([*still(since(busy, 0), (0, 60)), *still(after, (60, 120))])
+    assert cycle.right
+    assert [(d.bundle, d.cause) for d in cycle.differences] == [(first, Cause.RETURNED)]
+    assert {u.bundle: u.destination for u in cycle.actual}[first] == busy.brokers.name[0]
+
+
+def test_changed_policies_are_the_reason(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """Every namespace was held on its broker until the policy was deleted, seconds before the cycle."""
+    hosts = tuple(name.partition(":")[0] for name in busy.brokers.name)
+    policy = IsolationPolicy(name="hold", namespaces=(".*",), primary=hosts[:1], min_limit=1)
+    held = replace(busy, policies=Policies(isolation=(policy,)))
+    _, result = shadow_step(ShadowState(), at(held, 0), at(held, 10))
+    assert not result.prediction.unloads
+    _, (cycle,), _ = follow(still(held, (0, 60)) + still(moved(busy, chosen), (60, 120)))
+    assert cycle.causes == (Cause.POLICIES,)
+    assert not cycle.in_time
+
+
+def test_no_cycle_is_judged_while_shedding_is_off(busy: Snapshot, chosen: dict[str, int]) -> None:
+    off = replace(busy, settings=busy.settings.changed(loadBalancerSheddingEnabled=False))
+    _, cycles, _ = follow(still(off, (0, 60)) + still(moved(off, chosen), (60, 200)))
+    assert cycles == []
+    calm = calmed(moved(busy, chosen))
+    _, cycles, _ = follow(still(off, (0, 60)) + still(moved(off, chosen), (60, 100)) + still(calm, (100, 170)))
+    assert [c.right for c in cycles] == [True]
+    assert {u.bundle for u in cycles[0].outside} == set(chosen)
+    assert set(cycles[0].causes) == {Cause.MANUAL}
+
+
+def test_cycles_that_differ_by_manual_unloads_alone_are_counted_apart(busy: Snapshot, chosen: dict[str, int]) -> None:
+    extra = next(n for n, o in zip(busy.bundle_names, busy.bundles.owner, strict=True) if o == 1)
+    _, cycles, _ = follow(still(busy, (0, 60)) + still(moved(busy, {**chosen, extra: 2}), (60, 120)))
+    score = score_of(cycles)
+    assert (score.by_hand, score.cycles, score.right) == (1, 0, 0)
+    assert "1 differ by manual unloads alone" in score.text
+
+
+def test_bundles_of_a_broker_that_was_killed_and_is_back_were_not_shed(busy: Snapshot) -> None:
+    """It reports again only after what it had is given away; until then captures show its last report."""
+    quiet = replace(busy, settings=busy.settings.changed(loadBalancerBrokerThresholdShedderPercentage=90))
+    lost = [n for n, o in zip(quiet.bundle_names, quiet.bundles.owner, strict=True) if o == 1]
+    old = START_MS + 20_000
+
+    def silent(snapshot: Snapshot) -> Snapshot:
+        updated = snapshot.brokers.updated_at_ms.copy()
+        updated[1] = old
+        return replace(snapshot, brokers=replace(snapshot.brokers, updated_at_ms=updated))
+
+    captures = still(since(quiet, -5), (0, 30)) + [silent(s) for s in still(since(quiet, -5), (30, 50))]
+    gone = since(moved(quiet, dict.fromkeys(lost, -1)), -5)
+    captures += [silent(s) for s in still(gone, (50, 60))] + still(gone, (60, 130))
+    _, cycles, _ = follow(captures)
+    assert {u.bundle for c in cycles for u in c.outside} == set(lost)
+    assert {d.cause for c in cycles for d in c.differences} == {Cause.BROKER_LEFT}
+    assert all(c.right for c in cycles)
+
+
+def test_automatic_splits_after_they_are_switched_on() -> None:
+    limits = {**THRESHOLD, "defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
+    limits |= {"loadBalancerNamespaceBundleMaxTopics": 4}
+    on = replace(cluster((0.3, 0.3, 0.3), settings=limits, topics=5), topics=make_topics())
+    off = replace(on, settings=on.settings.changed(loadBalancerAutoBundleSplitEnabled=False))
+    cut = (int(on.bundles.low[0]) + int(on.bundles.high[0])) // 2
+    _, cycles, _ = follow([*still(off, (0, 30)), *still(split(on, 0, cut), (30, 120))])
+    assert ("split", Cause.SETTINGS) in {(d.what, d.cause) for d in cycles[0].differences}
 
 
 def split(snapshot: Snapshot, bundle: int, cut: int) -> Snapshot:
