@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array
+from planner.cluster.arrays import Int64Array
 
 Action: TypeAlias = Callable[[int], object]
 """Something to do; it is given the moment, ms since 1970."""
@@ -40,6 +40,7 @@ class Clock:
         if self._seed is not None:
             draws = [Random(f"{self._seed}/{name}").randrange(ticks) for name in brokers]  # noqa: S311 - no secret
         self._phase_ms = np.append(self._phase_ms, (np.array(draws, dtype=np.int64) + 1) * _TICK_MS)
+        self._at_phase: dict[int, Int64Array] = {}
 
     def at(self, at_ms: float, action: Action) -> None:
         """Plan an action. Of one moment, that comes first which was planned while fewer others waited."""
@@ -51,10 +52,12 @@ class Clock:
             at_ms, _, action = self._planned.pop(0)
             yield max(at_ms, self.start_ms), action
 
-    def reporting(self, now: int) -> BoolArray:
-        """Return which brokers report at a moment. Shape (brokers,)."""
-        which: BoolArray = (self._phase_ms - (now - self.start_ms)) % self.interval_ms == 0
-        return which
+    def reporting(self, now: int) -> Int64Array:
+        """Return the positions of the brokers that report at a moment. Shape (reporting,)."""
+        phase_ms = (now - self.start_ms) % self.interval_ms
+        if phase_ms not in self._at_phase:
+            self._at_phase[phase_ms] = np.flatnonzero((self._phase_ms - phase_ms) % self.interval_ms == 0)
+        return self._at_phase[phase_ms]
 
     def order(self, position: int) -> int:
         """Return when in the interval a broker reports, ms."""

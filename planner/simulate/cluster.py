@@ -291,18 +291,18 @@ class Cluster:
         self._touch()
         self.leader_view.started(broker, at_ms)
 
-    def report(self, which: BoolArray, at_ms: int) -> bool:
+    def report(self, who: Int64Array, at_ms: int) -> bool:
         """Let those of some brokers that run measure and report; say whether the leader read anything new.
 
         Args:
-            which: Brokers whose moment it is. Shape (brokers,).
+            who: Positions of the brokers whose moment it is. Shape (reporting,).
             at_ms: The moment, ms since 1970.
         """
-        return self.leader_view.report(which & self.alive & self.present, at_ms)
+        return self.leader_view.report(who[(self.alive & self.present)[who]], at_ms)
 
     def report_at_once(self, at_ms: int) -> None:
         """Let every broker measure now, and report where enough has changed."""
-        self.leader_view.report(self.alive & self.present, at_ms, at_once=True)
+        self.leader_view.report(np.flatnonzero(self.alive & self.present), at_ms, at_once=True)
 
     # Traffic
 

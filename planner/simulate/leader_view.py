@@ -103,6 +103,7 @@ class LeaderView:
     def __init__(self, truth: Truth, snapshot: Snapshot, config: Settings) -> None:
         self.truth = truth
         self.config = config
+        self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
         self.table = snapshot.brokers
         bundles = snapshot.bundles
@@ -115,7 +116,7 @@ class LeaderView:
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = np.zeros((len(self.measured) + 1, len(snapshot.brokers)))
         """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
-        self._add_up(np.ones(len(self.table), dtype=np.bool_), np.flatnonzero(reported))
+        self._add_up(np.arange(len(self.table)), np.flatnonzero(reported))
         self.bundles = bundles
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated.copy()
@@ -175,10 +176,9 @@ class LeaderView:
         self._forget(broker)
         if self.extensible:
             self.fresh[broker] = True
-        which = np.zeros(len(self.table), dtype=np.bool_)
-        which[broker] = True
-        self._measure(which, at_ms)
-        self._write(which, at_ms)
+        who = np.array([broker])
+        self._measure(who, at_ms)
+        self._write(who, at_ms)
 
     def left(self, broker: int) -> None:
         """Forget a broker that is no longer registered."""
@@ -233,7 +233,7 @@ class LeaderView:
         self.reported_by = np.where(new, -1, self.reported_by[parent])
         self.reported = np.where(new, 0.0, self.reported[:, parent])
         self.measured = np.where(new, 0.0, self.measured[:, parent])
-        self._add_up(np.ones(len(self.table), dtype=np.bool_), np.flatnonzero(self.measured_by >= 0))
+        self._add_up(np.arange(len(self.table)), np.flatnonzero(self.measured_by >= 0))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             values = getattr(self.bundles, name)[parent]
@@ -258,59 +258,58 @@ class LeaderView:
         """Note that brokers (all by default) will measure something new the next time."""
         self.dirty[brokers] = True
 
-    def report(self, which: BoolArray, at_ms: int, *, at_once: bool = False) -> bool:
+    def report(self, who: Int64Array, at_ms: int, *, at_once: bool = False) -> bool:
         """Let brokers measure where something has changed, and write a report where enough has.
 
         Args:
-            which: Brokers whose moment it is. Shape (brokers,).
+            who: Positions of the brokers whose moment it is. Shape (reporting,).
             at_ms: The moment, ms since 1970.
             at_once: Let all of them measure.
 
         Returns:
             Whether any of them wrote a report.
         """
-        if not which.any():
+        if not len(who):
             return False
-        if not at_once and self.truth.traffic_changes(int(self.measured_ms[which].min()), at_ms):
+        if not at_once and self.truth.traffic_changes(int(self.measured_ms[who].min()), at_ms):
             self.dirty[:] = True
-        measures = which if at_once else which & self.dirty
-        late = which & self._late(at_ms)
-        if not (measures | late).any():
+        measures = who if at_once else who[self.dirty[who]]
+        late = at_ms - self.updated_ms[who] > self._late_ms
+        if not len(measures) and not late.any():
             return False
-        if measures.any():
+        if len(measures):
             self._measure(measures, at_ms)
-        writes, who = late, np.flatnonzero(which)
-        writes[who] |= self._changed(who, at_ms)
+        writes = late | self._changed(who, at_ms)
         if self.extensible:
-            writes |= which & self.fresh
-        if writes.any():
-            self._write(writes, at_ms)
-        return bool(writes.any())
+            writes |= self.fresh[who]
+        if not writes.any():
+            return False
+        self._write(who[writes], at_ms)
+        return True
 
-    def _late(self, at_ms: int) -> BoolArray:
-        """Return which brokers have not reported for too long. Shape (brokers,)."""
-        late: BoolArray = at_ms - self.updated_ms > _MS_PER_MIN * self.config.integer(
-            "loadBalancerReportUpdateMaxIntervalMinutes"
-        )
-        return late
-
-    def _measure(self, which: BoolArray, at_ms: int) -> None:
+    def _measure(self, who: Int64Array, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
         owner = self.truth.owner
-        mine, theirs = _served_by(which, owner), _served_by(which, self.measured_by)
+        mine, theirs = self._served_by(who, owner), self._served_by(who, self.measured_by)
         self.measured_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.measured_by[rows] = owner[rows]
         load = self.truth.load(at_ms)
         self.measured[:4, rows] = load[TRAFFIC][:, rows]
         self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
-        self._add_up(which, rows)
-        self.measured_ms[which] = at_ms
-        self.dirty[which] = False
+        self._add_up(who, rows)
+        self.measured_ms[who] = at_ms
+        self.dirty[who] = False
         if self.extensible:
-            self._report_top_bundles(which, theirs & ~mine, rows)
+            self._report_top_bundles(who, theirs & ~mine, rows)
 
-    def _report_top_bundles(self, which: BoolArray, lost: BoolArray, rows: Int64Array) -> None:
+    def _served_by(self, who: Int64Array, owner: Int64Array) -> BoolArray:
+        """Return which bundles belong to some brokers. Shape (bundles,)."""
+        which = np.zeros(len(self.table) + 1, dtype=np.bool_)  # the last one is nobody
+        which[who] = True
+        return which[owner]
+
+    def _report_top_bundles(self, who: Int64Array, lost: BoolArray, rows: Int64Array) -> None:
         """Let brokers that measured report their top bundles, which they do whatever has changed."""
         self.reported_by[lost & (self.measured_by < 0)] = -1
         self.reported_by[rows] = self.measured_by[rows]
@@ -319,16 +318,16 @@ class LeaderView:
         snapshot = self._make(0)
         if self._last is not None:
             _carry_over(self._last, snapshot)
-        self.bundles = with_top_ranks(snapshot, self.config, np.flatnonzero(which).tolist()).bundles
+        self.bundles = with_top_ranks(snapshot, self.config, who.tolist()).bundles
         self._last = snapshot
         self.touch()
 
-    def _add_up(self, which: BoolArray, rows: Int64Array) -> None:
+    def _add_up(self, who: Int64Array, rows: Int64Array) -> None:
         """Sum up what brokers have measured, given the bundles that are theirs."""
         by, count = self.measured_by[rows], len(self.table)
         for row, column in enumerate((*self.measured, None)):
             sums = np.bincount(by, None if column is None else column[rows], minlength=count)
-            self.totals[row, which] = sums[which]
+            self.totals[row, who] = sums[who]
 
     def _usage(self, who: Int64Array, at_ms: int) -> tuple[FloatArray, FloatArray]:
         """Return what brokers use now, and what they have. Shape of each: (5, asked about)."""
@@ -354,9 +353,8 @@ class LeaderView:
         changed: BoolArray = change > self.config.integer("loadBalancerReportUpdateThresholdPercentage")
         return changed
 
-    def _write(self, writes: BoolArray, at_ms: int) -> None:
+    def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
-        who = np.flatnonzero(writes)
         used, limits = self._usage(who, at_ms)
         new: dict[str, Any] = dict(zip(_USAGE_COLUMNS, used[_MACHINE_ROWS], strict=True))
         new |= dict(zip(_LIMIT_COLUMNS, limits[_MACHINE_ROWS], strict=True))
@@ -373,13 +371,13 @@ class LeaderView:
         for name, column in columns.items():
             column[who] = new[name]
         self.table = replace(self.table, **{name: frozen(column) for name, column in columns.items()})
-        mine, theirs = _served_by(writes, self.measured_by), _served_by(writes, self.reported_by)
+        mine, theirs = self._served_by(who, self.measured_by), self._served_by(who, self.reported_by)
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
         if not self.extensible:
-            self._refresh(int(writes.sum()))
+            self._refresh(len(who))
         self.touch()
 
     def _advance_ema(self, who: Int64Array, at_ms: int, usage: FloatArray) -> None:
@@ -500,12 +498,6 @@ class LeaderView:
             cluster.topics,
             cluster.policies,
         ).naming(cluster.names, cluster.position)
-
-
-def _served_by(which: BoolArray, owner: Int64Array) -> BoolArray:
-    """Return which bundles belong to some brokers. Shape (bundles,)."""
-    theirs: BoolArray = which[owner] & (owner >= 0)
-    return theirs
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.decisions import SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
@@ -221,9 +221,9 @@ class Simulation:
 
     # Reports and automatic splits
 
-    def report(self, now: int, which: BoolArray) -> None:
+    def report(self, now: int, who: Int64Array) -> None:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
-        if self.cluster.report(which, now) and not self._extensible:
+        if self.cluster.report(who, now) and not self._extensible:
             if self._memory.modular.heeds_reports:
                 known = self.cluster.evaluated_view(now)
                 self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.cluster.arrays import BoolArray
+from planner.cluster.arrays import Int64Array
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario
@@ -17,8 +17,8 @@ class Watched(Simulation):
         self.captures: list[Snapshot] = []
         self.capture(self.start_ms - 1_000)
 
-    def report(self, now: int, which: BoolArray) -> None:
-        super().report(now, which)
+    def report(self, now: int, who: Int64Array) -> None:
+        super().report(now, who)
         self.capture(now)
 
     def capture(self, now: int) -> None:
