@@ -34,6 +34,7 @@ _MAX_ERROR_BYTES = 64 << 10
 _LONGEST_PAUSE_S = 30.0
 _PORTS = {"http": 80, "https": 443}
 _SHOWN = 120
+_UNTRUSTED = "Name the authorities to trust with --ca-file."
 
 
 class AnswerError(CaptureError):
@@ -189,7 +190,9 @@ class AdminClient:
                     raise AnswerError(
                         f"It cannot be reached: {_reason(error)}.",
                         where=base + path,
-                        remedy="Check host and port, and that a broker answers there.",
+                        remedy=_UNTRUSTED
+                        if "certificate" in str(error).lower()
+                        else "Check host and port, and that a broker answers there.",
                         hostile=False,
                     ) from error
             else:
@@ -224,6 +227,13 @@ class AdminClient:
         except httpx.InvalidURL as error:
             raise AnswerError("It redirects to what is no address.", where=base + path) from error
         raise AnswerError(f"It redirects more than {_MAX_HOPS} times.", where=base + path)
+
+    @property
+    def how_to_be_let_in(self) -> str:
+        """What to do about a refusal: it differs when no token was sent."""
+        if self._token or self._source is not None:
+            return "The token that was sent does not do; give one whose role may ask."
+        return "No token was sent; give one that may ask, with --token-file."
 
     async def _headers(self, accept: str) -> dict[str, str]:
         token = self._token if self._source is None else await self._source.token()

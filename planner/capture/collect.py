@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ _OK = 200
 _NOT_FOUND = 404
 _FORBIDDEN = (401, 403)
 _START = 512
+_REASON = 200
 _OF_ANSWER = ("asked", "answered", "status", "time_ms", "took_ms", "attempts", "content_type")
 
 
@@ -89,6 +91,7 @@ class Collector:
             brokers = await self._brokers()
             bases = await self._bases(brokers, store)
             tags = {broker: f"b{i}" for i, broker in enumerate(brokers, 1)}
+            self._parts.only_brokers(len(brokers))
             await self._of_brokers(("runtime-config",), bases, tags, {})
             cluster = await self._cluster(tags)
             names = {"cluster": cluster}
@@ -364,7 +367,7 @@ class Collector:
             raise CaptureError(
                 f"No answer: {_trouble(kept)}.",
                 where=base + path,
-                remedy="Give a token that may ask." if kept.status in _FORBIDDEN else "Check the admin address.",
+                remedy=self._client.how_to_be_let_in if kept.status in _FORBIDDEN else "Check the admin address.",
             )
         return kept
 
@@ -382,6 +385,8 @@ class Collector:
             return Part(f"{stem}.txt", path, base, time_ms=now_ms, note=f"{error.what} {error.remedy}".strip())
         if request.may_be_unset and answer.status == _NOT_FOUND:
             note = UNSET
+        elif answer.status in _FORBIDDEN:
+            note = _reason_in(target)
         ending = "json" if good and not request.text else "txt"
         known: dict[str, Any] = {name: getattr(answer, name) for name in _OF_ANSWER}
         return Part(f"{stem}.{ending}", path, bytes=target.stat().st_size, note=note, **known)
@@ -416,9 +421,18 @@ class Collector:
         )
 
 
+def _reason_in(path: Path) -> str:
+    """Return why a broker refused, as its answer says."""
+    with contextlib.suppress(FormatError):
+        answer = parse_json(path.read_bytes()[:_START], path.name)
+        if isinstance(answer, dict) and isinstance(reason := answer.get("reason"), str):
+            return "".join(c for c in reason if c.isprintable())[:_REASON]
+    return ""
+
+
 def _trouble(part: Part) -> str:
     if part.status in _FORBIDDEN:
-        return f"refused with HTTP {part.status}"
+        return f"refused with HTTP {part.status}" + (f" ({part.note.rstrip('.')})" if part.note else "")
     return part.note.rstrip(".") if part.status is None else f"HTTP {part.status}"
 
 

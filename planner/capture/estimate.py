@@ -31,6 +31,8 @@ def with_estimated_averages(snapshot: Snapshot, before: Snapshot | None) -> Snap
     earlier = np.array([before.bundle_position.get(name, -1) for name in snapshot.bundle_names], dtype=np.int64)
     known = estimated & (earlier >= 0)
     known &= before.bundles.has_data[earlier] & before.bundles.averages_estimated[earlier]
+    if not known.any():
+        return snapshot
     refreshes = new_reports(before, snapshot)
     bundles = carried_on(snapshot.bundles, before.bundles, earlier, known, refreshes)
     apart_s = (snapshot.info.captured_at_ms - before.info.captured_at_ms) / 1000

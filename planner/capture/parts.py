@@ -166,6 +166,12 @@ class Parts:
         self._parts[part.file] = part
         return part
 
+    def only_brokers(self, count: int) -> None:
+        """Forget the answers of brokers beyond so many: an earlier capture into this folder asked more of them."""
+        for name in [n for n in self._parts if (tag := _TAG.match(n.partition(".")[2])) and int(tag[1]) > count]:
+            (self.folder / name).unlink(missing_ok=True)
+            del self._parts[name]
+
     def read(self, part: Part) -> bytes:
         """Return the content of a part."""
         return (self.folder / part.file).read_bytes()

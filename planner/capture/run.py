@@ -214,7 +214,9 @@ def _of_content(options: CaptureOptions, snapshot: Snapshot) -> list[str]:
     if system:
         notes.append(f"{system} bundles are Pulsar's own (pulsar/system, heartbeats); heartbeats never move.")
     if len(snapshot.topics):
-        partitions = int(pc.sum(pc.match_substring_regex(snapshot.topics.name, "-partition-[0-9]+$")).as_py() or 0)
+        partitions = int(
+            pc.sum(pc.match_substring_regex(snapshot.topics.name, "-partition-(0|[1-9][0-9]*)$")).as_py() or 0
+        )
         if partitions:
             notes.append(f"{partitions:,} of the topics are partitions; each lies in the bundle of its own hash.")
     return notes

@@ -4,11 +4,14 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from planner.cluster.errors import CaptureError
+
+if TYPE_CHECKING:
+    from planner.shadow.watched import ShadowWatch
 
 
 def shadow(
@@ -16,6 +19,7 @@ def shadow(
     history: Path,
     cluster: str = "",
     record: bool = False,
+    at_least: float = 0.0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Compare what was predicted with what a watched cluster did.
@@ -27,6 +31,7 @@ def shadow(
         history: Folder of the histories.
         cluster: Name of the cluster, where there are several.
         record: Write the record that the page Shadow shows, too.
+        at_least: Fail (status 1) when, of the cycles with unloads seen in time, fewer percent were right; for alerts.
         as_json: Print each cycle as a line of JSON, then the score.
     """
     from planner.shadow.record import ShadowRecord, clusters_of
@@ -53,7 +58,20 @@ def shadow(
             print_line(json.dumps(asdict(cycle), separators=(",", ":")))
         print_line(json.dumps(asdict(watch.score), separators=(",", ":")))
     else:
-        print_line(watch.score.text)
+        print_scores(watch, "")
+    score = watch.score
+    if 100.0 * score.in_time_right < at_least * score.in_time:
+        raise SystemExit(1)
+
+
+def print_scores(watch: "ShadowWatch", start: str) -> None:
+    """Print the score; with several strategies that of each, first."""
+    from planner.shadow.record import scores_by_strategy
+
+    scores = scores_by_strategy(watch.cycles)
+    for strategy, score in scores.items() if len(scores) > 1 else ():
+        print_line(f"{start}{strategy}: {score.text}")
+    print_line(f"{start}{watch.score.text}")
 
 
 def print_line(line: str) -> None:

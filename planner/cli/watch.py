@@ -11,10 +11,13 @@ from cyclopts import Parameter
 
 from planner.capture.options import Credentials, Limits
 from planner.cli.capture import Bounds, Cluster, Secrets
-from planner.cli.shadow import print_line
+from planner.cli.shadow import print_line, print_scores
 
 if TYPE_CHECKING:
+    from planner.capture.raw_answers import RawAnswers
     from planner.capture.watch import Watched
+    from planner.cluster.snapshot import Snapshot
+    from planner.shadow.watched import ShadowWatch
 
 _GIB = 1 << 30
 _DIGITS = re.compile(r"[0-9.,]+")
@@ -30,6 +33,7 @@ def watch(
     failures: int = 0,
     spare_admin_url: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = (),
     shadow: bool = False,
+    raw_gib: float = 1.0,
     cluster: Cluster,
     secrets: Secrets = Credentials(),
     bounds: Bounds = Limits(),
@@ -47,10 +51,12 @@ def watch(
         failures: How many captures may fail in a row; 0 for any number.
         spare_admin_url: Further addresses, asked in turn when one does not answer; then the brokers seen last.
         shadow: Predict each load-balancer cycle, compare, and print the score in the end.
+        raw_gib: Disk for raw answers around cycles that were predicted wrong, kept with --shadow; 0 for none.
         cluster: Which cluster, and what of it.
         secrets: Where secrets are.
         bounds: What it may take.
     """
+    from planner.capture.raw_answers import RawAnswers
     from planner.capture.watch import WatchOptions, watch_cluster
     from planner.shadow.watched import ShadowWatch
 
@@ -67,18 +73,12 @@ def watch(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     said: set[str] = set()
     predictions = ShadowWatch(history, print_line) if shadow else None
+    answers = RawAnswers(history, int(raw_gib * _GIB)) if raw_gib else None
 
     def tell(watched: "Watched") -> None:
-        if watched.snapshot is None:
-            sys.stderr.write(f"{watched.number}: {watched.error}\n")
-            return
-        for warning in watched.snapshot.info.warnings:
-            if (kind := _DIGITS.sub("", warning)) not in said:  # numbers change from one capture to the next
-                said.add(kind)
-                sys.stderr.write(f"note: {warning}\n")
-        print_line(f"{watched.number}: {watched.folder} in {watched.took_s:.1f} s")
-        if predictions is not None:
-            predictions.add(watched.snapshot)
+        _print(watched, said)
+        if predictions is not None and watched.snapshot is not None:
+            _follow(watched, watched.snapshot, predictions, answers)
 
     try:
         watch_cluster(options, tell)
@@ -86,5 +86,29 @@ def watch(
         return
     finally:
         signal.signal(signal.SIGTERM, before)
+        if answers is not None:
+            answers.close()
         if predictions is not None:
-            print_line(f"shadow: {predictions.score.text}")
+            print_scores(predictions, "shadow: ")
+
+
+def _print(watched: "Watched", said: set[str]) -> None:
+    if watched.snapshot is None:
+        sys.stderr.write(f"{watched.number}: {watched.error}\n")
+        return
+    for warning in watched.snapshot.info.warnings:
+        if (kind := _DIGITS.sub("", warning)) not in said:  # numbers change from one capture to the next
+            said.add(kind)
+            sys.stderr.write(f"note: {warning}\n")
+    print_line(f"{watched.number}: {watched.folder} in {watched.took_s:.1f} s")
+
+
+def _follow(watched: "Watched", snapshot: "Snapshot", predictions: "ShadowWatch", answers: "RawAnswers | None") -> None:
+    """Compare a capture with what was predicted; keep the raw answers around what was predicted wrong."""
+    cycles = predictions.add(snapshot)
+    if answers is None or watched.raw is None:
+        return
+    answers.add(snapshot.info, watched.raw)
+    for cycle in cycles:
+        if not cycle.right and not cycle.by_hand:
+            print_line(f"raw answers: {answers.keep(cycle.cluster, cycle.from_ms, cycle.to_ms)}")

@@ -47,6 +47,8 @@ _RECENT = 5
 _SHARP_SHARE = 0.02
 _TAKES_MS = 100
 _SILENT = 2
+_SESSION_MS = 30_000
+"""After this a metadata store gives up on who fell silent (`metadataStoreSessionTimeoutMillis`)."""
 _BETWEEN = (0.6, 0.2)
 _PROMPT_SHARE = 0.05
 _STEADY_INTERVALS = 10
@@ -405,7 +407,9 @@ class _Step:
         foreseen = made.bundles if made is not None else frozenset()
         had, lost = Counter(was.values()), Counter(left.values())
         # A broker that was killed and starts again may look the same in both captures, but for what it had.
-        emptied = {name for name, count in lost.items() if count == had[name] > 1} & self.silent()
+        emptied = {name for name, count in lost.items() if count == had[name] > 1}
+        placed = {source for bundle, source in left.items() if self.owners[bundle]}
+        emptied &= self.silent() | (emptied - placed)
         moved, orphaned = {}, []
         for bundle, source in left.items():
             if source in here and (bundle in foreseen or source not in fresh | emptied):
@@ -461,7 +465,7 @@ class _Step:
 
     def fresh(self) -> set[str]:
         """Return brokers that started a short while ago, after the first capture: what they had is still given away."""
-        since_ms = max(self.from_ms - max(self.interval_ms, _MS_PER_MIN), self.state.first_ms)
+        since_ms = max(self.from_ms - _SESSION_MS, self.state.first_ms)
         brokers = self.after.brokers
         return {n for n, at in zip(brokers.name, brokers.started_at_ms.tolist(), strict=True) if at > since_ms}
 
@@ -610,7 +614,7 @@ class _Step:
         self.remember(current, explained, in_cycle, moment_ms)
         state = self.state
         shedder = current.prediction.decision.shedder.name
-        late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences)
+        late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences) or self.moving(current)
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         in_time = (
             known and current.stable and current.disturbed is None and current.gap_ms <= _WAIT_SHARE * self.interval_ms
@@ -645,6 +649,16 @@ class _Step:
         ended_ms = max(current.ended_ms, moment_ms) if in_cycle and current.ended_ms else moment_ms
         in_turn = self.after.info.load_manager is LoadManager.MODULAR
         self.expect_next(ended_ms if in_turn else moment_ms, seen=bool(in_cycle))
+
+    def moving(self, current: _OpenCycle) -> bool:
+        """Say whether the loads that the capture after a decision shows would have made it another one."""
+        made = current.prediction
+        if not made.bundles and not current.sources:
+            return False
+        at_ms = made.view.info.captured_at_ms
+        views = (one.view for one in current.around if one.view.info.captured_at_ms > at_ms)
+        after = _predict(with_owners_of(made.view, next(views, current.later)), made.before)
+        return after.bundles != made.bundles
 
     def moment_ms(self, current: _OpenCycle, explained: Prediction | None) -> int:
         """Return about when a leader decided: before a broker had the first bundle, after the capture that it knew."""

@@ -94,10 +94,9 @@ class ShadowCycle:
         predicted_splits: Splits that were predicted, and due.
         actual_splits: Splits that happened.
         differences: What was not as predicted, `outside` included, with the likely reason.
-        in_time: Whether the inputs of the leader were seen in time: the capture before the cycle and the one before
-            that predict the same bundles, no report that came later explains other ones, the leader's counters
-            have been followed long enough to be known, and no further cycle, election or change of settings lies
-            between the captures.
+        in_time: Whether the inputs of the leader were seen in time: the two captures before the cycle and the loads of
+            the one after it predict the same bundles, the leader's counters have been followed long enough to be known,
+            and no further cycle, election or change of settings lies between the captures.
     """
 
     cluster: str

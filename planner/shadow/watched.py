@@ -36,11 +36,11 @@ class ShadowWatch:
         self.cycles: list[ShadowCycle] = []
         self._failed = ""
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Take the next capture in. What cannot be predicted is told once."""
+    def add(self, snapshot: Snapshot) -> tuple[ShadowCycle, ...]:
+        """Take the next capture in; return the cycles that are complete with it. What fails is told once."""
         before, self.last = self.last, snapshot
         if before is None or before.info.captured_at_ms == snapshot.info.captured_at_ms:
-            return
+            return ()
         try:
             self.state, result = shadow_step(self.state, before, snapshot, interval_ms=self.interval_ms)
         except Exception as error:  # noqa: BLE001 - a watch goes on whatever a strategy stumbles over
@@ -50,12 +50,13 @@ class ShadowWatch:
             if text != self._failed:
                 self._failed = text
                 self.tell(f"shadow: {text}")
-            return
+            return ()
         self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
         for cycle in result.cycles:
             self.tell(describe(cycle))
         if self.root is not None:
             self._keep(self.root, result, snapshot)
+        return result.cycles
 
     def _keep(self, root: Path, result: ShadowResult, snapshot: Snapshot) -> None:
         folder = HistoryFolder(root, 1).folder_of(snapshot.info.cluster)

@@ -47,8 +47,8 @@ OPTIONS = {
         advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json
         last-day list loss name retry runner scenarios setting show strategy weight workers
     """,
-    "shadow": "cluster history json record",
-    "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib refresh shadow spare-admin-url",
+    "shadow": "at-least cluster history json record",
+    "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib raw-gib refresh shadow spare-admin-url",
 }
 _NOT_FOR_HELP = {"numpy", "pandas", "pyarrow", "streamlit", "plotly", "pyspark", "duckdb", "httpx", "pydantic"}
 

@@ -18,6 +18,7 @@ import pytest
 from planner.__main__ import main
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions
+from planner.capture.raw_answers import RawAnswers
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
 from planner.cluster.errors import CaptureError
 from planner.cluster.snapshot import Snapshot
@@ -318,3 +319,29 @@ def test_policies_are_those_of_the_store_as_soon_as_they_change(
     assert after.policies.isolation == ()
     assert cluster.paths().count(path.replace("/admin/", "/admin/v2/")) == 1
     assert after.info.leader_since_ms > 0
+
+
+def test_raw_answers_around_a_wrong_cycle_are_kept(cluster: Cluster, options: Options, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    answers = RawAnswers(history, 1 << 30)
+    infos = []
+
+    def tell(watched: Watched) -> None:
+        assert watched.snapshot is not None
+        assert watched.raw is not None
+        infos.append(watched.snapshot.info)
+        answers.add(watched.snapshot.info, watched.raw)
+
+    capture = options(cluster)
+    watch_cluster(WatchOptions(capture, history, interval_s=0.05, captures=6), tell)
+    times = [info.captured_at_ms for info in infos]
+    kept = answers.keep("planner", times[2], times[3])
+    assert sorted(p.name for p in kept.iterdir()) == [str(at) for at in times[1:5]]
+    for at in times[1:5]:
+        assert read_snapshot(kept / str(at)).info.captured_at_ms == at
+    answers.max_bytes = 1
+    assert answers.keep("planner", times[4], times[4]).is_dir()
+    assert not kept.exists(), "the oldest go"
+    answers.close()
+    assert not list(history.glob(".*"))
+    assert len(moments(history)) == 6, "readers pass over what is kept"

@@ -25,6 +25,7 @@ from planner.shadow.record import (
     Split,
     read_next,
     score_of,
+    scores_by_strategy,
     write_next,
 )
 from planner.shadow.watched import ShadowWatch, describe
@@ -220,3 +221,32 @@ def test_watch_with_shadow(cluster: Cluster, tmp_path: Path, capsys: pytest.Capt
     assert "shadow: cycles right 0 of 0" in capsys.readouterr().out
     assert read_next(history / "cluster=planner") is not None
     assert all(".shadow" not in source.path for source in find_sources([history], tmp_path / "out"))
+
+
+def test_scores_by_strategy() -> None:
+    cycles = [cycle(1), cycle(2, shedder="AvgShedder", actual=()), cycle(3)]
+    scores = scores_by_strategy(cycles)
+    assert {name: (score.right, score.cycles) for name, score in scores.items()} == {
+        "ThresholdShedder": (2, 2),
+        "AvgShedder": (0, 1),
+    }
+
+
+def test_no_error_ends_a_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a strategy stumbles over is told once; the next captures are followed again."""
+    told: list[str] = []
+    watch = ShadowWatch(None, told.append)
+    calm = cluster((0.3, 0.3, 0.3))
+    moments = [replace(calm, info=replace(calm.info, captured_at_ms=START_MS + 10_000 * i)) for i in range(12)]
+
+    def stumble(*_: object, **__: object) -> None:
+        raise AttributeError("'UniformState' object has no attribute 'most_brokers'")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("planner.shadow.watched.shadow_step", stumble)
+        for moment in moments[:3]:
+            watch.add(moment)
+    for moment in moments[3:]:
+        watch.add(moment)
+    assert [line for line in told if "AttributeError" in line] == [told[0]]
+    assert any(line.startswith("cycle 1: right") for line in told)
