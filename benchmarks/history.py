@@ -1,6 +1,7 @@
 """What a history costs: generating, ingesting on Spark, reading; and how cost grows with size.
 
 Usage: python -m benchmarks.history [--brokers N] [--bundles N] [--interval-s N] [--days 1 2 4 8] [--form reports]
+       python -m benchmarks.history --against REVISION   how much faster than an earlier version, both in this run
 
 Sizes are days of one cluster, all ingested by one warm Spark session. Beside the time on the clock it gives the
 processor time of this process, the JVM and its Python workers, which other programs on the machine disturb less, and
@@ -9,9 +10,15 @@ grow with the number of days (Linux).
 """
 
 import argparse
+import json
 import os
+import subprocess
+import sys
+import tarfile
 import tempfile
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measuring import MB, Cost, measured
 from planner.history.days import read_day
@@ -23,6 +30,64 @@ from planner.history.spec import FORMS, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark.session import local_session
 
+_ROOT = Path(__file__).resolve().parent.parent
+_CHILD = """
+import json, sys
+from pathlib import Path
+from benchmarks.measuring import measured
+from planner.history.days import read_day
+from planner.history.ingest import ingest
+from planner.history.manifest import complete_days
+from planner.history.spec import Options
+from planner.spark.session import local_session
+from planner.cluster.digest import snapshot_digest
+from hashlib import sha256
+
+out, interval_ms, *files = sys.argv[1:]
+files, options, session = list(map(Path, files)), Options(interval_ms=int(interval_ms)), local_session("benchmark")
+warm = Path(out) / "warm.jsonl"
+with files[0].open("rb") as file:
+    warm.write_bytes(b"".join(file.readline() for _ in range(200)))
+ingest([warm], Path(out) / "warm", options, session)
+with measured() as cost:
+    made = ingest(files, Path(out) / "history", options, session)
+session.stop()
+digest = sha256()
+for day in complete_days(Path(out) / "history"):
+    for snapshot in read_day(day.path):
+        digest.update(snapshot_digest(snapshot).encode())
+print(json.dumps([made.rows_read, cost.seconds, cost.processor_seconds, digest.hexdigest()]))
+"""
+
+
+def _measure(code: Path, folder: Path, files: list[Path], interval_s: int) -> Any:
+    """Ingest with the version of the planner that lies in a folder; return rows, seconds, processor time, digest."""
+    folder.mkdir()
+    arguments = [sys.executable, "-c", _CHILD, str(folder), str(interval_s * 1_000), *map(str, files)]
+    paths = {"PYTHONPATH": f"{code}{os.pathsep}{_ROOT}"}
+    done = subprocess.run(arguments, env=os.environ | paths, check=True, stdout=subprocess.PIPE, cwd=folder)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _against(revision: str, folder: Path, files: list[Path], interval_s: int) -> None:
+    """Compare with an earlier version, which reads the same files right before and right after."""
+    packed = subprocess.run(["git", "archive", revision, "planner"], check=True, stdout=subprocess.PIPE, cwd=_ROOT)
+    with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder / "before", filter="data")
+    size = sum(file.stat().st_size for file in files) / MB
+    found = {
+        name: _measure(_ROOT if name == "now" else folder / "before", folder / f"run-{name}", files, interval_s)
+        for name in (revision, "now", f"{revision} again")
+    }
+    for name, (rows, seconds, processor_s, _) in found.items():
+        print(
+            f"{name:20} {rows / seconds:8,.0f} rows/s {size / seconds:7.1f} MB/s {processor_s:8.1f} s of processor time"
+        )
+    before = [found[name] for name in found if name != "now"]
+    for what, at in (("clock", 1), ("processor time", 2)):
+        print(f"faster by the {what}: {sum(one[at] for one in before) / 2 / found['now'][at]:.1f} times")
+    print(f"the same snapshots: {len({one[3] for one in found.values()}) == 1}")
+
 
 def main() -> None:
     """Generate days, then ingest the first ones of them in growing numbers, and read them."""
@@ -33,6 +98,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--form", choices=FORMS, default="reports")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
+    parser.add_argument("--against", metavar="REVISION", help="compare with this revision instead")
     given = parser.parse_args()
     cluster = ClusterSpec(brokers=given.brokers, bundles=given.bundles, topics=4 * given.bundles)
     spec = HistorySpec(
@@ -45,6 +111,9 @@ def main() -> None:
             files = [
                 write_raw(folder / "raw", snapshots_of_day(spec, 1, day), given.form) for day in range(max(given.days))
             ]
+        if given.against:
+            _against(given.against, folder, files, given.interval_s)
+            return
         size = sum(f.stat().st_size for f in files) / MB
         print(f"{len(files)} days of {given.form}: {size:,.0f} MB, generated in {cost.seconds:.1f} s")
         session = local_session("benchmark", given.cores)

@@ -4,6 +4,7 @@ import csv
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from planner.cluster.errors import PlannerError, ReplayError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_UNFINISHED = re.compile(r"\..+\.[0-9]+")
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
@@ -46,6 +48,22 @@ def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Delete what processes that were killed left of files that `whole_file` gives; whoever calls it writes alone.
+
+    Raises:
+        OSError: The folder cannot be read or written.
+    """
+    for path in folder.iterdir():
+        if _UNFINISHED.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file is named as an unfinished one of `whole_file`."""
+    return bool(_UNFINISHED.fullmatch(name))
 
 
 def write_whole(path: Path, content: str | bytes, mode: int = 0) -> None:

@@ -1,5 +1,6 @@
 """What a snapshot says beside its tables - info, settings, policies - as JSON, checked on the way in."""
 
+import hashlib
 import json
 import math
 import re
@@ -111,6 +112,12 @@ def parse_json(data: bytes | str, file: str) -> Any:
     except ValueError as error:
         raise FormatError("A number has too many digits.", where=file, remedy="Give fewer digits.") from error
     return value
+
+
+def digest_of(value: Mapping[str, Any]) -> str:
+    """Return SHA-256 of a JSON object but for its key `digest`, whatever the order of its keys."""
+    content = {name: item for name, item in value.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _read(adapter: TypeAdapter[_T], value: Any, place: str) -> _T:

@@ -1,6 +1,7 @@
 """The snapshot folder: `manifest.json` and one Parquet file for each table.
 
-The manifest holds everything but the tables, and SHA-256 and number of rows of each file; it is written last.
+The manifest holds everything but the tables, SHA-256 and number of rows of each file, and its own digest, which those
+of earlier versions lack; it is written last.
 """
 
 import hashlib
@@ -15,9 +16,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError
-from planner.cluster.files import sync_folder, write_whole, writing
+from planner.cluster.files import clear_unfinished, is_unfinished, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, column_info
-from planner.formats.encoding import first_error, head_to_json, parse_json, read_head
+from planner.formats.encoding import digest_of, first_error, head_to_json, parse_json, read_head
 from planner.formats.rows import NAMED, check_schema, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate
 
@@ -57,6 +58,7 @@ class _Manifest(BaseModel):
     settings: dict[str, Any] = {}
     policies: dict[str, Any] = {}
     parts: _Parts
+    digest: str = ""
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -78,7 +80,8 @@ def parts_of_snapshot(snapshot: Snapshot) -> dict[str, bytes]:
             continue
         files[name] = _parquet(table)
         parts[part] = {"sha256": hashlib.sha256(files[name]).hexdigest(), "rows": table.num_rows}
-    manifest = {"format": _FORMAT, "version": _VERSION, **head_to_json(snapshot), "parts": parts}
+    manifest: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **head_to_json(snapshot), "parts": parts}
+    manifest["digest"] = digest_of(manifest)
     text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
     return {**files, MANIFEST: text.encode() + b"\n"}
 
@@ -94,11 +97,13 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
     files = parts_of_snapshot(snapshot)
     with writing(path, FormatError):
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()) and not (path / MANIFEST).is_file():
+        found = {entry.name for entry in path.iterdir()}
+        if not (path / MANIFEST).is_file() and not all(name in FILES.values() or is_unfinished(name) for name in found):
             raise FormatError(
                 "The folder holds something that is no snapshot.", where=str(path), remedy="Choose an empty folder."
             )
         (path / MANIFEST).unlink(missing_ok=True)
+        clear_unfinished(path)
         for name in FILES.values():
             if name not in files:
                 (path / name).unlink(missing_ok=True)
@@ -120,6 +125,12 @@ def _manifest(files: Mapping[str, bytes]) -> _Manifest:
             f"The snapshot has format version {str(value.get('version'))[:20]}; this planner reads {_VERSION}.",
             where=MANIFEST,
             remedy="Use the version of the planner that wrote it, or a newer one.",
+        )
+    if value.get("digest", "") not in ("", digest_of(value)):
+        raise FormatError(
+            "The manifest is not what was written (its digest differs).",
+            where=MANIFEST,
+            remedy="Copy the snapshot again; to edit one by hand, use the JSON document.",
         )
     try:
         return _Manifest.model_validate(value)

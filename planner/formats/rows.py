@@ -114,22 +114,56 @@ def row_of_moment(snapshot: Snapshot, row_group: int) -> dict[str, Any]:
     }
 
 
-def rows_of_moment(snapshot: Snapshot) -> dict[str, pa.Table]:
-    """Return the rows of a snapshot in each of the other tables of a history."""
+def rows_of_moments(snapshots: Sequence[Snapshot]) -> dict[str, pa.Table]:
+    """Return the rows of snapshots, one after the other, in each of the other tables of a history."""
+    orders = [_order(snapshot) for snapshot in snapshots]
     made: dict[str, pa.Table] = {}
-    for part, order in _order(snapshot).items():
-        table = table_to_arrow(snapshot, part).take(pa.array(order))
+    for part, schema in ((part, SCHEMAS[part]) for part in TABLES):
+        mine = [order[part] for order in orders]
+        tables = [getattr(snapshot, part) for snapshot in snapshots]
+        times = np.array([snapshot.info.captured_at_ms for snapshot in snapshots], dtype=np.int64)
         columns: dict[str, Any] = {
-            "time_ms": pa.array(np.full(len(order), snapshot.info.captured_at_ms), pa.int64()),
-            "position": pa.array(order.astype(np.int32)),
+            "time_ms": pa.array(np.repeat(times, [len(order) for order in mine])),
+            "position": pa.array(np.concatenate(mine).astype(np.int32)),
         }
-        for name in table.column_names:
-            column, kind = table[name].combine_chunks(), SCHEMAS[part].field(name).type
-            if column.type != kind:
-                column = (column.dictionary_encode() if kind == _DICTIONARY else column).cast(kind)
-            columns[name] = column
-        made[part] = pa.table(columns, schema=SCHEMAS[part])
+        for name in schema.names[len(columns) :]:
+            values = [getattr(table, name) for table in tables]
+            if name in NAMED.get(part, ()):
+                spaces = [s.namespaces if name == "namespace" else s.brokers.name for s in snapshots]
+                columns[name] = _named(values, mine, spaces)
+            elif isinstance(values[0], np.ndarray):
+                flat = np.concatenate([column[order] for column, order in zip(values, mine, strict=True)])
+                columns[name] = pa.array(flat, schema.field(name).type)
+            else:
+                texts = [_taken(column, order) for column, order in zip(values, mine, strict=True)]
+                columns[name] = pa.concat_arrays(texts).dictionary_encode().cast(_DICTIONARY)
+        made[part] = pa.table(columns, schema=schema)
     return made
+
+
+def _named(
+    values: Sequence[IntArray], orders: Sequence[Int64Array], spaces: Sequence[tuple[str, ...]]
+) -> pa.DictionaryArray:
+    """Return positions among the names of each moment, -1 for none, as positions among the names of all."""
+    number: dict[str, int] = {}
+    lookups: dict[tuple[str, ...], IntArray] = {}
+    pieces = []
+    for column, order, names in zip(values, orders, spaces, strict=True):
+        if names not in lookups:
+            places = [number.setdefault(name, len(number)) for name in names]
+            lookups[names] = np.array([*places, -1], dtype=np.int32)
+        pieces.append(lookups[names][column[order]])
+    flat = np.concatenate(pieces)
+    return pa.DictionaryArray.from_arrays(pa.array(flat, mask=flat < 0), pa.array(list(number), type=_TEXT))
+
+
+def _taken(column: Any, order: Int64Array) -> pa.Array:
+    """Return texts in another order."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.Array):
+        return column.cast(_TEXT).take(pa.array(order))
+    return pa.array([column[at] for at in order.tolist()], type=_TEXT)
 
 
 def _order(snapshot: Snapshot) -> dict[str, Int64Array]:

@@ -11,7 +11,6 @@ Files that neither names belong to nobody: a writer that was killed left them.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from planner.cluster.errors import FormatError
 from planner.formats import folder as snapshot_folder
-from planner.formats.encoding import first_error, parse_json
+from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
 
 MANIFEST = "manifest.json"
@@ -133,8 +132,7 @@ class Sealed(BaseModel):
         return self
 
     def _found(self) -> str:
-        content = self.model_dump(mode="json", exclude={"digest"})
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return digest_of(self.model_dump(mode="json"))
 
     def sealed(self) -> Self:
         """Return it with its digest."""

@@ -43,6 +43,7 @@ _TOPIC_GAUGES = TOPIC_VALUES[:6]
 _PERCENT = 100.0
 _MIB = 1 << 20
 _NEVER = -1
+_MOST_KNOWN = 4_096
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 _AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
@@ -56,6 +57,7 @@ class _Columns:
     number: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    room: int = 0
 
     def __post_init__(self) -> None:
         self.fit(1)
@@ -71,6 +73,8 @@ class _Columns:
 
     def fit(self, count: int | None = None) -> None:
         wanted = len(self.names) if count is None else count
+        if wanted <= self.room:
+            return
         for name, value in self.fill.items():
             array = self.arrays.get(name)
             have = 0 if array is None else len(array)
@@ -78,6 +82,7 @@ class _Columns:
                 shape = (max(wanted, 2 * have) - have, *np.shape(value))
                 more = np.full(shape, value, dtype=np.asarray(value).dtype)
                 self.arrays[name] = more if array is None else np.concatenate((array, more))
+        self.room = min(map(len, self.arrays.values()), default=wanted)
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.arrays[name]
@@ -132,6 +137,7 @@ class ClusterState:
         self.counters = CounterRates(validity.report_ms)
         self.topic_rates: FloatArray = np.zeros((0, len(COUNTERS)))
         self.assumed: list[str] = []
+        self._known: dict[tuple[str, ...], Int64Array] = {}
         self.unplaced_topics: set[str] = set()
         self.changed = False
         self._placed: tuple[Ranges, int, Int64Array] | None = None
@@ -169,10 +175,21 @@ class ClusterState:
 
     def _numbers(self, names: Sequence[str], time_ms: int) -> Int64Array:
         """Return the numbers of bundles, -1 for those that were split before."""
-        numbers = np.array([self.layout.add(name) for name in names], dtype=np.int64)
-        self.bundles.fit(len(self.layout.place))
+        numbers = self._numbered(names)
         there = self.layout.claim(numbers, np.full(len(numbers), time_ms))
         return np.where(there, numbers, -1)
+
+    def _numbered(self, names: Sequence[str]) -> Int64Array:
+        """Return the numbers of bundles; most brokers speak of the same ones again and again."""
+        key = tuple(names)
+        known = self._known.get(key)
+        if known is None:
+            known = np.array([self.layout.add(name) for name in names], dtype=np.int64)
+            self.bundles.fit(len(self.layout.place))
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = known
+        return known
 
     def _own(self, broker: int, numbers: Int64Array, time_ms: int, *, complete: bool) -> None:
         owner = self.bundles["owner"]

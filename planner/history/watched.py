@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.cluster.errors import CaptureError, FormatError, PlannerError
-from planner.cluster.files import only_writer, put_in_place, sync_folder, write_whole, writing
+from planner.cluster.files import clear_unfinished, only_writer, put_in_place, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
@@ -171,6 +171,7 @@ def _clear_leftovers(cluster: Path) -> None:
     That is a run that it does not name yet, whose segments are all there, and segments that a run holds by now.
     """
     for folder in (p for p in cluster.iterdir() if is_day_folder(p) and p.is_dir()):
+        clear_unfinished(folder)
         for path in folder.iterdir():
             if path.name.startswith(".") and path.name.endswith((_UNFINISHED, _GOING)):
                 shutil.rmtree(path, ignore_errors=True)

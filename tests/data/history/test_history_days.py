@@ -130,6 +130,14 @@ def test_day_is_replaced_as_a_whole(tmp_path: Path, small: Snapshot) -> None:
     assert not list((tmp_path / STAGING).iterdir())
 
 
+def test_of_two_attempts_at_one_day_the_first_stays(tmp_path: Path, small: Snapshot) -> None:
+    folder = write(tmp_path, [at(small, START)])
+    before = {path.name: path.stat().st_ino for path in folder.iterdir()}
+    write(tmp_path, [at(small, START)])
+    assert {path.name: path.stat().st_ino for path in folder.iterdir()} == before
+    assert not list((tmp_path / STAGING).iterdir())
+
+
 class Killed(BaseException):
     """What a process that is killed does not come to."""
 

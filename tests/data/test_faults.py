@@ -1,0 +1,421 @@
+"""Rot, full disks and kills, over everything that is kept: what was acknowledged is there, all else is named.
+
+A sample of it runs in CI. All of it: `PLANNER_FAULTS=all pytest tests/data/test_faults.py` (every bit of every file,
+every place at which a file can be cut, every step at which a process can be killed).
+"""
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
+from planner.formats.archive import write_zip
+from planner.formats.folder import write_folder
+from planner.formats.reading import read_snapshot
+from planner.history import manifest, watched
+from planner.history.days import DayWriter, clear_staging, read_day, times_of_day
+from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger, write_ledger
+from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
+from planner.history.sources import SourceKind
+from planner.history.watched import HistoryFolder
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+from planner.simulate.scenario import Scenario
+from planner.workspace.database import Workspace, open_workspace
+
+ALL = os.environ.get("PLANNER_FAULTS") == "all"
+SAMPLE = 10**9 if ALL else 60
+START = 1_800_000_000_000 - 1_800_000_000_000 % DAY_MS
+TINY = generate(ClusterSpec(brokers=2, bundles=6, topics=10, namespaces=2, cluster="tiny"), 3)
+
+
+def at(moment: int) -> Snapshot:
+    return replace(TINY, info=replace(TINY.info, captured_at_ms=START + moment * 1_000))
+
+
+def watch(root: Path, *moments: int) -> None:
+    for moment in moments:
+        HistoryFolder(root, 1 << 40).add(at(moment))
+
+
+def make_day(root: Path, *moments: int) -> None:
+    with DayWriter(root, "tiny", day_of(START)) as writer:
+        for moment in moments:
+            writer.add(at(moment))
+        writer.commit(DayManifest(cluster="tiny", day=day_of(START), made_by="ingest", gaps=[], notes=["a note"]))
+
+
+def read_history(root: Path) -> list[str]:
+    """Return what can be seen of a history: the manifests without the names of files, and every snapshot."""
+    found: list[str] = []
+    for day in complete_days(root):
+        if day.damage is not None:
+            raise day.damage
+        found += [repr(day.manifest.model_copy(update={"parts": {}, "digest": ""})), repr(times_of_day(day.path))]
+        found += [snapshot_digest(snapshot) for snapshot in read_day(day.path)]
+    return found
+
+
+def make_ledger(root: Path) -> None:
+    about = {"size": 7, "changed_ns": 8, "cluster": "c", "read": 3, "kept": 2, "set_aside": 1}
+    write_ledger(root, Ledger(settings={"interval_ms": 5}, sources={"a": SourceEntry(kind=SourceKind.LINES, **about)}))
+
+
+def make_zip(root: Path) -> None:
+    packed = io.BytesIO()
+    write_zip(TINY, packed)
+    (root / "x.zip").write_bytes(packed.getvalue())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Something that is kept on disk.
+
+    Attributes:
+        make: Writes it into a folder.
+        read: Returns everything that matters of what is there.
+    """
+
+    make: Callable[[Path], object]
+    read: Callable[[Path], Any]
+
+
+KEPT = {
+    "snapshot folder": Kept(
+        lambda root: write_folder(TINY, root / "s"), lambda root: snapshot_digest(read_snapshot(root / "s"))
+    ),
+    "snapshot zip": Kept(make_zip, lambda root: snapshot_digest(read_snapshot(root / "x.zip"))),
+    "whole day": Kept(lambda root: make_day(root, 1, 2, 3), read_history),
+    "watched day": Kept(lambda root: watch(root, 1, 2, 3, 4, 5), read_history),
+    "ledger": Kept(make_ledger, lambda root: read_ledger(root).model_dump()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "SEGMENTS_OF_A_RUN", 3)
+
+
+def named(error: PlannerError, *words: str) -> None:
+    """See that an error says what is wrong and what to do."""
+    assert error.what.rstrip(".")
+    assert error.remedy, error
+    assert not words or any(word in error.what for word in words), error
+
+
+def outcome(kept: Kept, root: Path) -> Any:
+    """Return what is read, or None where it is refused in words with a remedy."""
+    manifest._check_file.cache_clear()
+    try:
+        return kept.read(root)
+    except PlannerError as error:
+        return named(error)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_no_flipped_bit_is_silently_wrong(tmp_path: Path, name: str) -> None:
+    kept, random = KEPT[name], np.random.default_rng(len(name))
+    kept.make(tmp_path)
+    right = outcome(kept, tmp_path)
+    assert right
+    told = 0
+    for path in sorted(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size):
+        content = path.read_bytes()
+        bits = len(content) * 8
+        for bit in range(bits) if bits <= SAMPLE else random.choice(bits, SAMPLE, replace=False).tolist():
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            found = outcome(kept, tmp_path)
+            assert found in (None, right), (path.name, bit)
+            told += found is None
+        path.write_bytes(content)
+    assert told > SAMPLE // 2 or name == "ledger"
+    assert outcome(kept, tmp_path) == right
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_no_file_cut_off_is_silently_wrong(tmp_path: Path, name: str) -> None:
+    kept = KEPT[name]
+    kept.make(tmp_path)
+    right = outcome(kept, tmp_path)
+    for path in sorted(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size):
+        content = path.read_bytes()
+        step = 1 if ALL else 512
+        for length in sorted({*range(0, len(content), step), len(content) - 1}):
+            path.write_bytes(content[:length])
+            found = outcome(kept, tmp_path)
+            assert found is None or (found == right and content[length:] == b"\n"), (path.name, length)
+        path.write_bytes(content)
+    assert outcome(kept, tmp_path) == right
+
+
+# What is done to what is kept: a state before, and something that is acknowledged when it returns.
+
+
+@dataclass(frozen=True)
+class Act:
+    """A change of what is kept.
+
+    Attributes:
+        before: Makes what is there before.
+        act: Changes it, and says so when it returns.
+        read: Returns what is there, as a list of which some are always there.
+        always: What is there before and after, whatever happens.
+        then: What is there besides once it was acknowledged.
+    """
+
+    before: Callable[[Path], object]
+    act: Callable[[Path], object]
+    read: Callable[[Path], list[Any]]
+    always: list[Any]
+    then: list[Any]
+
+
+def moments(root: Path) -> list[int]:
+    manifest._check_file.cache_clear()
+    return [(s.info.captured_at_ms - START) // 1_000 for day in complete_days(root) for s in read_day(day.path)]
+
+
+def ingested(root: Path) -> None:
+    """Do to the disk what an ingest does once its rows are known."""
+    with only_ingest(root):
+        clear_staging(root)
+        make_ledger(root)
+        make_day(root, 1, 2, 3, 4)
+        clear_staging(root)
+        make_ledger(root)
+
+
+def add(path: Path, *moments_of: int) -> None:
+    workspace = open_workspace(path / "w.duckdb")
+    try:
+        for moment in moments_of:
+            workspace.add(at(moment), f"m{moment}")
+    finally:
+        workspace.close()
+
+
+ACTS = {
+    "watch": Act(lambda root: watch(root, 1, 2, 3), lambda root: watch(root, 4), moments, [1, 2, 3], [4]),
+    "ingest": Act(lambda root: make_day(root, 1, 2, 3), ingested, moments, [1, 2, 3], [4]),
+    "save": Act(
+        lambda root: write_folder(TINY, root / "s"),
+        lambda root: write_folder(TINY, root / "t"),
+        lambda root: [p.name for p in sorted(root.iterdir()) if (p / "manifest.json").exists() and read_snapshot(p)],
+        ["s"],
+        ["t"],
+    ),
+}
+
+
+def check(one: Act, root: Path, *, acknowledged: bool, place: object) -> None:
+    """See that nothing is lost, and that the same goes through now, and leaves nothing lying about."""
+    found = one.read(root)
+    assert found[: len(one.always)] == one.always, place
+    assert found[len(one.always) :] == one.then or (found == one.always and not acknowledged), place
+    one.act(root)
+    assert one.read(root) == one.always + one.then, place
+    for left in (p for p in root.rglob("*") if p.name not in {LOCK, ".staging"} and p.name.startswith(".")):
+        assert not left, (place, "leftovers are cleared")
+    for folder in root.glob("cluster=*/day=*"):
+        with contextlib.suppress(PlannerError):
+            named = set(read_manifest(folder).parts)
+            assert {p.name for p in folder.glob("*.parquet")} == named, place
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"}
+
+
+def killed_before(step: int, act: Callable[[], object]) -> bool:
+    """Run something in a process that is killed, as by `kill -9`, before its n-th change; say whether it was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        count = 0
+
+        def watching(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal count
+            if event in _CHANGES or (event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES):
+                count += 1
+                if count > step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.addaudithook(watching)
+            act()
+        except BaseException:  # noqa: BLE001 - the parent must not go on twice
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_killed_at_any_step_nothing_acknowledged_is_lost(tmp_path: Path, name: str) -> None:
+    one = ACTS[name]
+    one.before(tmp_path / "before")
+    for step in range(1_000):
+        root = shutil.copytree(tmp_path / "before", tmp_path / str(step))
+        killed = killed_before(step, lambda root=root: one.act(root))  # type: ignore[misc]
+        check(one, root, acknowledged=not killed, place=step)
+        shutil.rmtree(root)
+        if not killed:
+            assert step > 8
+            return
+
+
+@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("call", ["rename", "replace", "fsync", "mkdir"])
+def test_what_the_disk_refuses_is_named_and_loses_nothing(
+    tmp_path: Path, name: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, real = ACTS[name], getattr(os, call)
+    one.before(tmp_path / "before")
+    for step in range(1_000):
+        count = 0
+
+        def refuses(*given: Any, step: int = step, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == step + 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(*given, **named)
+
+        root = shutil.copytree(tmp_path / "before", tmp_path / str(step))
+        acknowledged = True
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, refuses)
+            try:
+                one.act(root)
+            except PlannerError as error:
+                acknowledged = False
+                named(error, "Input/output error")
+        check(one, root, acknowledged=acknowledged, place=(call, step))
+        shutil.rmtree(root)
+        if count <= step:
+            return
+
+
+@contextlib.contextmanager
+def files_at_most(size: int) -> Iterator[None]:
+    """Have the system refuse to let any file grow beyond a size, as it does when a disk or a quota is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path, name: str) -> None:
+    one = ACTS[name]
+    one.before(tmp_path / "before")
+    full = shutil.copytree(tmp_path / "before", tmp_path / "full")
+    one.act(full)
+    sizes = sorted({p.stat().st_size for p in full.rglob("*") if p.is_file()} | {1})
+    refused = 0
+    for size in range(0, sizes[-1] + 1, 1 if ALL else max(sizes[-1] // 25, 1)):
+        root = shutil.copytree(tmp_path / "before", tmp_path / str(size))
+        acknowledged = True
+        try:
+            with files_at_most(size):
+                one.act(root)
+        except PlannerError as error:
+            acknowledged = False
+            named(error, "full", "too large")
+        refused += not acknowledged
+        check(one, root, acknowledged=acknowledged, place=size)
+        shutil.rmtree(root)
+    assert refused
+
+
+# The workspace is written by DuckDB, out of sight of Python.
+
+
+def saved(workspace: Workspace) -> list[str]:
+    return [snapshot_digest(workspace.snapshot(one.digest)) for one in workspace.saved()]
+
+
+def test_uploads_and_scenarios_survive_a_kill(tmp_path: Path) -> None:
+    """A process uploads and saves, and tells each; it is killed at any time, and what it told is there."""
+    random = np.random.default_rng(7)
+    for turn in range(40 if ALL else 5):
+        path = tmp_path / f"{turn}.duckdb"
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            try:
+                workspace = open_workspace(path)
+                for moment in range(1_000):
+                    workspace.add(at(moment), "x")
+                    workspace.scenarios.save(Scenario(name=f"s{moment}"))
+                    os.write(write, b".")
+            finally:
+                os._exit(1)
+        os.close(write)
+        told = len(os.read(read, 1))
+        time.sleep(random.random() / 5)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        while piece := os.read(read, 1_000):
+            told += len(piece)
+        os.close(read)
+        workspace = open_workspace(path)
+        found = set(saved(workspace))
+        scenarios = {one.name for one in workspace.scenarios.list()}
+        workspace.close()
+        assert {snapshot_digest(at(moment)) for moment in range(told)} <= found
+        assert {f"s{moment}" for moment in range(told)} <= scenarios
+        assert len(found) <= told + 1
+
+
+def test_no_flipped_bit_of_a_workspace_is_silently_wrong(tmp_path: Path) -> None:
+    add(tmp_path, 1, 2)
+    path, random = tmp_path / "w.duckdb", np.random.default_rng(5)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    right = sorted(snapshot_digest(at(moment)) for moment in (1, 2))
+    for _ in range(400 if ALL else 20):
+        flipped = bytearray(content)
+        flipped[random.integers(len(content))] ^= 1 << int(random.integers(8))
+        path.write_bytes(flipped)
+        try:
+            workspace = open_workspace(path)
+        except PlannerError as error:
+            named(error)
+            continue
+        try:
+            assert sorted(saved(workspace)) == right
+        except PlannerError as error:
+            named(error)
+        finally:
+            with contextlib.suppress(PlannerError):
+                workspace.close()
+    path.write_bytes(content)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
