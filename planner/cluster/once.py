@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 _Subject = TypeVar("_Subject")
 _More = ParamSpec("_More")
 _Answer = TypeVar("_Answer")
+_MOST_ANSWERS = 4
 
 
 def once(work: Callable[Concatenate[_Subject, _More], _Answer]) -> Callable[Concatenate[_Subject, _More], _Answer]:
@@ -26,6 +27,8 @@ def once(work: Callable[Concatenate[_Subject, _More], _Answer]) -> Callable[Conc
             found = known.setdefault(subject, {})
         key = (more, *named.items()) if named else more
         if key not in found:
+            while len(found) >= _MOST_ANSWERS:  # the other arguments may be snapshots, one for each cycle of a run
+                found.pop(next(iter(found)), None)
             found[key] = work(subject, *more, **named)
         return found[key]
 

@@ -11,6 +11,7 @@ states the order of ticks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import TypeAlias
@@ -51,6 +52,7 @@ def simulate(
     *,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
+    keep: Callable[[Cycle], Cycle] = lambda cycle: cycle,
 ) -> Trace:
     """Run a scenario.
 
@@ -59,7 +61,8 @@ def simulate(
             followed while the scenario decides who serves what.
         scenario: What is changed, and for how many cycles.
         progress: Is told after every cycle.
-        cancelled: Is asked before every cycle, the first too, whether to stop there.
+        cancelled: Is asked before every cycle, the first too, and now and then meanwhile, whether to stop there.
+        keep: Returns each cycle as it is kept (see `Shelf`).
 
     Returns:
         Everything that happened; no cycle at all when it was stopped before the first. The same source and scenario
@@ -70,17 +73,24 @@ def simulate(
         SettingError: A setting is unknown or out of bounds.
     """
     running = Simulation([source] if isinstance(source, Snapshot) else source, scenario)
+    running.cancelled = cancelled or running.cancelled
     found: list[Cycle] = []
     following = running.cycles(scenario.cycles)
-    while len(found) < scenario.cycles and not (cancelled is not None and cancelled()):
-        found.append(next(following))
-        if progress is not None:
-            progress(len(found), scenario.cycles)
+    with suppress(_Cancelled):
+        while len(found) < scenario.cycles:
+            running.check()
+            found.append(keep(next(following)))
+            if progress is not None:
+                progress(len(found), scenario.cycles)
     complete = len(found) == scenario.cycles
     notes = tuple(dict.fromkeys(running.notes))
     return Trace(
         scenario, running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
     )
+
+
+class _Cancelled(Exception):  # noqa: N818 - no error: somebody asked for it
+    """Ends a run inside a cycle."""
 
 
 class Simulation:
@@ -97,6 +107,7 @@ class Simulation:
         cluster: The cluster as it is, with the leader's view.
         dispatch_limited: Whether the scenario changes dispatch limits.
         notes: What the user should know.
+        cancelled: Says whether somebody asked to stop.
         now: The moment, ms since 1970.
 
     Raises:
@@ -129,6 +140,7 @@ class Simulation:
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = []
+        self.cancelled: Callable[[], bool] = lambda: False
         self._unknown_namespaces: set[str] = set()
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
@@ -162,10 +174,16 @@ class Simulation:
             following = self.now + interval
             for tick in self._clock.ticks(self.now, following):
                 self._do_due(tick)
+                self.check()
                 self.report(tick, self._clock.reporting(tick))
             self._do_due(following - 1)
             self.now = following
             yield replace(cycle, events=tuple(self._events))
+
+    def check(self) -> None:
+        """Stop where somebody asked for it; called wherever a cycle can take long."""
+        if self.cancelled():
+            raise _Cancelled
 
     def at(self, at_ms: float, action: Action) -> None:
         """Plan an action; see `Clock.at`."""
@@ -181,6 +199,7 @@ class Simulation:
             frame, self._next_frame = self._next_frame, next(self._frames, None)
             self._follow(frame, max(frame.info.captured_at_ms, self.start_ms))
         for at_ms, action in self._clock.due(now):
+            self.check()
             action(at_ms)
 
     def _follow(self, frame: Snapshot, now: int) -> None:
@@ -392,6 +411,7 @@ class Simulation:
         view: Snapshot | None = None
         filters: ExtensibleFilters | None = None
         for at in order:
+            self.check()
             name = cluster.names[at]
             if cluster.owner[at] >= 0 or not self._wanted(at, now):
                 continue

@@ -6,20 +6,22 @@ so that the page that opens it elsewhere shows the same plan.
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import short_digest
+from planner.explain.text import count, short_digest
 from planner.share.link import (
     LinkedScenario,
     canonical_text,
@@ -30,11 +32,14 @@ from planner.share.link import (
     scenario_link,
 )
 from planner.share.scenario_file import read_scenario_file, scenario_file
+from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
+from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import address, registry, state
 from planner.web.session import Kept, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
+from planner.workspace.database import default_path
 
 _PARAM = "scenario"
 _LONGEST_IN_ADDRESS = 1_500
@@ -42,6 +47,14 @@ _DEPTH = 100
 _KEPT_RUNS = 12
 _PATIENCE_S = 1.2
 _LOOK_S = 0.5
+_ASKED_FROM_S = 60.0
+"""From which price on a run is started by a click alone."""
+_AT_ONCE = 2
+_MOST_UNFINISHED = 24
+_TURN_S = 0.5
+_RELOAD_S = 5.0
+"""How long a tab may be gone until its run stops."""
+_MOST_DISK_BYTES = 4 << 30
 
 _Key: TypeAlias = tuple[str, str]
 """Names a run: digests of its snapshot and of its scenario."""
@@ -69,6 +82,8 @@ PENDING: Kept[dict[str, tuple[Scenario, str]]] = Kept("pending_scenarios", dict)
 """Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
 _IMPORTS = Kept("imports", int)
 _STOPPED: Kept[frozenset[_Key]] = Kept("stopped_runs", frozenset)
+_PAID: Kept[frozenset[_Key]] = Kept("paid_runs", frozenset)
+"""Runs of a high price that a person asked for."""
 SESSION = Kept("session", lambda: uuid4().hex)
 """What this session is called where sessions share something."""
 
@@ -241,6 +256,8 @@ class Run:
         outcome: What it found; None until then.
         error: Why it failed; None unless it did.
         watchers: The sessions that wait for it; when none is left it stops.
+        tabs: What Streamlit calls the tabs of these; when all are closed it stops.
+        shelf: Where its cycles are; None before it begins.
         stop: Set to stop it.
         finished: Set when it has ended, however.
     """
@@ -250,33 +267,86 @@ class Run:
     outcome: Outcome | None = None
     error: PlannerError | None = None
     watchers: set[str] = field(default_factory=set)
+    tabs: set[str] = field(default_factory=set)
+    shelf: Shelf | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
 
 
+class _Turns:
+    """Lets a few runs work at a time, each for a moment, those that wait longest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[object] = deque()
+        self._working = 0
+        self._changed = threading.Condition()
+
+    def begin(self, stopped: Callable[[], bool]) -> None:
+        """Wait for a turn; it is given at once to a run that is stopped, so that it can end."""
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            while not stopped() and (self._working >= _AT_ONCE or self._waiting[0] is not ticket):
+                self._changed.wait(_LOOK_S)
+            self._waiting.remove(ticket)
+            self._working += 1
+
+    def end(self) -> None:
+        """Give the turn to the next one."""
+        with self._changed:
+            self._working -= 1
+            self._changed.notify_all()
+
+    def pass_on(self, stopped: Callable[[], bool]) -> None:
+        """Let others have a turn, if any waits."""
+        if self._waiting:
+            self.end()
+            self.begin(stopped)
+
+
+_TURNS = _Turns()
+
+
 class Runs:
-    """The simulations of this server, each scenario once; the oldest are dropped."""
+    """The simulations of this server, each scenario once; the oldest that have ended are dropped."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[_Key, Run] = OrderedDict()
         self._lock = threading.Lock()
 
+    def knows(self, view: state.Current, scenario: Scenario) -> bool:
+        """Say whether the run of a scenario was started, and not stopped."""
+        found = self._runs.get(_key(view, scenario))
+        return found is not None and not found.stop.is_set()
+
     def of(self, view: state.Current, scenario: Scenario, watcher: str) -> Run:
-        """Return the run of a scenario; it is started when there is none, or when it was stopped."""
+        """Return the run of a scenario; it is started when there is none, or when it was stopped.
+
+        Raises:
+            PlannerError: Too many runs have not ended yet.
+        """
         key = _key(view, scenario)
         with self._lock:
             found = self._runs.get(key)
             if found is None or found.stop.is_set():
+                if sum(not job.finished.is_set() for job in self._runs.values()) >= _MOST_UNFINISHED:
+                    raise PlannerError(
+                        "Too many simulations run on this server.", remedy="Wait until others have ended, and reload."
+                    )
                 found = Run(scenario.cycles)
                 self._runs[key] = found
                 nameless = replace(scenario, name="")
                 threading.Thread(target=_work, args=(found, view.snapshot, nameless), daemon=True).start()
             found.watchers.add(watcher)
+            found.tabs.add(_tab())
             self._runs.move_to_end(key)
-            while len(self._runs) > _KEPT_RUNS:
-                _, oldest = self._runs.popitem(last=False)
-                oldest.stop.set()
+            ended = [key for key, job in self._runs.items() if job.finished.is_set()]
+            while ended and (len(self._runs) > _KEPT_RUNS or self._disk_bytes() > _MOST_DISK_BYTES):
+                del self._runs[ended.pop(0)]
         return found
+
+    def _disk_bytes(self) -> int:
+        return sum(job.shelf.disk_bytes for job in self._runs.values() if job.shelf is not None)
 
     def leave(self, watcher: str, but: Collection[_Key] = ()) -> None:
         """Let a session wait for nothing but some runs; what nobody waits for any more stops."""
@@ -293,12 +363,39 @@ def _key(view: state.Current, scenario: Scenario) -> _Key:
     return view.digest, scenario_digest(replace(scenario, name=""))
 
 
+def _tab() -> str:
+    """Return what Streamlit calls this tab; empty where no browser is."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context is not None else ""
+
+
+def _is_open(tab: str) -> bool:
+    return not tab or not runtime.exists() or runtime.get_instance().is_active_session(tab)
+
+
 def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
+    begun = seen = time.monotonic()
+
     def progress(done: int, _: int) -> None:
         job.done = done
 
+    def cancelled() -> bool:
+        """Now and then, pass the turn on; and stop when every tab that waits has been closed for a while."""
+        nonlocal begun, seen
+        now = time.monotonic()
+        if now - begun > _TURN_S:
+            if any(map(_is_open, tuple(job.tabs))):
+                seen = now
+            elif now - seen > _RELOAD_S:
+                job.stop.set()
+            _TURNS.pass_on(job.stop.is_set)
+            begun = time.monotonic()
+        return job.stop.is_set()
+
+    _TURNS.begin(job.stop.is_set)
     try:
-        trace = simulate(snapshot, scenario, progress=progress, cancelled=job.stop.is_set)
+        job.shelf = Shelf(scenario.cycles, default_path().parent)
+        trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
         if trace.complete:
             outcome = Outcome(trace)
             outcome.prepare()
@@ -311,6 +408,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             f"The simulation failed: {type(error).__name__}.", remedy="Undo the last edit, or report this scenario."
         )
     finally:
+        _TURNS.end()
         job.finished.set()
 
 
@@ -334,6 +432,34 @@ def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
         st.rerun()
 
 
+def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozenset[_Key]) -> bool:
+    """Tell the price of what was not started yet, where it is high; say whether it may start.
+
+    Raises:
+        PlannerError: There are more cycles than can be kept.
+    """
+    fresh = [price_of(view.snapshot, scenario) for scenario in scenarios if not runs().knows(view, scenario)]
+    seconds = sum(price.seconds for price in fresh)
+    longest = max(fresh, key=lambda price: price.seconds, default=None)
+    if longest is None:
+        return True
+    if max(price.cycles for price in fresh) > MOST_CYCLES:
+        raise PlannerError(
+            f"At most {MOST_CYCLES:,} cycles can be watched on a page.",
+            remedy="Watch fewer; the command `plan` takes any number.",
+        )
+    if seconds <= _ASKED_FROM_S or keys <= _PAID.get():
+        return True
+    st.info(
+        f"This simulates {count(longest.cycles, 'cycle')} of {count(longest.bundles, 'bundle')} on"
+        f" {count(longest.brokers, 'broker')}{'' if len(fresh) == 1 else f', {len(fresh)} times'}: some"
+        f" {seconds / 60:,.0f} minutes of work for this server.",
+        icon=":material/hourglass_top:",
+    )
+    button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | keys))
+    return False
+
+
 def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
     """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
 
@@ -348,6 +474,8 @@ def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
     if _STOPPED.get() & keys:
         st.warning("Stopped before its end. Change something, or run it again.", icon=":material/stop_circle:")
         button("Run again", "play_arrow", lambda: _STOPPED.put(frozenset()))
+        return None
+    if not _agreed(view, scenarios, keys):
         return None
     jobs = [runs().of(view, scenario, SESSION.get()) for scenario in scenarios]
     until = time.monotonic() + _PATIENCE_S

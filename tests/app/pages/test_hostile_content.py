@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
-from planner.web import registry, state
+from planner.simulate.scenario import Scenario
+from planner.web import registry, scenarios, state
 
 Page = Callable[..., AppTest]
 _MICROSECONDS = 1_763_700_000_000_000
@@ -62,3 +64,58 @@ def test_a_workspace_that_another_process_holds(page: Page, workspace_file: Path
         assert "Another process has the workspace open" in errors(test)
         other.communicate()
     assert not page(name).error
+
+
+LINK = "1.ADX0ZI21SGEAOdtADZH3rWlq-qrgLwnnEzeZZGyHRcQDmR2ud2c5gzXDpQZmrSHYrzooegA"
+"""A hundred thousand cycles of a large sample, in 73 signs."""
+
+
+def test_a_link_starts_no_run_without_end(page: Page) -> None:
+    test = page("what_if", scenario=LINK)
+    assert not test.exception
+    assert "At most 8,000 cycles can be watched on a page" in errors(test)
+
+
+def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "_ASKED_FROM_S", 0.0)
+    started = len(scenarios.runs()._runs)
+    test = page("what_if")
+    assert "30 cycles of" in test.info[0].value
+    assert len(scenarios.runs()._runs) == started
+    next(button for button in test.button if button.label == "Run it").click().run()
+    assert not test.exception
+    assert len(scenarios.runs()._runs) == started + 1
+    assert not any(button.label == "Run it" for button in test.button)
+
+
+def test_a_run_ends_with_its_last_tab(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    page("overview")
+    view = state.Current(state.workspace().add(small, "small"), small)
+    monkeypatch.setattr(scenarios, "_is_open", lambda tab: tab == "open")
+    monkeypatch.setattr(scenarios, "_TURN_S", 0.0)
+    monkeypatch.setattr(scenarios, "_RELOAD_S", 0.0)
+    for tab in ("open", "closed"):
+        monkeypatch.setattr(scenarios, "_tab", lambda tab=tab: tab)
+        job = scenarios.Runs().of(view, Scenario(cycles=20), "me")
+        assert job.finished.wait(60)
+        assert (job.outcome is not None, job.stop.is_set()) == (tab == "open", tab == "closed")
+
+
+def test_turns_are_taken_in_order() -> None:
+    turns, done = scenarios._Turns(), []
+
+    def work(name: int) -> None:
+        turns.begin(lambda: False)
+        for _ in range(20):
+            done.append(name)
+            turns.pass_on(lambda: False)
+        turns.end()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(done) == sorted([*range(6)] * 20)
+    assert turns._working == 0
+    assert not turns._waiting
