@@ -1,10 +1,19 @@
 """Numbers, times and names as people read them."""
 
 import math
+import re
 from datetime import UTC, datetime
 
 from planner.cluster.moments import LAST_MS
 
+_JOINER = "\u2060"
+_PARTED = (
+    (re.compile(r"(?i)\b(www)\."), rf"\1{_JOINER}."),
+    (re.compile(r"(?<=\S)@(?=\S)"), f"{_JOINER}@"),
+    (re.compile(r"(?i)\b(https?|ftp|mailto|xmpp):"), rf"\1{_JOINER}:"),
+    (re.compile(r":(?=[A-Za-z_]+[:/\[])"), f":{_JOINER}"),
+)
+_BEGINNING = re.compile(r"^(\d*)([-+.)=])")
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -66,7 +75,13 @@ def short_digest(digest: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text in which nothing is Markdown; names may come from an uploaded file or a link."""
+    """Return text on one line in which nothing is Markdown, an address or an icon; names may come from anywhere.
+
+    Addresses and icons are looked for in the finished text, so that a sign without width parts them.
+    """
+    text = " ".join(text.split())
+    for found, parted in _PARTED:
+        text = found.sub(parted, text)
     for mark in "\\`*_[]<>#|$~:":
         text = text.replace(mark, f"\\{mark}")
-    return text
+    return _BEGINNING.sub(r"\1\\\2", text)

@@ -51,6 +51,7 @@ _BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9
 _LAST_PORT = 65_535
 _NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _UNKNOWN_USAGE = -1.0
 _MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
 
@@ -131,9 +132,19 @@ def _sizes(snapshot: Snapshot, found: Findings) -> None:
         found.add("brokers", None, "There is no broker.", "A cluster has at least one; add it.")
 
 
+def _is_plain(text: str) -> bool:
+    """Say whether a text shows what it says: neither control signs nor signs that turn its direction around."""
+    return text.isprintable() or not _HIDDEN.search(text)
+
+
 def _info(info: SnapshotInfo, found: Findings) -> None:
     if not info.cluster.strip():
         found.add("info", None, "The name of the cluster is empty.", "Give any name.")
+    for name in ("cluster", "pulsar_version", "leader", "source", "description", "warnings"):
+        value = getattr(info, name)
+        if not all(_is_plain(text) for text in ((value,) if isinstance(value, str) else value)):
+            what = f"'{name}' holds signs that control a terminal or turn text around."
+            found.add("info", None, what, "Write it without them.")
     if not 0 <= info.captured_at_ms <= LAST_MS:
         found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", _MS)
 
@@ -326,7 +337,7 @@ def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the policies, and what to do about it."""
     for policy in policies.isolation:
         name = _shown(policy.name)
-        if not policy.name or not policy.namespaces or policy.min_limit < 0:
+        if not policy.name or not _is_plain(policy.name) or not policy.namespaces or policy.min_limit < 0:
             remedy = "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on."
             yield f"The isolation policy {name} is incomplete.", remedy
         for expression in (*policy.namespaces, *policy.primary, *policy.secondary):

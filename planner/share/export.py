@@ -130,7 +130,12 @@ def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ..
     told = _columns(event, _EVENT)
     told |= {name: " ".join(told[name]) for name in ("acceptable", "children")}
     cells = (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())
-    return tuple(f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in cells)
+    return tuple(map(no_formula, cells))
+
+
+def no_formula(cell: Any) -> Any:
+    """Return a cell of a CSV file; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip().startswith(_FORMULA) else cell
 
 
 def _columns(move: Relocation, names: Sequence[str]) -> dict[str, Any]:

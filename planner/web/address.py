@@ -29,6 +29,9 @@ _NOTHING = "-"
 def part(name: str) -> str:
     """Return a part of the address; empty when it is not there, or longer than any that the planner writes."""
     value: Any = st.query_params.get(name, "")
+    if isinstance(value, str) and len(value) > _LONGEST:
+        note(f"“{plain(name)}” of this address is longer than any that the planner writes, and was left out.")
+        put(**{name: ""})
     return value if isinstance(value, str) and len(value) <= _LONGEST else ""
 
 

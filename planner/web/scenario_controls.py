@@ -190,7 +190,7 @@ def _edits(view: state.Current) -> None:
         words = step.edit.phrase()
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
-        toggle = partial(switch.toggle, words, label_visibility="collapsed")
+        toggle = partial(switch.toggle, plain(words), label_visibility="collapsed")
         bound(f"edit-{at}", step.on, toggle, partial(_turn, view, step))
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
         delete = partial(_change_step, view, step, None)

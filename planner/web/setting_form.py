@@ -30,7 +30,7 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
     if setting.kind == "boolean":
         # A narrow column cuts off the label of a toggle, unlike others.
         draw, help_, shown = st.toggle, f"`{setting.name}`: {help_}", bool(value)
-    elif setting.kind in {"int", "long"} and isinstance(value, int):
+    elif setting.kind in {"int", "long"} and isinstance(value, int) and abs(value) <= _SAFE:
         draw = partial(st.number_input, min_value=-_SAFE, max_value=_SAFE, step=1)
     elif setting.kind == "double" and isinstance(value, int | float):
         draw, shown = partial(st.number_input, min_value=-1e300, format="%g"), float(value)

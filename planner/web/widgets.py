@@ -11,12 +11,15 @@ from pandas.io.formats.style import Styler
 
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.explain.text import plain
+from planner.share.export import no_formula
 from planner.web.session import Kept, widget_state
 
 REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
 """Why what a person asked for last was not done."""
 
 _SHOWN_VIOLATIONS = 20
+_SHOWN_NOTES = 100
+_LONGEST_NOTE = 1_000
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
     "MB/s": st.column_config.NumberColumn(format="%.3f"),
@@ -40,8 +43,9 @@ def show_notes(notes: Sequence[str], title: str) -> None:
     """Show notes behind a title that counts them; nothing when there are none."""
     if notes:
         with st.expander(f"{title} ({len(notes)})", icon=":material/info:"):
-            for note in notes:
-                st.markdown(f"- {plain(note)}")
+            st.text("\n".join(f"• {note[:_LONGEST_NOTE]}" for note in notes[:_SHOWN_NOTES]))
+            if len(notes) > _SHOWN_NOTES:
+                st.caption(f"The first {_SHOWN_NOTES} of {len(notes):,}; a download of the snapshot has all of them.")
 
 
 def metrics(figures: Iterable[tuple[str, str, str]], width: int | Literal["stretch", "content"] = "stretch") -> None:
@@ -131,7 +135,13 @@ def table(
         column_config=columns | dict.fromkeys(hidden),
         **options,
     )
-    download("Download as CSV", lambda: frame.to_csv(index=False).encode(), f"{name}.csv", "text/csv", key=f"csv-{key}")
+    download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}")
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a table as CSV in which no cell and no heading is a formula to a spreadsheet."""
+    safe = frame.map(no_formula).rename(columns=no_formula)
+    return safe.to_csv(index=False).encode("utf-8", "replace")
 
 
 def _picked_row(key: str, pick: Callable[[int], None]) -> None:

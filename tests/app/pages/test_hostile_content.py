@@ -7,12 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.scenario import Scenario
+from planner.explain.text import plain
+from planner.share.link import encode_link
+from planner.simulate.edits.remove_broker import RemoveBroker
+from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
+from planner.web.widgets import csv_bytes
 
 Page = Callable[..., AppTest]
 _MICROSECONDS = 1_763_700_000_000_000
@@ -119,3 +125,54 @@ def test_turns_are_taken_in_order() -> None:
     assert sorted(done) == sorted([*range(6)] * 20)
     assert turns._working == 0
     assert not turns._waiting
+
+
+class TestWords:
+    """What comes from files and links stays text."""
+
+    def test_no_formula_in_a_table(self) -> None:
+        frame = pd.DataFrame({"=a": ["=cmd|'/c calc'!A0", " -x", "b"], "n": [-1, 2, 3]})
+        assert csv_bytes(frame).decode().splitlines() == ["'=a,n", "'=cmd|'/c calc'!A0,-1", "' -x,2", "b,3"]
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("http://e.example", "http\u2060\\://e.example"),
+            ("www.e.example", "www\u2060.e.example"),
+            ("a@e.example", "a\u2060@e.example"),
+            (":material/home:", "\\:\u2060material/home\\:"),
+            ("x\n\n---", "x ---"),
+            ("1. a", "1\\. a"),
+            ("- a", "\\- a"),
+            ("broker-1:8080", "broker-1\\:8080"),
+            ("persistent://t/n/x", "persistent\\://t/n/x"),
+        ],
+    )
+    def test_no_markdown(self, text: str, shown: str) -> None:
+        assert plain(text) == shown
+
+    def test_no_markdown_in_a_hidden_label(self, page: Page, small: Snapshot) -> None:
+        view = state.workspace().add(small, "small")
+        edit = Step(RemoveBroker(broker=small.brokers.name[0], at_min=5))
+        test = page("what_if", scenario=encode_link(Scenario(steps=(edit,)), view.digest, "small"))
+        words = edit.edit.phrase()
+        assert [toggle.label for toggle in test.toggle if "hut down" in toggle.label] == [
+            plain(words[:1].upper() + words[1:])
+        ]
+
+    @pytest.mark.parametrize("name", ["brokers", "snapshots"])
+    def test_ten_thousand_notes(self, page: Page, small: Snapshot, name: str) -> None:
+        notes = tuple(f"note {i}" for i in range(10_000))
+        state.workspace().add(replace(small, info=replace(small.info, warnings=notes)), "noted")
+        test = page(name)
+        assert not test.exception
+        assert len(list(test.markdown)) + len(list(test.text)) < 100
+        assert any("The first 100 of 10,000" in caption.value for caption in test.caption)
+
+
+@pytest.mark.parametrize("name", ["throttling", "shedding", "what_if"])
+def test_a_setting_that_no_browser_holds_exactly(page: Page, small: Snapshot, name: str) -> None:
+    most = {"dispatchThrottlingRatePerSubscriptionInByte": 2**63 - 1}
+    state.workspace().add(replace(small, settings=Settings(most)), "unlimited")
+    test = page(name)
+    assert not test.exception

@@ -45,9 +45,11 @@ from planner.formats.validate import validate
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Cf"]), max_size=12)
 LINE = st.text(
-    st.characters(min_codepoint=33, max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc", "Zs"]), min_size=1, max_size=8
+    st.characters(min_codepoint=33, max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc", "Cf", "Zs"]),
+    min_size=1,
+    max_size=8,
 )
 RATES = st.one_of(
     st.just(0.0), st.floats(0, 1e300, allow_subnormal=True), st.just(-0.0), st.integers(0, 10**6).map(float)

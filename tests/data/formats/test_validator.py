@@ -322,6 +322,15 @@ class TestTheRest:
     def test_info(self, cluster: Snapshot, info: dict[str, Any]) -> None:
         assert violations(replace(cluster, info=replace(cluster.info, **info)))[0].file == "info"
 
+    @pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\0", "\u2066"])
+    @pytest.mark.parametrize("name", ["cluster", "leader", "source", "description", "warnings"])
+    def test_signs_that_hide_what_a_text_says(self, cluster: Snapshot, name: str, sign: str) -> None:
+        text = f"a{sign}b"
+        value: Any = (text,) if name == "warnings" else text
+        (found,) = violations(replace(cluster, info=replace(cluster.info, **dict[str, Any]({name: value}))))
+        assert f"'{name}' holds signs" in found.what
+        assert found.remedy
+
     def test_a_report_of_a_year_that_no_calendar_has(self, cluster: Snapshot, changed: Change) -> None:
         validate(changed(cluster, "brokers", 1, updated_at_ms=LAST_MS))
         (found,) = violations(changed(cluster, "brokers", 1, updated_at_ms=LAST_MS + 1))
