@@ -82,6 +82,7 @@ def _moves(outcome: Outcome) -> None:
     _blast_radius(trace, wanted)
     moves = [move for move in outcome.moves if wanted.passes(move.kind, move.bundle, move.source, move.destination)]
     if any(move.destination for move in moves):
+        st.caption("A destination is a wish: a lookup in the moment of the unload may put the bundle elsewhere.")
         by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)
         chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
     frame = outcome.events[keep]

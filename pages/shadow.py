@@ -12,7 +12,17 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.relocation import Relocation
 from planner.explain.text import count, moment, percent
 from planner.figures.shadow import shadow_score, shadow_text
-from planner.shadow.record import NEXT, RECORD, NextCycle, ShadowCycle, ShadowRecord, Split, read_next, score_of
+from planner.shadow.record import (
+    NEXT,
+    RECORD,
+    NextCycle,
+    ShadowCycle,
+    ShadowRecord,
+    Split,
+    read_next,
+    score_of,
+    scores_by_strategy,
+)
 from planner.web import address
 from planner.web.live_history import watched_clusters
 from planner.web.page import Page, Subject
@@ -154,6 +164,11 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
             shown = f"{right:,} of {of:,}" if of else None
             value = percent(right / of) if of else "none yet"
             st.metric(label, value, shown, "off", delta_arrow="off", help=meaning, width=_CARD_PX)
+    scores = scores_by_strategy(cycles)
+    lines = [f"{strategy}: {one.text}" for strategy, one in scores.items()] if len(scores) > 1 else []
+    lines += [f"{count(score.by_hand, 'more cycle')} differ by manual unloads alone."] if score.by_hand else []
+    for line in lines:
+        st.caption(line)
 
 
 def _acting(cycles: Sequence[ShadowCycle]) -> None:

@@ -736,11 +736,20 @@ class _Step:
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen
         # One bundle beside a decision was unloaded by somebody else; several are more likely the leader's own.
+        hand = Cause.MANUAL if self.apart(current, left - made.bundles) else Cause.UNKNOWN
         for cause, other in ((Cause.UNKNOWN, made), *others):
             extra = left - other.bundles
             if other.sure <= left and len(extra) == 1:
-                return (lambda name, why=cause, hand=extra: Cause.MANUAL if name in hand else why), other
+                return (lambda name, why=cause, more=extra: hand if name in more else why), other
         return (lambda _: Cause.UNKNOWN), None
+
+    def apart(self, current: _OpenCycle, extra: set[str]) -> bool:
+        """Say whether bundles left in a cycle but not with it: the leader knew what we know, at another time."""
+        if self.moving(current) or not current.stable:
+            return False
+        at_ms = max((self.after.info.taken_ms.get(bundle, 0) for bundle in extra), default=0)
+        late_share = (at_ms - self.state.due_ms) / self.interval_ms
+        return not self.state.rhythm_known or not -_SHARP_SHARE <= late_share <= _TOLERANCE_SHARE
 
     def unseen_unloads(self, current: _OpenCycle, left: set[str]) -> Prediction | None:
         """Return the decision of a leader that remembers unloads from before the first capture, if it explains all."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from planner.capture.options import CaptureOptions, Limits
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
-from planner.shadow.record import ShadowCycle, score_of
+from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.watched import ShadowWatch, describe
 from tests.cluster.admin import AdminError
 from tests.cluster.conftest import AVG_SHEDDER, EXTENSIBLE, LOADBALANCE
@@ -286,6 +286,49 @@ def judge(folder: Path, wrong: bool) -> Sequence[ShadowCycle]:  # noqa: FBT001 -
     return shadow.cycles
 
 
+_DONE_BY: Mapping[Cause, tuple[str, float]] = {
+    Cause.MANUAL: ("unload", 25.0),
+    Cause.MANUAL_SPLIT: ("split", 15.0),
+    Cause.BROKER_LEFT: ("restart|leader killed", 60.0),
+    Cause.LEADER: ("leader killed", 60.0),
+    Cause.SETTINGS: ("settings|hold|release", 30.0),
+    Cause.POLICIES: ("policies", 30.0),
+}
+"""What somebody must have done, at most so many seconds before, for a cause to be true."""
+
+
+def causes(folder: Path, cycles: Sequence[ShadowCycle]) -> tuple[int, int]:
+    """Return how many causes were named that somebody's doing can prove, and how many of them nobody did."""
+    truth = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
+    named = wrong = 0
+    for cycle in cycles:
+        for difference in cycle.differences:
+            if difference.cause not in _DONE_BY:
+                continue
+            kinds, seconds = _DONE_BY[difference.cause]
+            since_ms, until_ms = cycle.from_ms - 1000 * seconds, cycle.to_ms + INTERVAL_MS
+            done = [t for t in truth if since_ms <= t["at_ms"] <= until_ms and t["kind"] in kinds.split("|")]
+            proved = any(t.get("bundle", difference.bundle) == difference.bundle for t in done)
+            named += 1
+            wrong += not proved
+    return named, wrong
+
+
+def row(strategy: str, folder: Path, cycles: Sequence[ShadowCycle]) -> str:
+    """Return a line of the table of docs/shadow.md."""
+    score, (named, wrong) = score_of(cycles), causes(folder, cycles)
+    cells = [
+        f"{score.cycles + score.by_hand}",
+        f"{score.right} of {score.cycles}",
+        f"{score.acting_right} of {score.acting}",
+        f"{score.in_time_right} of {score.in_time}",
+        f"{score.destinations_right} of {score.destinations}",
+        f"{score.by_hand}",
+        f"{wrong} of {named}",
+    ]
+    return f"| {strategy} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     """Record, or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -302,7 +345,7 @@ def main() -> None:
             record(strategy, given.out, given.cycles, paths)
     for strategy in (s for s in given.strategy if (given.out / s / "truth.jsonl").is_file()):
         cycles = judge(given.out / strategy, given.wrong)
-        print(f"{strategy}: {score_of(cycles).text}", flush=True)  # noqa: T201
+        print(row(strategy, given.out / strategy, cycles), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
