@@ -232,8 +232,8 @@ class AdminClient:
     def how_to_be_let_in(self) -> str:
         """What to do about a refusal: it differs when no token was sent."""
         if self._token or self._source is not None:
-            return "The token that was sent does not do; give one whose role may ask."
-        return "No token was sent; give one that may ask, with --token-file."
+            return "The one that was sent does not do; give a token that may ask."
+        return "None was sent; give a token that may ask, with --token-file."
 
     async def _headers(self, accept: str) -> dict[str, str]:
         token = self._token if self._source is None else await self._source.token()

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import Policies, Snapshot, make_topics
 from planner.explain.text import plain
 from planner.share.link import encode_link
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -176,3 +176,16 @@ def test_a_setting_that_no_browser_holds_exactly(page: Page, small: Snapshot, na
     state.workspace().add(replace(small, settings=Settings(most)), "unlimited")
     test = page(name)
     assert not test.exception
+
+
+@pytest.mark.parametrize("name", ["bundle_map", "split_lab"])
+def test_odd_namespaces_are_found_by_their_address(page: Page, small: Snapshot, name: str) -> None:
+    """Every sign that Pulsar admits in the name of a namespace stands in an address, and finds it again."""
+    odd = ("a=b:c/d.e_f-g", "-/--x", ".../....", "b1/b2", "pulsar/a:b", "x/=3D", "A/n:1", "acme/a=1")
+    renamed = tuple((odd + small.namespaces)[: len(small.namespaces)])
+    saved = state.workspace().add(replace(small, namespaces=renamed, topics=make_topics(), policies=Policies()), "odd")
+    for namespace in renamed[: len(odd)]:
+        test = page(name, snapshot=saved.digest[:12], namespace=namespace)
+        assert not test.exception
+        assert not [w for w in test.warning if "is not possible" in str(w.value)]
+        assert next(box for box in test.selectbox if box.label == "Namespace").value == namespace

@@ -17,7 +17,7 @@ import pytest
 
 from planner.__main__ import main
 from planner.capture.estimate import with_estimated_averages
-from planner.capture.options import CaptureOptions
+from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.raw_answers import RawAnswers
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
 from planner.cluster.errors import CaptureError
@@ -345,3 +345,29 @@ def test_raw_answers_around_a_wrong_cycle_are_kept(cluster: Cluster, options: Op
     answers.close()
     assert not list(history.glob(".*"))
     assert len(moments(history)) == 6, "readers pass over what is kept"
+
+
+def test_a_broker_that_left_leaves_no_answers_behind(cluster: Cluster, options: Options) -> None:
+    names = list(cluster.ids.values())
+    said = iter([names] * 2 + [names[:1] + names[2:]] * 4)
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, json.dumps(next(said)).encode())
+    _, second, third = watch(options(cluster))
+    for watched in (second, third):
+        assert watched.snapshot is not None
+        assert list(watched.snapshot.brokers.name) == [names[0], names[2]]
+        assert not [w for w in watched.snapshot.info.warnings if "are both" in w or "none of the brokers" in w]
+
+
+def test_a_refusal_says_why_and_whether_a_token_was_sent(
+    start: Callable[..., Cluster], options: Options, tmp_path: Path
+) -> None:
+    closed = start(token="right-token")  # noqa: S106 - of a stand-in
+    wrong = tmp_path / "token"
+    wrong.write_text("a-wrong-token")
+    for credentials, remedy in (
+        (Credentials(), "None was sent; give a token that may ask"),
+        (Credentials(token_file=wrong), "The one that was sent does not do; give a token that may ask"),
+    ):
+        (seen,) = watch(options(closed, credentials=credentials), captures=1)
+        assert "HTTP 401 (Authentication required)" in str(seen.error)
+        assert remedy in str(seen.error)
