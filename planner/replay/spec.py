@@ -89,11 +89,11 @@ def job_from_json(text: str) -> Job:
         content["clusters"] = tuple(str(name) for name in content["clusters"])
         content["scenarios"] = tuple(scenario_from_json(given) for given in content["scenarios"])
         job = Job(**content)
+        job.check()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReplayError(
             f"This is no replay job: {type(error).__name__} {error}.", remedy="Submit it anew."
         ) from error
-    job.check()
     return job
 
 

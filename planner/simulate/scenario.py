@@ -121,6 +121,11 @@ def scenario_from_json(document: Any) -> Scenario:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])[:200]
-        raise ScenarioError(f"The scenario cannot be read: {first['msg']}.", where=where) from error
+        said = str(first["msg"]).replace("Input should", "it should").replace("valid tuple", "list")
+        raise ScenarioError(
+            f"The scenario cannot be read: {said[:300]}.",
+            where=where,
+            remedy="Correct that field; a scenario that the planner exports shows how it is written.",
+        ) from error
     Settings(scenario.settings, release(scenario.pulsar_version))
     return scenario

@@ -52,7 +52,7 @@ LINE = st.text(
     max_size=8,
 )
 RATES = st.one_of(
-    st.just(0.0), st.floats(0, 1e300, allow_subnormal=True), st.just(-0.0), st.integers(0, 10**6).map(float)
+    st.just(0.0), st.floats(0, 1e18, allow_subnormal=True), st.just(-0.0), st.integers(0, 10**6).map(float)
 )
 
 

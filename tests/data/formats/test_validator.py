@@ -322,6 +322,11 @@ class TestTheRest:
     def test_info(self, cluster: Snapshot, info: dict[str, Any]) -> None:
         assert violations(replace(cluster, info=replace(cluster.info, **info)))[0].file == "info"
 
+    def test_a_number_whose_sum_has_no_end(self, cluster: Snapshot, changed: Change) -> None:
+        validate(changed(cluster, "bundles", 0, msg_rate_in_per_s=1e18))
+        (found,) = violations(changed(cluster, "bundles", 0, msg_rate_in_per_s=1e308))
+        assert (found.row, "1e+18 at most" in found.remedy) == (1, True)
+
     @pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\0", "\u2066"])
     @pytest.mark.parametrize("name", ["cluster", "leader", "source", "description", "warnings"])
     def test_signs_that_hide_what_a_text_says(self, cluster: Snapshot, name: str, sign: str) -> None:
