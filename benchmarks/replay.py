@@ -195,7 +195,7 @@ def runners(root: Path, sizes: Sizes) -> float:
         with measured() as start:
             session = stack.enter_context(open_session("benchmark", Path(name), sizes.cores))
         with measured() as cost:
-            found = ran(run_spark(tasks, session.spark, never, session.parallel))
+            found = ran(run_spark(tasks, session, never))
     line(f"Spark local[{sizes.cores}]", sizes.cores, cost, found)
     both = Cost(start.seconds + cost.seconds, start.processor_seconds + cost.processor_seconds)
     line("  start included", sizes.cores, both, found)

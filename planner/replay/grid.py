@@ -14,13 +14,10 @@ from planner.formats.encoding import parse_json
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
-from planner.replay.spec import Job, grid
+from planner.replay.spec import MOST_SCENARIOS, Job, grid
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.strategies import under_strategy
 from planner.workspace.opening import bytes_of
-
-MOST_SCENARIOS: Final = 500
-"""More are not compared in one job."""
 
 _FORMAT: Final = "pulsar-bundle-planner scenarios"
 _MOST_NAME: Final = 120
@@ -84,7 +81,7 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     found: list[Scenario] = [replace(wanted.base, name=wanted.base.name or "as it is")] if wanted.with_base else []
     axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
     tried = [settings for _, settings in axes] or [dict(wanted.settings)]
-    number = sum(math.prod(len(values) for values in settings.values()) for settings in tried)
+    number = sum(math.prod(len(values) for values in settings.values()) for settings in tried if settings or axes)
     if number + len(wanted.more) > MOST_SCENARIOS:
         raise ReplayError(
             f"This would be {number + len(wanted.more):,} scenarios, more than {MOST_SCENARIOS}.",

@@ -176,6 +176,11 @@ class _Worker:
             self.say(f"{result.task}: {result.error}")
         self.progress(self.status.done + 1, failed)
 
+    def waits_for(self, what: str) -> None:
+        """Say what the job waits for; "" when it goes on."""
+        self.say(f"{what}." if what else "Goes on.")
+        self.tell(stage=what or "Replays", remaining_s=None)
+
     def progress(self, done: int, failed: int) -> None:
         """Say how many tasks have ended, how fast, and how long the others will take."""
         mine = done - self.status.kept
@@ -226,7 +231,7 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
             if session.place.kind != "local":
                 worker.tell(stage="Looks at the Spark workers")
                 check_workers(session, "planner.replay.kernel", [job.history])
-            yield run_spark(tasks, session.spark, stop, session.parallel_now)
+            yield run_spark(tasks, session, stop, worker.waits_for)
 
 
 def _stop(number: int, _: FrameType | None) -> None:

@@ -26,7 +26,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Final, Literal, TypeAlias, get_args
+from typing import IO, Final, Literal, TypeAlias
+
+from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import write_whole, writing_results
@@ -74,6 +76,8 @@ class Status:
         digest: SHA-256 over all results; empty until they are complete.
     """
 
+    __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)
+
     state: State
     stage: str = ""
     where: str = ""
@@ -95,6 +99,9 @@ class Status:
     def ended(self) -> bool:
         """Whether no process works on it."""
         return self.state in ENDED
+
+
+_STATUS: Final = TypeAdapter(Status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +161,12 @@ def write_status(folder: Path, status: Status) -> None:
 def _written_status(folder: Path) -> Status:
     try:
         content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
-        status = Status(**{f.name: content[f.name] for f in fields(Status) if f.name in content})
-    except (OSError, ValueError, TypeError, AttributeError):
+        status = _STATUS.validate_python({f.name: content[f.name] for f in fields(Status) if f.name in content})
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return Status(
             state="failed", what="The status of this job cannot be read.", remedy="Retry the job, or delete it."
         )
-    return status if status.state in get_args(State) else replace(status, state="failed")
+    return status
 
 
 def has_process(folder: Path) -> bool:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -246,5 +246,10 @@ def replay_one(task: ReplayTask) -> TaskResult:
     except Exception as failure:  # noqa: BLE001 - one task must not stop a job
         error = f"The planner failed with {type(failure).__name__}. Report this task."
         traceback.print_exc()
+    return task_result(task, days, time.perf_counter() - begin, error)
+
+
+def task_result(task: ReplayTask, days: Sequence[DayResult], seconds: float, error: str = "") -> TaskResult:
+    """Return what a task came to, with its digest."""
     digest = hashlib.sha256("\n".join([task.task, *(f"{d.day} {d.digest}" for d in days), error]).encode()).hexdigest()
-    return TaskResult(task.task, tuple(days), digest, time.perf_counter() - begin, error)
+    return TaskResult(task.task, tuple(days), digest, seconds, error)

@@ -7,10 +7,11 @@ import json
 import multiprocessing
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -23,14 +24,11 @@ from planner.replay.kernel import (
     TaskResult,
     replay_one,
     task_from_json,
+    task_result,
     task_to_json,
 )
 from planner.spark.schema import arrow_schema
-from planner.spark.session import first_line
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from planner.spark.session import Guard, OpenSession, first_line
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
@@ -44,6 +42,12 @@ ROWS: Final = arrow_schema(_COLUMNS)
 """How a result travels: one row for each day, one without a day for a task that has none."""
 
 _WAVES: Final = 3
+_WAVE_S: Final = 8.0
+_MOST_IN_PARTITION: Final = 500
+_MOST_LOST: Final = 3
+_LAST_S: Final = 5.0
+
+_KILLED: Final = "Its worker was killed each time, perhaps for want of memory. Give workers more, or tasks fewer days."
 
 
 def _packed(table: pa.Table) -> bytes:
@@ -140,93 +144,149 @@ def _work(text: str) -> bytes:
 def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelled) -> Iterator[TaskResult]:
     """Run tasks in a pool of processes, a few more in hand than there are workers.
 
-    Raises:
-        ReplayError: A process of the pool was killed.
+    When a process is killed, the tasks that were in hand run again, one at a time; one that kills its process then as
+    well is a task that failed.
     """
     count = min(workers or cores(), max(len(tasks), 1))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent) as pool:
-        waiting = iter(tasks)
-        running: set[Future[bytes]] = set()
-        try:
-            while True:
-                while len(running) < 2 * count and not cancelled():
-                    task = next(waiting, None)
-                    if task is None:
-                        break
-                    running.add(pool.submit(_work, task_to_json(task)))
-                if not running or cancelled():
-                    break
-                done, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield from tasks_of_rows(_unpacked(future.result(), ROWS).to_pylist())
-        except BrokenProcessPool as error:
-            raise ReplayError(
-                "A worker process was killed, perhaps for want of memory.",
-                remedy="Choose fewer workers, or fewer days for a task, and retry.",
-            ) from error
-        finally:
-            for future in running:
-                future.cancel()
-            if cancelled():
-                for process in list((pool._processes or {}).values()):  # noqa: SLF001 - nothing else stops a task
-                    process.terminate()
+    waiting, suspects = deque(tasks), deque[ReplayTask]()
+    while (waiting or suspects) and not cancelled():
+        alone = bool(suspects)
+        given = suspects if alone else waiting
+        running: dict[Future[bytes], ReplayTask] = {}
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1 if alone else count, mp_context=context, initializer=_end_with_parent) as pool:
+            try:
+                while (given or running) and not cancelled():
+                    while given and len(running) < (1 if alone else 2 * count):
+                        task = given.popleft()
+                        running[pool.submit(_work, task_to_json(task))] = task
+                    done, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        rows = _unpacked(future.result(), ROWS).to_pylist()
+                        del running[future]
+                        yield from tasks_of_rows(rows)
+            except BrokenProcessPool:
+                if alone:
+                    yield from (task_result(task, (), 0.0, _KILLED) for task in running.values())
+                else:
+                    suspects.extend(running.values())
+            finally:
+                if cancelled():
+                    for process in list((pool._processes or {}).values()):  # noqa: SLF001 - nothing else stops a task
+                        process.terminate()
+                else:
+                    for future in running:
+                        future.cancel()
 
 
-def _on_spark(texts: Sequence[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a Spark worker does with the numbers of tasks that it is given."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield result_rows(replay_one(task_from_json(texts[number])))
-
-    return work
+def _on_spark(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the tasks that a Spark worker is given as text."""
+    for batch in batches:
+        for text in batch.column("task").to_pylist():
+            yield result_rows(replay_one(task_from_json(text)))
 
 
 def run_spark(
-    tasks: Sequence[ReplayTask], spark: "SparkSession", cancelled: Cancelled, parallel: int | Callable[[], int]
+    tasks: Sequence[ReplayTask],
+    session: OpenSession,
+    cancelled: Cancelled,
+    told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TaskResult]:
     """Run tasks on Spark.
 
-    Tasks go out in waves, one Spark job each and a partition for every task. Three are under way at any time, so that
-    the last tasks of one run beside the first of the next and no core waits; what a worker lost, Spark runs again.
+    Tasks go out in waves, one Spark job each, with as many partitions as Spark runs at once and so many tasks in each
+    that a wave takes seconds. Three are under way at any time, so that the last tasks of one run beside the first of
+    the next and no core waits. What a worker lost, Spark runs again, four times in all; a wave that fails all the same
+    is cut in halves, down to the task that fails.
 
     Args:
         tasks: What to run; each must see the history under the same path as here.
-        spark: A session.
+        session: Where to run them.
         cancelled: Is asked between waves.
-        parallel: Tasks that Spark can run at once; a function is asked before each wave, as workers come and go.
+        told: Is told when Spark does not work as it should, and "" when it does again.
 
     Raises:
-        ReplayError: Spark fails.
+        ReplayError: Spark is gone, or fails whatever it is given.
     """
+    waves = _Waves(session, tasks)
+    guard = Guard(session, told)
+    pool = ThreadPoolExecutor(_WAVES)
+    running: dict[Future[list[dict[str, Any]]], Sequence[ReplayTask]] = {}
+    try:
+        while not cancelled():
+            while len(running) < _WAVES and (wave := waves.next()):
+                running[pool.submit(waves.run, wave)] = wave
+            if not running:
+                return
+            done, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
+            guard.look()
+            for future in done:
+                wave, error = running.pop(future), future.exception()
+                if error is None:
+                    results = list(tasks_of_rows(future.result()))
+                    waves.took([result.seconds for result in results])
+                    yield from results
+                elif not cancelled():
+                    yield from waves.failed(wave, error)
+    except ReplayError:
+        session.cancel()
+        for future in wait(running, timeout=_LAST_S).done:
+            if future.exception() is None:
+                yield from tasks_of_rows(future.result())
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
-    def wave(mine: Sequence[ReplayTask]) -> list[dict[str, Any]]:
-        texts = [task_to_json(task) for task in mine]
-        numbers = spark.range(0, len(texts), 1, len(texts))
-        answers = numbers.mapInArrow(_on_spark(texts), _COLUMNS).toArrow()
-        rows: list[dict[str, Any]] = answers.cast(ROWS).to_pylist()
+
+class _Waves:
+    """The tasks that are left, and how many of them make a wave."""
+
+    def __init__(self, session: OpenSession, tasks: Sequence[ReplayTask]) -> None:
+        self.session = session
+        self.left = deque(tasks)
+        self.again: deque[Sequence[ReplayTask]] = deque()
+        self.seconds: deque[float] = deque(maxlen=200)
+        self.lost = 0
+
+    def next(self) -> Sequence[ReplayTask]:
+        """Return the tasks of the next wave; none when all have been given out."""
+        if self.again:
+            return self.again.popleft()
+        parallel = max(self.session.parallel_now(), 1)
+        each = 1
+        if self.seconds:
+            mean_s = max(sum(self.seconds) / len(self.seconds), 1e-3)
+            fair = len(self.left) // (parallel * _WAVES)
+            each = max(min(round(_WAVE_S / mean_s), fair, _MOST_IN_PARTITION), 1)
+        return [self.left.popleft() for _ in range(min(parallel * each, len(self.left)))]
+
+    def took(self, seconds: Sequence[float]) -> None:
+        """Note how long tasks took."""
+        self.seconds.extend(seconds)
+
+    def run(self, wave: Sequence[ReplayTask]) -> list[dict[str, Any]]:
+        """Run a wave; returns rows of `ROWS`."""
+        parts = min(max(self.session.parallel_now(), 1), len(wave))
+        part = pa.array((number % parts for number in range(len(wave))), pa.int32())
+        texts = pa.table({"part": part, "task": [task_to_json(task) for task in wave]})
+        frame = self.session.spark.createDataFrame(texts).repartitionById(parts, "part")
+        rows: list[dict[str, Any]] = frame.mapInArrow(_on_spark, _COLUMNS).toArrow().cast(ROWS).to_pylist()
         return rows
 
-    begun = 0
-    running: set[Future[list[dict[str, Any]]]] = set()
-    with ThreadPoolExecutor(_WAVES) as pool:
-        try:
-            while not cancelled():
-                while begun < len(tasks) and len(running) < _WAVES:
-                    end = begun + max(parallel() if callable(parallel) else parallel, 1)
-                    running.add(pool.submit(wave, tasks[begun:end]))
-                    begun = end
-                if not running:
-                    break
-                done, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield from tasks_of_rows(future.result())
-        except ReplayError:
-            raise
-        except Exception as error:
+    def failed(self, wave: Sequence[ReplayTask], error: BaseException) -> Iterator[TaskResult]:
+        """Take in that a wave failed: run it again in halves; yield a task that failed alone.
+
+        Raises:
+            ReplayError: The session is gone, or tasks fail one after the other.
+        """
+        gone = self.session.gone(error)
+        if gone is not None:
+            raise gone from error
+        if len(wave) > 1:
+            middle = len(wave) // 2
+            self.again += [wave[:middle], wave[middle:]]
+            return
+        self.lost += 1
+        if self.lost >= _MOST_LOST and not self.seconds:
             raise ReplayError(f"Spark failed: {first_line(error)}.", remedy="See the job's log, then retry.") from error
-        finally:
-            for future in running:
-                future.cancel()
+        yield task_result(wave[0], (), 0.0, _KILLED)

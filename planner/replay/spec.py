@@ -14,10 +14,19 @@ from planner.replay.kernel import ReplayTask
 from planner.replay.runner import Runner
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
+MOST_SCENARIOS: Final = 500
+"""How many scenarios a job may have."""
+
 MOST_TASKS: Final = 100_000
 _MOST_NAME: Final = 100
 _DAY_MS: Final = 86_400_000
 _FORMAT: Final = "pulsar-bundle-planner replay job"
+_KINDS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("name", "history", "first_day", "last_day", "runner"), str),
+    **dict.fromkeys(("days_per_task", "workers"), int),
+    **dict.fromkeys(("clusters", "scenarios"), list),
+}
+_WORDS: Final[Mapping[type, str]] = {str: "text", int: "whole number", list: "list"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,11 @@ class Job:
         names = [scenario.name for scenario in self.scenarios]
         if not self.scenarios or not self.clusters:
             raise ReplayError("A replay needs a cluster and a scenario.", remedy="Choose at least one of each.")
+        if len(names) > MOST_SCENARIOS:
+            raise ReplayError(
+                f"This would be {len(names):,} scenarios, more than {MOST_SCENARIOS}.",
+                remedy="Try fewer values or strategies, or submit several jobs.",
+            )
         if len(set(names)) != len(names) or not all(names):
             raise ReplayError("Two scenarios of a replay have the same name, or none.", remedy="Give each its own.")
         if day_start_ms(self.last_day) < day_start_ms(self.first_day):
@@ -86,11 +100,14 @@ def job_from_json(text: str) -> Job:
         content = json.loads(text)
         if content.pop("format") != _FORMAT or content.pop("version") != 1:
             raise ReplayError("This is no replay job of this version.", remedy="Submit it anew.")
+        for name, kind in _KINDS.items():
+            if name in content and type(content[name]) is not kind:
+                raise ReplayError(f"This is no replay job: {name} is no {_WORDS[kind]}.", remedy="Submit it anew.")
         content["clusters"] = tuple(str(name) for name in content["clusters"])
         content["scenarios"] = tuple(scenario_from_json(given) for given in content["scenarios"])
         job = Job(**content)
         job.check()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ReplayError(
             f"This is no replay job: {type(error).__name__} {error}.", remedy="Submit it anew."
         ) from error

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,10 @@ _WORKERS_S: Final = 60.0
 _WAIT: Final = "PLANNER_SPARK_WAIT_S"
 _KUBERNETES: Final = "k8s://"
 _KUBERNETES_PORT: Final = 443
+_ATTEMPTS: Final = 4
+"""How often Spark here runs a task whose Python was killed; on a cluster that is `spark.task.maxFailures`."""
+_LOOK_S: Final = 2.0
+_SAY_S: Final = 15.0
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -52,7 +56,7 @@ def local_session(name: str, cores: int | None = None, java: JavaRuntime | None 
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(cores or os.cpu_count() or 1),
     }
-    return _start(f"local[{cores or '*'}]", name, java or find_java(), more)
+    return _start(f"local[{cores or '*'},{_ATTEMPTS}]", name, java or find_java(), more)
 
 
 def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -> "SparkSession":
@@ -170,6 +174,37 @@ class OpenSession:
             return self.parallel
         return max(int(self.spark.sparkContext.defaultParallelism), 1)
 
+    def gone(self, error: BaseException) -> ReplayError | None:
+        """Return what to say when an error means that Spark itself is gone; None when it only failed at something."""
+        text = f"{type(error).__name__}: {error}"
+        if self.place.kind == "connect":
+            if "SESSION_NOT_FOUND" in text or "SESSION_CHANGED" in text or "SESSION_CLOSED" in text:
+                what = "The Spark Connect server was started anew and does not know this job any more."
+            elif "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text or not self.answers():
+                what = "The Spark Connect server does not answer any more."
+            else:
+                return None
+            return ReplayError(what, where=self.place.in_words, remedy="See that it runs, then retry.")
+        try:
+            stopped = bool(self.spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001
+        except Exception:  # noqa: BLE001 - the JVM does not answer
+            stopped = True
+        if not stopped:
+            return None
+        return ReplayError(
+            "The Java process of Spark on this machine is gone.",
+            where=self.place.in_words,
+            remedy="It was killed, perhaps for want of memory (spark.driver.memory). Retry: finished tasks are kept.",
+        )
+
+    def answers(self) -> bool:
+        """Tell whether somebody still listens where the session was opened."""
+        return self.place.kind == "local" or _answers(self.place.address, _CONNECT_PORT)
+
+    def executors(self) -> int:
+        """Return how many executors a master has given."""
+        return len(self.spark.sparkContext.statusTracker().getExecutorInfos()) - 1  # the driver is one
+
     def cancel(self) -> None:
         """Stop everything that runs."""
         with suppress(Exception):
@@ -177,6 +212,59 @@ class OpenSession:
                 self.spark.interruptAll()
             else:
                 self.spark.sparkContext.cancelAllJobs()
+
+
+class Guard:
+    """Looks whether anybody works for a session, as Spark itself would wait for ever or for many minutes.
+
+    Args:
+        session: The session.
+        told: Is told in words what is missing, and "" when it is there again.
+    """
+
+    def __init__(self, session: OpenSession, told: Callable[[str], None]) -> None:
+        self.session, self.told = session, told
+        self.wait_s = max(2 * _wait_s(), _SAY_S)
+        self.looked_s = self.missing_since_s = 0.0
+        self.said = False
+
+    def look(self) -> None:
+        """Look, if it is time to.
+
+        Raises:
+            ReplayError: Nobody has worked for twice `PLANNER_SPARK_WAIT_S`.
+        """
+        now_s = time.monotonic()
+        if self.session.place.kind == "local" or now_s - self.looked_s < _LOOK_S:
+            return
+        self.looked_s = now_s
+        connect = self.session.place.kind == "connect"
+        if self.session.answers() if connect else self._has_executors():
+            if self.said:
+                self.told("")
+            self.missing_since_s, self.said = 0.0, False
+            return
+        self.missing_since_s = self.missing_since_s or now_s
+        missing_s = now_s - self.missing_since_s
+        what = "The Spark Connect server does not answer" if connect else "No Spark worker is left"
+        if missing_s >= self.wait_s:
+            remedy = (
+                "Start it, then retry: finished tasks are kept."
+                if connect
+                else "Start workers, then retry: finished tasks are kept. A standalone master that was started anew"
+                " without spark.deploy.recoveryMode has ended the workers of this job."
+            )
+            where = self.session.place.in_words
+            raise ReplayError(f"{what}, for {missing_s:.0f} s now.", where=where, remedy=remedy)
+        if missing_s >= min(_SAY_S, self.wait_s / 2) and not self.said:
+            self.said = True
+            self.told(f"{what}: waits for it")
+
+    def _has_executors(self) -> bool:
+        try:
+            return self.session.executors() > 0
+        except Exception:  # noqa: BLE001 - the JVM is gone, which the wave that runs says better
+            return True
 
 
 @contextmanager
@@ -201,6 +289,10 @@ def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSessio
     try:
         fixed = cores > 0 and place.kind != "local"
         yield OpenSession(spark, place, cores if fixed else parallel_of(spark), fixed)
+    except ReplayError:
+        if place.kind == "connect":
+            spark.release_session_on_close = False  # type: ignore[attr-defined]  # a server that is gone would be asked for minutes
+        raise
     finally:
         with suppress(Exception):
             spark.stop()
@@ -212,10 +304,13 @@ def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
             f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark Connect server, or correct {_REMOTE}."
         )
     from pyspark.sql import SparkSession  # noqa: PLC0415 - takes a second to import
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 
     try:
         builder: Any = SparkSession.builder.remote(place.address)
         spark: SparkSession = builder.appName(name).create()
+        client: Any = spark.client
+        client.set_retry_policies([DefaultPolicy(max_retries=9, max_backoff=10_000)])  # about a minute in all
         spark.addArtifact(str(package_code(folder)), pyfile=True)
     except Exception as error:
         reason = first_line(error)
@@ -349,7 +444,7 @@ def check_workers(session: OpenSession, module: str, folders: Sequence[str]) -> 
         )
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return what an error of Spark says first, without its stack."""
     lines = (line.strip().rstrip(".") for line in str(error).splitlines())
     return next((line for line in lines if line), type(error).__name__)[:300]

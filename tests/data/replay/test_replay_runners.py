@@ -1,6 +1,7 @@
 """All runners give the same results, whatever the order in which tasks end."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ import pytest
 
 from planner.advise.material import rows_of
 from planner.cluster.errors import ReplayError
+from planner.replay import runners
 from planner.replay.aggregate import totals_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
+from planner.replay.runners import _work as work_of_the_pool
 from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.spec import tasks_of
 from planner.simulate.edits.kill_broker import KillBroker
@@ -28,8 +31,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+DEADLY = "east/20830/hourly"
+
+
 def never() -> bool:
     return False
+
+
+def here_on(spark: "SparkSession") -> OpenSession:
+    return OpenSession(spark, SparkPlace("local"), 2, fixed=True)
 
 
 def same(one: TaskResult, other: TaskResult) -> None:
@@ -50,7 +60,7 @@ def test_all_runners_give_the_same(replay_history: Path, spark: "SparkSession") 
     here = by_name(run_local(tasks, never))
     assert len(here) == len(tasks) == 12
     assert sum(day.moves.num_rows for one in here.values() for day in one.days) > 20
-    for there in (by_name(run_processes(tasks, 2, never)), by_name(run_spark(tasks, spark, never, 2))):
+    for there in (by_name(run_processes(tasks, 2, never)), by_name(run_spark(tasks, here_on(spark), never))):
         assert there.keys() == here.keys()
         for name, one in here.items():
             same(one, there[name])
@@ -86,6 +96,41 @@ def test_what_fails_is_a_result(replay_history: Path) -> None:
     assert not [one for one in results.values() if one.task.endswith("/hourly") and one.error]
 
 
+def deadly(text: str) -> bytes:
+    """Work as a process of the pool does, but for one task, which kills it."""
+    if DEADLY in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work_of_the_pool(text)
+
+
+def test_a_task_that_kills_its_process_fails_alone(
+    replay_history: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tasks_of(make_job(replay_history))
+    killed = [task.task for task in tasks if DEADLY in task.task]
+    assert len(killed) == 1
+
+    well_behaved = runners._on_spark
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if any(DEADLY in text for text in batch.column("task").to_pylist()):
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield from well_behaved(iter([batch]))
+
+    well = by_name(run_local([task for task in tasks if task.task not in killed], never))
+    with monkeypatch.context() as patch:
+        patch.setattr(runners, "_on_spark", work)
+        on_spark = by_name(run_spark(tasks, here_on(spark), never))
+    monkeypatch.setattr(runners, "_work", deadly)
+    in_pool = by_name(run_processes(tasks, 2, never))
+    for found in (on_spark, in_pool):
+        assert found.keys() == {task.task for task in tasks}
+        assert "was killed each time" in found[killed[0]].error
+        for name, one in well.items():
+            same(one, found[name])
+
+
 def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = tasks_of(make_job(replay_history))[0]
     monkeypatch.setattr("planner.replay.kernel.replay_days", lambda _: 1 / 0)
@@ -117,12 +162,14 @@ def test_a_cluster_that_grows_gets_more_tasks_at_once(replay_history: Path, spar
     sizes = iter((1, 2, 0))
     asked: list[int] = []
 
-    def parallel() -> int:
-        asked.append(next(sizes, 8))
-        return asked[-1]
+    class Growing(OpenSession):
+        def parallel_now(self) -> int:
+            asked.append(next(sizes, 8))
+            return asked[-1]
 
-    assert by_name(run_spark(tasks, spark, never, parallel)).keys() == {task.task for task in tasks}
-    assert asked == [1, 2, 0, 8]
+    session = Growing(spark, SparkPlace("local"), 2)
+    assert by_name(run_spark(tasks, session, never)).keys() == {task.task for task in tasks}
+    assert asked[:4] == [1, 2, 0, 8]
     master, server = SparkPlace("master", "spark://host:7077"), SparkPlace("connect", "sc://host")
     assert OpenSession(spark, master, 7).parallel_now() == spark.sparkContext.defaultParallelism == 2
     assert OpenSession(spark, master, 7, fixed=True).parallel_now() == 7
