@@ -76,7 +76,7 @@ class Status:
         digest: SHA-256 over all results; empty until they are complete.
     """
 
-    __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
     state: State
     stage: str = ""

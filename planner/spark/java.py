@@ -8,8 +8,10 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +67,16 @@ def bundled_java(folder: Path | None = None) -> JavaRuntime:
         raise _missing()
     home = folder or Path(tempfile.gettempdir()) / f"pulsar-bundle-planner-java-{os.getuid()}"
     script = home / "bin" / "java"
-    script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if script.parent.stat().st_uid != os.getuid():
-        raise ReplayError(
-            "The folder belongs to somebody else.", where=str(home), remedy="Delete it, or set JAVA_HOME."
-        )
+    for place in (home, script.parent):
+        with suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+        found = place.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise ReplayError(
+                "The folder belongs to somebody else, or others may change it.",
+                where=str(place),
+                remedy="Delete it, or set JAVA_HOME.",
+            )
     text = (
         "#!/bin/sh\n"
         "# Runs the bundled Java without the one module that it lacks.\n"

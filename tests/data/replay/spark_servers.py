@@ -84,13 +84,16 @@ class Standalone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        port = free_port()
-        self.address = f"spark://127.0.0.1:{port}"
-        master = "org.apache.spark.deploy.master.Master"
-        self.master = Server(
-            folder / "master", "master", "spark-class", master, *self._ports("127.0.0.1", port, free_port())
-        )
+        self.port = free_port()
+        self.address = f"spark://127.0.0.1:{self.port}"
         self.workers: list[Server] = []
+        self.start_master()
+
+    def start_master(self) -> None:
+        """Start the master, or another one that knows nothing at the same address."""
+        program = "org.apache.spark.deploy.master.Master"
+        ports = self._ports("127.0.0.1", self.port, free_port())
+        self.master = Server(self.folder / "master", "master", "spark-class", program, *ports)
 
     @staticmethod
     def _ports(host: str, port: int, web: int) -> list[str]:
@@ -134,21 +137,35 @@ def standalone(folder: Path, workers: int) -> Iterator[Standalone]:
         cluster.stop()
 
 
+class ConnectServer:
+    """A Spark Connect server on two cores, which can be killed and started anew at the same address."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.folder, self.port, self.environment = folder, free_port(), environment
+        self.address = f"sc://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self.server = Server(
+            self.folder,
+            "connect",
+            "spark-submit",
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"),
+            *("--conf", f"spark.connect.grpc.binding.port={self.port}", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.connect.grpc.binding.address=127.0.0.1", "spark-internal"),
+            **self.environment,
+        )
+        self.server.wait_for("Spark Connect server started")
+
+    def kill(self) -> None:
+        self.server.kill()
+
+
 @contextmanager
 def connect_server(folder: Path, **environment: str) -> Iterator[str]:
     """Start a Spark Connect server on two cores; gives its address."""
-    port = free_port()
-    server = Server(
-        folder,
-        "connect",
-        "spark-submit",
-        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"),
-        *("--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.ui.enabled=false"),
-        *("--conf", "spark.connect.grpc.binding.address=127.0.0.1", "spark-internal"),
-        **environment,
-    )
+    server = ConnectServer(folder, **environment)
     try:
-        server.wait_for("Spark Connect server started")
-        yield f"sc://127.0.0.1:{port}"
+        yield server.address
     finally:
         server.kill()

@@ -90,3 +90,14 @@ def test_no_java_at_all_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_program_that_is_no_java(tmp_path: Path) -> None:
     assert java_version(tmp_path / "absent") is None
     assert java_version(Path("/bin/echo")) is None
+
+
+@pytest.mark.parametrize("part", ["", "bin"])
+def test_a_folder_that_others_may_change_is_not_used(part: str, tmp_path: Path) -> None:
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True, mode=0o700)
+    (home / part).chmod(0o777)
+    with pytest.raises(ReplayError, match="others may change it"):
+        bundled_java(home)
+    (home / part).chmod(0o700)
+    assert bundled_java(home).home == home

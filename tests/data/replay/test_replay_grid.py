@@ -93,6 +93,15 @@ def test_what_a_file_may_not_say(content: Any, said: str, small: Snapshot) -> No
         scenarios_of(grid_from_json(data.encode(), "f.json"), small)
 
 
+def test_as_many_scenarios_as_are_allowed_and_one_more(small: Snapshot, replay_history: Path) -> None:
+    listed = [{"version": 1, "name": f"number {number}"} for number in range(500)]
+    found = scenarios_of(grid_from_json(json.dumps(listed).encode(), "f.json"), small)
+    assert len(found) == 500
+    replace(make_job(replay_history), scenarios=found).check()
+    with pytest.raises(ReplayError, match="501 scenarios, more than 500"):
+        replace(make_job(replay_history), scenarios=(*found, Scenario(name="one more"))).check()
+
+
 def test_values(small: Snapshot) -> None:
     assert small.info.load_manager is LoadManager.MODULAR
     assert values_of("loadBalancerEnabled", "true, false, true") == (True, False)

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import resource
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +35,7 @@ from planner.replay.kernel import combined_digest
 from planner.replay.queries import ReplayResults
 from planner.replay.results import result_files
 from planner.replay.runners import run_local
-from planner.replay.spec import tasks_of
+from planner.replay.spec import job_to_json, tasks_of
 from tests.data.replay.replays import EVERY_MINUTE, OFTEN, make_job, wait_for
 from tests.data.replay.spark_servers import free_port
 
@@ -150,12 +152,39 @@ def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -
     workers = workers_of(running.pid)
     assert workers
     os.kill(workers[0], signal.SIGKILL)
-    status = wait_for(stored, seconds=60)
-    assert (status.state, status.what) == ("failed", "A worker process was killed, perhaps for want of memory.")
-    assert "fewer workers" in status.remedy
-    assert 0 < status.done < 62
-    kept = sum(ReplayResults(result_files(stored.folder / "results")).scenarios()["tasks"].to_pylist())
-    assert kept >= running.done
+    status = wait_for(stored)
+    assert (status.state, status.what, status.done) == ("done", "", 62)
+    assert status.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("status.json", {"state": "done", "tasks": "NaN"}),
+        ("status.json", {"state": "done", "rate_per_min": float("nan")}),
+        ("status.json", {"state": "done", "stage": ["Done"]}),
+        ("status.json", {"state": "no such"}),
+        ("spec.json", {"history": ["a", "b"]}),
+        ("spec.json", {"workers": "many"}),
+        ("spec.json", {"scenarios": 5}),
+        ("spec.json", {"runner": {}}),
+    ],
+)
+def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
+    file: str, content: dict[str, Any], replay_history: Path, jobs_folder: Path
+) -> None:
+    good, bad = (jobs_folder / f"20270111-00000{number}-0123abcd" for number in range(2))
+    for folder in (good, bad):
+        folder.mkdir(parents=True)
+        (folder / "spec.json").write_text(job_to_json(make_job(replay_history)), encoding="utf-8")
+        jobs.write_status(folder, jobs.Status(state="done", stage="Done"))
+    before = json.loads((bad / file).read_text(encoding="utf-8"))
+    (bad / file).write_text(json.dumps({**before, **content}), encoding="utf-8")
+    listed = {stored.name: stored for stored in jobs.list_jobs(jobs_folder)}
+    assert listed[good.name].job is not None
+    assert listed[good.name].status.state == "done"
+    found = listed[bad.name]
+    assert found.job is None if file == "spec.json" else found.status.what == "The status of this job cannot be read."
 
 
 def gone(pid: int) -> None:

@@ -1,6 +1,8 @@
 """Jobs on real Spark servers: a standalone cluster that loses a worker, and Spark Connect."""
 
+import re
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from planner.replay.kernel import combined_digest
 from planner.replay.runners import run_local
 from planner.replay.spec import tasks_of
 from tests.data.replay.replays import OFTEN, make_job, wait_for
-from tests.data.replay.spark_servers import connect_server, python_without_planner, standalone
+from tests.data.replay.spark_servers import ConnectServer, connect_server, python_without_planner, standalone
 
 pytestmark = pytest.mark.slow
 TIMES_OUT = pytest.mark.timeout(900)
@@ -59,6 +61,73 @@ def test_options_of_spark_submit_a_python_in_an_archive_and_a_worker_that_joins_
     assert (done.state, done.done, done.failed) == ("done", 100, 0)
     assert sorted(worker.name for worker in used) == ["worker-0", "worker-1"]
     assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+
+
+@TIMES_OUT
+def test_a_cluster_without_workers_is_said_and_new_ones_go_on(
+    replay_history: Path, jobs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 13)), runner="spark")
+    monkeypatch.setenv("PLANNER_SPARK_WAIT_S", "60")
+    with standalone(tmp_path / "cluster", 1) as cluster:
+        monkeypatch.setenv("PLANNER_SPARK_MASTER", cluster.address)
+        stored = submit(job, jobs_folder)
+        wait_for(stored, lambda status: status.done > 0)
+        cluster.workers[0].kill()
+        begin_s = time.monotonic()
+        wait_for(stored, lambda status: status.stage == "No Spark worker is left: waits for it")
+        assert time.monotonic() - begin_s < 60
+        cluster.add_worker()
+        done = wait_for(stored)
+    assert (done.state, done.failed) == ("done", 0)
+    assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+
+
+@TIMES_OUT
+@pytest.mark.parametrize("then", ["stays away", "is started anew"])
+def test_a_master_that_is_gone_for_its_workers(
+    then: str, replay_history: Path, jobs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 13)), runner="spark")
+    monkeypatch.setenv("PLANNER_SPARK_WAIT_S", "15")
+    with standalone(tmp_path / "cluster", 1) as cluster:
+        monkeypatch.setenv("PLANNER_SPARK_MASTER", cluster.address)
+        stored = submit(job, jobs_folder)
+        wait_for(stored, lambda status: status.done > 0)
+        cluster.master.kill()
+        if then == "is started anew":
+            cluster.start_master()
+        else:
+            cluster.workers[0].kill()
+        ended = wait_for(stored)
+        assert ended.state == "failed", ended
+        assert "No Spark worker is left" in ended.what
+        assert "retry" in ended.remedy
+        assert 0 < ended.done < ended.tasks
+
+
+@TIMES_OUT
+@pytest.mark.parametrize("then", ["stays away", "is started anew"])
+def test_a_connect_server_that_is_gone(
+    then: str, replay_history: Path, jobs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 13)), runner="spark")
+    server = ConnectServer(tmp_path / "server")
+    try:
+        monkeypatch.setenv("SPARK_REMOTE", server.address)
+        stored = submit(job, jobs_folder)
+        wait_for(stored, lambda status: status.done > 0)
+        server.kill()
+        begin_s = time.monotonic()
+        if then == "is started anew":
+            server.start()
+        ended = wait_for(stored)
+        assert time.monotonic() - begin_s < 300
+        assert ended.state == "failed", ended
+        assert re.search("does not answer|was started anew", ended.what), ended.what
+        assert 0 < ended.done < ended.tasks
+    finally:
+        server.kill()
 
 
 @TIMES_OUT
