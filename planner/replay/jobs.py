@@ -34,7 +34,7 @@ from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import write_whole, writing_results
 from planner.cluster.resources import import_root
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
-from planner.workspace.database import default_path
+from planner.workspace.place import default_path
 
 State: TypeAlias = Literal["queued", "starting", "running", "finishing", "done", "failed", "cancelled", "lost"]
 """How a job is. `lost` is never written: it is found where a job that has not ended has no process."""

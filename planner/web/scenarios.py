@@ -39,7 +39,7 @@ from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import address, registry, state
 from planner.web.session import Kept, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
-from planner.workspace.database import default_path
+from planner.workspace.place import default_path
 
 _PARAM = "scenario"
 _LONGEST_IN_ADDRESS = 1_500

@@ -1,7 +1,6 @@
 """The workspace: one DuckDB file with every snapshot a person has loaded, and the scenarios made over them."""
 
 import json
-import os
 import re
 import threading
 import time
@@ -21,10 +20,10 @@ from planner.cluster.snapshot import Snapshot, TopicTable, column_info
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import TABLES
+from planner.workspace.place import WORKSPACE_VARIABLE, default_path
 from planner.workspace.scenarios import Scenarios
 
 _SCHEMA_VERSION = 1
-_WORKSPACE_VARIABLE = "PLANNER_WORKSPACE"
 _LIMIT = 2_000
 
 _TYPES = {"text": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "id": "INTEGER", "hash": "UINTEGER"}
@@ -67,11 +66,6 @@ class SavedSnapshot:
     stored_at_ms: int
 
 
-def default_path() -> Path:
-    """Return where the workspace lives: `PLANNER_WORKSPACE`, else `.workspace/planner.duckdb` in the current folder."""
-    return Path(os.environ.get(_WORKSPACE_VARIABLE) or Path(".workspace") / "planner.duckdb")
-
-
 def open_workspace(path: Path | None = None) -> "Workspace":
     """Open the workspace, by default the one of `default_path()`, making it when there is none.
 
@@ -95,7 +89,7 @@ def open_workspace(path: Path | None = None) -> "Workspace":
         raise
 
 
-_ELSEWHERE = f"or set {_WORKSPACE_VARIABLE} to another file."
+_ELSEWHERE = f"or set {WORKSPACE_VARIABLE} to another file."
 _TROUBLES: tuple[tuple[str, str, str], ...] = (
     ("set lock on file", "Another process has the workspace open.", f"Close it, {_ELSEWHERE}"),
     (
@@ -176,7 +170,7 @@ class Workspace:
                 raise StoreError(
                     f"The workspace has version {version}; this planner uses {_SCHEMA_VERSION}.",
                     where=self.path.name,
-                    remedy=f"Update the planner, or set {_WORKSPACE_VARIABLE} to another file.",
+                    remedy=f"Update the planner, or set {WORKSPACE_VARIABLE} to another file.",
                 )
             cursor.execute(
                 "CREATE TABLE IF NOT EXISTS snapshots (digest VARCHAR PRIMARY KEY, name VARCHAR, cluster VARCHAR,"

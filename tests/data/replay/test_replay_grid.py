@@ -1,12 +1,13 @@
 """Grids: which scenarios come of strategies and values, and what a file may say."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import effective_shedder

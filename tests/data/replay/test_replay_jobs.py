@@ -293,3 +293,9 @@ def test_what_cannot_run_is_not_submitted(replay_history: Path, jobs_folder: Pat
     (jobs_folder.parent / "file").touch()
     with pytest.raises(ReplayError, match="cannot be written"):
         submit(make_job(replay_history), jobs_folder.parent / "file")
+
+
+def test_a_job_loads_no_duckdb_whose_farewell_would_hide_its_last_words() -> None:
+    code = "import planner.replay.job_process, sys; print('duckdb' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"

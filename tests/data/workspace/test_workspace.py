@@ -17,7 +17,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import moment
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
-from planner.workspace.database import Workspace, default_path, open_workspace
+from planner.workspace.database import Workspace, open_workspace
+from planner.workspace.place import default_path
 
 
 def test_round_trip_survives_a_restart(small: Snapshot, tmp_path: Path) -> None:
