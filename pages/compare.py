@@ -156,7 +156,7 @@ def draw(view: state.Current) -> None:
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
         return
-    outcomes = scenarios.run(view, *chosen.values())
+    outcomes = scenarios.run(view, *chosen.values(), names=list(chosen))
     if outcomes is None:
         return
     how = "each with its own edits and settings" if mine else _SAME

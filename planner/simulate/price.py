@@ -6,8 +6,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.simulate.scenario import Scenario
 
 _CYCLE_S = 3e-3
-_BUNDLE_S = 3e-6
-_PAIR_S = 3e-9
+_BUNDLE_S = 1e-6
+_PAIR_S = 1e-9
 _LOOKUP_S = 1e-3
 _LOOKUP_BUNDLE_S = 2e-8
 _JOIN_S = 1e-7

@@ -21,7 +21,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, short_digest
+from planner.explain.text import count, plain, short_digest
 from planner.share.link import (
     LinkedScenario,
     canonical_text,
@@ -32,6 +32,7 @@ from planner.share.link import (
     scenario_link,
 )
 from planner.share.scenario_file import read_scenario_file, scenario_file
+from planner.simulate.measures import Summary
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
@@ -419,8 +420,11 @@ def runs() -> Runs:
 
 
 @st.fragment(run_every=_LOOK_S)
-def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
-    """Show how far runs are, with a button to stop them; draw the page again when they have ended."""
+def _watch(jobs: Sequence[Run], keys: Collection[_Key], names: Sequence[str]) -> None:
+    """Show how far runs are, with a button to stop them; draw the page again when they have ended.
+
+    Of those that have names, each is told in a line as soon as it has ended.
+    """
     done, cycles = sum(job.done for job in jobs), sum(job.cycles for job in jobs)
     bar, stop = st.columns([5, 1], vertical_alignment="bottom")
     bar.progress(min(done / max(cycles, 1), 1.0), f"Simulating: {done:,} of {cycles:,} cycles")
@@ -428,8 +432,18 @@ def _watch(jobs: Sequence[Run], keys: Collection[_Key]) -> None:
         runs().leave(SESSION.get())
         _STOPPED.put(frozenset(keys))
         st.rerun()
+    arrived = [(name, job.outcome.summary) for name, job in zip(names, jobs, strict=False) if job.outcome is not None]
+    if arrived:
+        st.markdown("\n".join(f"- **{plain(name)}**: {_in_short(summary)}" for name, summary in arrived))
     if all(job.finished.is_set() for job in jobs):
         st.rerun()
+
+
+def _in_short(summary: Summary) -> str:
+    return (
+        f"{count(summary.shed, 'bundle')} shed, {count(summary.topics_disconnected, 'topic')} disconnected, deviation"
+        f" of usage {summary.final_std_percent:.1f} points at the end"
+    )
 
 
 def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozenset[_Key]) -> bool:
@@ -460,14 +474,15 @@ def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozense
     return False
 
 
-def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
+def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) -> list[Outcome] | None:
     """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
 
     What the session waited for before stops, unless another one waits for it.
 
     Args:
         view: The snapshot in view.
-        scenarios: What to run. The names do not matter: what is found bears none.
+        scenarios: What to run. The names that they bear do not matter: what is found bears none.
+        names: What to call them while some are still worked out; none when there is nothing to tell before the end.
     """
     keys = frozenset(_key(view, scenario) for scenario in scenarios)
     runs().leave(SESSION.get(), keys)
@@ -488,5 +503,5 @@ def run(view: state.Current, *scenarios: Scenario) -> list[Outcome] | None:
     outcomes = [job.outcome for job in jobs if job.outcome is not None]
     if len(outcomes) == len(jobs):
         return outcomes
-    _watch(jobs, keys)
+    _watch(jobs, keys, names)
     return None

@@ -1,5 +1,7 @@
 """The pages about scenarios: edits, undo, links, comparison, reasons, failures, commands."""
 
+import re
+import threading
 from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.snapshot import Snapshot
 from planner.explain.text import number
 from planner.share.link import decode_link, encode_link
 from planner.simulate.assumptions import Assumptions
@@ -14,7 +17,9 @@ from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.registry import KINDS
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.measures import MEASURES
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.trace import Trace
 from planner.web import state
 from planner.workspace.samples import samples
 
@@ -51,6 +56,26 @@ def test_opens(page: Page, name: str, file: str) -> None:
     test = page(name, snapshot=sample(file)[:12])
     assert not test.exception
     assert not test.error
+
+
+def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    others_are_told = threading.Event()
+
+    def simulate_slowly(snapshot: Snapshot, scenario: Scenario, **more: Any) -> Trace:
+        if scenario.settings["loadBalancerLoadSheddingStrategy"] == "AvgShedder":
+            others_are_told.wait(60)
+        return simulate(snapshot, scenario, **more)
+
+    monkeypatch.setattr("planner.web.scenarios.simulate", simulate_slowly)
+    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 8.0)
+    test = page("compare", scenario=link(Step(ScaleTraffic(factor=1.7))))
+    told = shown(test)
+    others_are_told.set()
+    assert not test.exception
+    for name in ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "TransferShedder"):
+        assert re.search(rf"\*\*{name}\*\*: \d+ bundles? shed, \d+ topics? disconnected", told)
+    assert "**AvgShedder**" not in told
+    assert "marks the best" in shown(test.run())
 
 
 @pytest.mark.parametrize("name", PAGES)
