@@ -14,13 +14,11 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import MB, Cost, measured
+from benchmarks.measuring import MB, ROOT, Cost, earlier_version, measured
 from planner.history.days import read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
@@ -30,7 +28,6 @@ from planner.history.spec import FORMS, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark.session import local_session
 
-_ROOT = Path(__file__).resolve().parent.parent
 _CHILD = """
 import json, sys
 from pathlib import Path
@@ -64,28 +61,26 @@ def _measure(code: Path, folder: Path, files: list[Path], interval_s: int) -> An
     """Ingest with the version of the planner that lies in a folder; return rows, seconds, processor time, digest."""
     folder.mkdir()
     arguments = [sys.executable, "-c", _CHILD, str(folder), str(interval_s * 1_000), *map(str, files)]
-    paths = {"PYTHONPATH": f"{code}{os.pathsep}{_ROOT}"}
+    paths = {"PYTHONPATH": f"{code}{os.pathsep}{ROOT}"}
     done = subprocess.run(arguments, env=os.environ | paths, check=True, stdout=subprocess.PIPE, cwd=folder)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _against(revision: str, folder: Path, files: list[Path], interval_s: int) -> None:
     """Compare with an earlier version, which reads the same files right before and right after."""
-    packed = subprocess.run(["git", "archive", revision, "planner"], check=True, stdout=subprocess.PIPE, cwd=_ROOT)
-    with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder / "before", filter="data")
+    before = earlier_version(revision, folder / "before")
     size = sum(file.stat().st_size for file in files) / MB
     found = {
-        name: _measure(_ROOT if name == "now" else folder / "before", folder / f"run-{name}", files, interval_s)
+        name: _measure(ROOT if name == "now" else before, folder / f"run-{name}", files, interval_s)
         for name in (revision, "now", f"{revision} again")
     }
     for name, (rows, seconds, processor_s, _) in found.items():
         print(
             f"{name:20} {rows / seconds:8,.0f} rows/s {size / seconds:7.1f} MB/s {processor_s:8.1f} s of processor time"
         )
-    before = [found[name] for name in found if name != "now"]
+    others = [found[name] for name in found if name != "now"]
     for what, at in (("clock", 1), ("processor time", 2)):
-        print(f"faster by the {what}: {sum(one[at] for one in before) / 2 / found['now'][at]:.1f} times")
+        print(f"faster by the {what}: {sum(one[at] for one in others) / 2 / found['now'][at]:.1f} times")
     print(f"the same snapshots: {len({one[3] for one in found.values()}) == 1}")
 
 

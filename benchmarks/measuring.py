@@ -5,14 +5,19 @@ than the clock. Needs `/proc` (Linux).
 """
 
 import os
+import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
-__all__ = ["MB", "Cost", "measured"]
+__all__ = ["MB", "ROOT", "Cost", "earlier_version", "measured"]
+
+ROOT = Path(__file__).resolve().parent.parent
 
 MB = 1e6
 
@@ -52,6 +57,14 @@ def _worker_mb() -> float:
         except OSError:
             continue
     return max(sizes)
+
+
+def earlier_version(revision: str, folder: Path) -> Path:
+    """Unpack the planner of an earlier revision in a folder, for `PYTHONPATH`; returns the folder."""
+    packed = subprocess.run(["git", "archive", revision, "planner"], check=True, stdout=subprocess.PIPE, cwd=ROOT)
+    with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 @dataclass
