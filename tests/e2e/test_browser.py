@@ -147,6 +147,8 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
     box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 16, box["y"] + 35 * 2 + 18)  # the second row
+    page.wait_for_url(f"**snapshot={one.digest[:12]}*")
+    window.settled("The one in view")  # while it is drawn, fields of before and of now are there
     expect(page.get_by_label("Name", exact=True)).to_have_value(one.title)
     page.locator('input[type="file"]').set_input_files(
         {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}

@@ -215,7 +215,7 @@ def test_undo_and_redo(server: Server, visitor: Window) -> None:
 
 
 def test_a_long_run_is_stopped_and_run_again(server: Server, visitor: Window) -> None:
-    address = encode_link(Scenario(cycles=100_000), digest("pip-364.json"), "a sample")
+    address = encode_link(Scenario(cycles=8_000), digest("pip-364.json"), "a sample")
     window = visitor()
     page = window.open(f"{server.url}/what-if?scenario={address}", "Simulating:")
     page.get_by_role("button", name="Stop").click()
