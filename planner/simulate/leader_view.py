@@ -315,9 +315,7 @@ class LeaderView:
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
         self._table = None
-        snapshot = self._make(0)
-        if self._last is not None:
-            _carry_over(self._last, snapshot)
+        snapshot = self._make(0).sharing(self._last)
         self.bundles = with_top_ranks(snapshot, self.config, who.tolist()).bundles
         self._last = snapshot
         self.touch()
@@ -464,10 +462,7 @@ class LeaderView:
     def view(self, at_ms: int) -> Snapshot:
         """Return the cluster as the leader knows it at a moment."""
         if self._view is None or self._view.info.captured_at_ms != at_ms:
-            self._view = self._make(at_ms)
-            if self._last is not None:
-                _carry_over(self._last, self._view)
-            self._last = self._view
+            self._view = self._last = self._make(at_ms).sharing(self._last)
         return self._view
 
     def _make(self, at_ms: int) -> Snapshot:
@@ -514,8 +509,3 @@ def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
     change = np.abs(was - now) * 100
     changed: FloatArray = np.divide(change, was, out=np.where(change > 0, np.inf, 0.0), where=was != 0)
     return changed
-
-
-def _carry_over(before: Snapshot, after: Snapshot) -> None:
-    """Keep what was worked out of a view and follows from what has not changed."""
-    after.sharing(before)

@@ -353,7 +353,7 @@ class Simulation:
         if move.destination is None and not pinned:
             self.look_up(self.cluster.release(at), now)
             return
-        self._memory = _without_affinity(self._memory, move.bundle)
+        self._memory = replace(self._memory, modular=self._memory.modular.without_affinity(move.bundle))
         if not pinned and move.destination is not None:
             why = f"{move.reason.text}; {unload.reason.text}"
             self.give(at, move.destination, now, "shed", unload.acceptable, why)
@@ -536,15 +536,6 @@ def _registered(snapshot: Snapshot) -> set[str]:
     return {
         name for name, here in zip(snapshot.brokers.name, snapshot.brokers.registered.tolist(), strict=True) if here
     }
-
-
-def _without_affinity(memory: LeaderMemory, bundle: str) -> LeaderMemory:
-    """Return the memory after the lookup that uses an affinity up."""
-    if bundle not in memory.modular.affinities:
-        return memory
-    left = dict(memory.modular.affinities)
-    del left[bundle]
-    return replace(memory, modular=replace(memory.modular, affinities=left))
 
 
 def _placed_why(found: Selection) -> str:

@@ -14,6 +14,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
+from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
 
@@ -83,8 +84,8 @@ class LeastResourceUsageExtensible:
         when nobody is well below the average.
         """
         brokers = snapshot.brokers
-        here = np.array([brokers.position.get(name, -1) for name in candidates], dtype=np.int32)
-        known = (here >= 0) & np.append(brokers.has_load_data, False)[here]
+        among = Candidates.named(brokers, candidates)
+        here, known = among.positions, among.reporting
         usages = averages(brokers, config).weighted_max_ema[here[known]]
         total = 0.0
         for usage in usages.tolist():  # left to right, as Pulsar sums
@@ -95,7 +96,7 @@ class LeastResourceUsageExtensible:
         below[known] = usages + difference <= average
 
         chosen = below if below.any() else np.ones_like(below)
-        acceptable = tuple(name for name, may in zip(candidates, chosen.tolist(), strict=True) if may)
+        acceptable = among.those(chosen)
         subject = snapshot.bundle_position.get(bundle, -1)
         with_data, without = (_ABOVE, _NO_DATA) if below.any() else (_ABOVE_ALL, _NO_DATA_ALL)
         reasons = [block(without, here[~known & (here >= 0)], subject)]

@@ -49,6 +49,14 @@ class ModularMemory:
     preallocated: Mapping[str, str] = field(default_factory=lambda: _NONE)
     affinities: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
+    def without_affinity(self, bundle: str) -> "ModularMemory":
+        """Return the memory after the request that uses a bundle's affinity up."""
+        if bundle not in self.affinities:
+            return self
+        left = dict(self.affinities)
+        del left[bundle]
+        return replace(self, affinities=left)
+
     @property
     def heeds_reports(self) -> bool:
         """Whether there is something that new load reports make the leader forget."""
@@ -216,9 +224,7 @@ def least_loaded(
     if is_heartbeat_or_sla_namespace(namespace):
         return memory, _determined(bundle, namespace.rpartition("/")[2], "named")
     if memory.affinities.get(bundle, "").strip():
-        left = dict(memory.affinities)
-        del left[bundle]
-        return replace(memory, affinities=left), _determined(bundle, memory.affinities[bundle], "affinity")
+        return memory.without_affinity(bundle), _determined(bundle, memory.affinities[bundle], "affinity")
     if bundle in memory.promised:
         return memory, _determined(bundle, memory.promised[bundle], "preallocated")
     after, selection = select_broker(snapshot, bundle, memory, config, seed, explain=explain)
