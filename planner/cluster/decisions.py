@@ -39,6 +39,9 @@ class ReasonCode:
     template: str
     acts: bool = False
 
+    def __hash__(self) -> int:
+        return hash(self.code)
+
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the numbers compared, in the order of their columns."""

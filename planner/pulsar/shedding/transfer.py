@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -342,15 +342,19 @@ class _Log:
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Bundle:
+class _Bundle(NamedTuple):
     """A reported top bundle."""
 
     position: int
     namespace: str
-    name: str
+    low: int
+    high: int
     throughput: float
     rate: float
+
+    @property
+    def name(self) -> str:
+        return bundle_name(self.namespace, self.low, self.high)
 
 
 @dataclass(slots=True)
@@ -383,7 +387,7 @@ class _Cycle:
     moves: list[Move] = field(default_factory=list)
     empty: bool = False
     few: bool = False
-    allowed: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    allowed: dict[str, frozenset[str] | ReasonCode] = field(default_factory=dict)
 
     def shed(self) -> None:
         """Pair the brokers from both ends and walk the bundles of each donor."""
@@ -511,22 +515,22 @@ class _Cycle:
     def choose(self, pair: _Pair, bundle: _Bundle, *, back: bool) -> None:
         """Record a move: from donor to receiver, or back."""
         source, target = (pair.receiver, pair.donor) if back else (pair.donor, pair.receiver)
-        code = _MOVES[pair.call, back]
+        code, name = _MOVES[pair.call, back], bundle.name
         numbers = (
             (bundle.throughput / _MIB,) if back else (bundle.throughput / _MIB, pair.marked / _MIB, pair.wanted / _MIB)
         )
         self.log.say(code, source, bundle.position, target, *numbers)
         names = self.snapshot.brokers.name
-        reason = Reason(code, names[source], bundle.name, dict(zip(code.fields, numbers, strict=True)), names[target])
+        reason = Reason(code, names[source], name, dict(zip(code.fields, numbers, strict=True)), names[target])
         destination = names[target] if self.rules.transfer else None
-        self.moves.append(Move(bundle.name, names[source], destination, bundle.rate, bundle.throughput, reason))
+        self.moves.append(Move(name, names[source], destination, bundle.rate, bundle.throughput, reason))
 
     def held(self, pair: _Pair, bundle: _Bundle) -> bool:
         """Say whether the donor must keep a bundle, and log why."""
         if bundle.namespace in self.rules.excluded:
             self.log.say(_EXCLUDED, pair.donor, bundle.position)
             return True
-        if bundle.name in self.recent:
+        if self.recent and bundle.name in self.recent:
             since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / 60_000
             self.log.say(_RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
             return True
@@ -540,19 +544,23 @@ class _Cycle:
         return code is not None
 
     def obstacle(self, bundle: _Bundle, target: int) -> ReasonCode | None:
-        if not self.rules.with_policies and policy_gate(self.snapshot.policies, bundle.namespace) is not None:
-            return _GATED
-        if bundle.namespace not in self.allowed:
-            try:
-                self.allowed[bundle.namespace] = self.filters(bundle.namespace)
-            except PlannerError:
-                self.allowed[bundle.namespace] = None
-        allowed = self.allowed[bundle.namespace]
-        names = self.snapshot.brokers.name
-        if allowed is None:
-            return _FILTER_FAILED
+        namespace = bundle.namespace
+        if namespace not in self.allowed:
+            self.allowed[namespace] = self.candidates(namespace)
+        allowed = self.allowed[namespace]
+        if isinstance(allowed, ReasonCode):
+            return allowed
         # Pulsar asks for the paired broker even when loadBalancerTransferEnabled is off and it is no destination.
-        return None if names[target] in allowed else _FILTERED
+        return None if self.snapshot.brokers.name[target] in allowed else _FILTERED
+
+    def candidates(self, namespace: str) -> frozenset[str] | ReasonCode:
+        """Return the brokers that may take bundles of a namespace, or why none of its bundles is moved."""
+        if not self.rules.with_policies and policy_gate(self.snapshot.policies, namespace) is not None:
+            return _GATED
+        try:
+            return self.filters(namespace)
+        except PlannerError:
+            return _FILTER_FAILED
 
     def top(self, broker: int) -> tuple[_Bundle, ...]:
         """Return the bundles that a broker reports, in report order: lightest first."""
@@ -563,21 +571,9 @@ class _Cycle:
         listed = listed[np.argsort(table.top_rank[listed], kind="stable")]
         throughput = table.msg_throughput_in_bytes_per_s[listed] + table.msg_throughput_out_bytes_per_s[listed]
         rate = table.msg_rate_in_per_s[listed] + table.msg_rate_out_per_s[listed]
-        rows = zip(
-            listed.tolist(),
-            table.namespace[listed].tolist(),
-            table.low[listed].tolist(),
-            table.high[listed].tolist(),
-            throughput.tolist(),
-            rate.tolist(),
-            strict=True,
-        )
-        return tuple(
-            _Bundle(
-                position, (name := self.snapshot.namespaces[namespace]), bundle_name(name, low, high), traffic, rate
-            )
-            for position, namespace, low, high, traffic, rate in rows
-        )
+        namespaces = [self.snapshot.namespaces[i] for i in table.namespace[listed].tolist()]
+        bounds = table.low[listed].tolist(), table.high[listed].tolist()
+        return tuple(map(_Bundle, listed.tolist(), namespaces, *bounds, throughput.tolist(), rate.tolist()))
 
 
 def _divide(dividend: float, divisor: float) -> float:

@@ -3,6 +3,7 @@
 Mirrors `UniformLoadShedder` of Pulsar 4.2.4, with its truncation of quotas to 32-bit integers.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -221,26 +222,31 @@ def _shed(
     donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles)
     reasons.extend(donors.reasons)
     most_bundles = config.integer("maxUnloadBundleNumPerShedding")
-    held: dict[ReasonCode, list[tuple[int, float, float]]] = {_TAKEN: [], _TOO_BIG: [], _ENOUGH_BUNDLES: []}
-    left = quota
-    for bundle, value in zip(donors.bundles.tolist(), donors.values.tolist(), strict=True):
-        if most_bundles != -1 and len(held[_TAKEN]) >= most_bundles:
-            held[_ENOUGH_BUNDLES].append((bundle, value, most_bundles))
-        elif value <= left:
-            held[_TAKEN].append((bundle, value, left))
-            left = _wrapped(left - _int(value))
-        else:
-            held[_TOO_BIG].append((bundle, value, left))
-    for kind, rows in held.items():
-        if rows:
-            places, values, limits = zip(*rows, strict=True)
-            reasons.append(block(kind, donor, places, (values, limits)))
-    if not held[_TAKEN]:
+    falling = (-donors.values).tolist()
+    limits = np.full(len(falling), float(most_bundles))
+    passed = np.zeros(len(falling), dtype=np.bool_)
+    taken: list[int] = []
+    left, at = quota, 0
+    while at < len(falling) and len(taken) != most_bundles:
+        # Values only get smaller, so that those too big for what is left are passed over at once; a NaN is last.
+        fits = bisect_left(falling, -left, at)
+        limits[at : fits + 1] = left
+        passed[at : fits + 1] = True
+        at = fits + 1
+        if fits < len(falling) and -falling[fits] <= left:
+            passed[fits] = False
+            taken.append(fits)
+            left = _wrapped(left - _int(-falling[fits]))
+    too_big = np.flatnonzero(passed)
+    beyond = range(at, len(falling))
+    for kind, rows in ((_TAKEN, taken), (_TOO_BIG, too_big), (_ENOUGH_BUNDLES, beyond)):
+        if len(rows):
+            reasons.append(block(kind, donor, donors.bundles[rows], (donors.values[rows], limits[rows])))
+    if not taken:
         reasons.append(block(_NO_FIT, donor, values=(quota,)))
         return []
     reasons.append(block(code, donor, values=(*compared, quota), others=spread.lowest))
-    chosen, *numbers = (np.array(column) for column in zip(*held[_TAKEN], strict=True))
-    return moves_of(snapshot, _TAKEN, chosen, [column.astype(np.float64) for column in numbers])
+    return moves_of(snapshot, _TAKEN, donors.bundles[taken], (donors.values[taken], limits[taken]))
 
 
 def _wrapped(value: int) -> int:
