@@ -278,6 +278,24 @@ class TopicTable:
         """Positions of the topics sorted by bundle, in the order of the source inside each. Shape (topics,)."""
         return frozen(np.argsort(self.bundle, kind="stable"))
 
+    def with_bundles(self, bundle: IntArray, changed: Int64Array) -> "TopicTable":
+        """Return the same topics after their bundles were renumbered in the same order, and some went to others.
+
+        Args:
+            bundle: The bundle of each, as in the column. Shape (topics,).
+            changed: Positions of the topics that are in another bundle than before. Shape (changed,).
+        """
+        table = replace(self, bundle=bundle)
+        if "by_bundle" in self.__dict__:
+            # Sorting millions of topics anew costs ten times as much as putting some into their places.
+            gone = np.zeros(len(self), dtype=np.bool_)
+            gone[changed] = True
+            kept = self.by_bundle[~gone[self.by_bundle]]
+            back = changed[np.argsort(bundle[changed], kind="stable")]
+            places = np.searchsorted(bundle[kept], bundle[back])
+            table.__dict__["by_bundle"] = frozen(np.insert(kept, places, back))
+        return table
+
     def of_bundle(self, bundle: int) -> Int64Array:
         """Return positions of the topics of one bundle, in the order of the source. Shape (topics of the bundle,)."""
         low, high = np.searchsorted(self.bundle, (bundle, bundle + 1), sorter=self.by_bundle)
@@ -451,7 +469,7 @@ class Snapshot:
         """
         internal = np.array([is_heartbeat_or_sla_namespace(n) for n in self.namespaces] or [False])
         inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
-        hashes = java_string_hashes(self.bundle_names)
+        hashes = self.bundle_name_hashes
         every = np.flatnonzero(self.bundles.has_data)
         visited = every[hash_map_order(hashes[every], concurrent=True)]
         kept = visited[np.isin(visited, inside, assume_unique=True)]

@@ -35,8 +35,8 @@ _HARDLY_MORE = 1.05
 _FEWEST = 4
 
 
-def _throughput(table: Any) -> FloatArray:
-    size: FloatArray = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+def _throughput(table: Any, rows: Int64Array | slice = slice(None)) -> FloatArray:
+    size: FloatArray = table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows]
     return size
 
 
@@ -196,7 +196,7 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
     if not len(space.topics):
         return None
     hashes = end.topics.hash[space.topics].astype(np.int64)
-    return fitting_bundle_count(hashes, _throughput(end.topics)[space.topics], fair, cap)
+    return fitting_bundle_count(hashes, _throughput(end.topics, space.topics), fair, cap)
 
 
 def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
@@ -208,9 +208,9 @@ def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
         busiest = int(space.traffic.argmax())
         bundle = int(space.bundles[busiest])
         load = float(space.traffic[busiest])
-        fit = _recommended(end, space, fair, cap)
         if load <= fair or fair <= 0 or end.bundles.topics[bundle] < 2:  # noqa: PLR2004 - one topic cannot be divided
             continue
+        fit = _recommended(end, space, fair, cap)
         if fit is not None and (fit[0] <= len(space.bundles) or fit[1] > load * 0.9):
             continue
         used = int((space.traffic > 0).sum())

@@ -555,13 +555,15 @@ class Cluster:
         moved = np.full(len(self.names), -1, dtype=np.int64)
         moved[parent[~new]] = np.flatnonzero(~new)
         bundle = np.where(self.topics.bundle >= 0, moved[self.topics.bundle], -1)
+        changed = []
         for namespace in touched.tolist():
             rows = np.flatnonzero(self.namespace == namespace)
             rows = rows[np.argsort(self.low[rows], kind="stable")]
             mine = np.flatnonzero(self.topic_namespace == namespace)
             place = np.searchsorted(self.low[rows], self.topics.hash[mine].astype(np.int64), side="right") - 1
             bundle[mine] = rows[np.clip(place, 0, len(rows) - 1)]
-        self.topics = replace(self.topics, bundle=frozen(bundle.astype(np.int32)))
+            changed.append(mine)
+        self.topics = self.topics.with_bundles(frozen(bundle.astype(np.int32)), np.concatenate(changed))
         names = [self.names[old] for old in parent.tolist()]
         for at in np.flatnonzero(new).tolist():
             name = bundle_name(self.namespaces[self.namespace[at]], int(self.low[at]), int(self.high[at]))
@@ -609,7 +611,7 @@ class Cluster:
         view = self.leader_view.view(at_ms)
         reported = view.bundles.has_stats & (view.bundles.owner == self.owner)
         owner = frozen(self.owner.astype(np.int32))
-        return replace(view, bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
+        return view.with_columns(bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
 
     def _on_brokers(self, rows: FloatArray) -> FloatArray:
         """Sum up rows of the load by the broker that serves the bundle. Shape (rows, brokers)."""

@@ -241,7 +241,9 @@ def _shed(
     beyond = range(at, len(falling))
     for kind, rows in ((_TAKEN, taken), (_TOO_BIG, too_big), (_ENOUGH_BUNDLES, beyond)):
         if len(rows):
-            reasons.append(block(kind, donor, donors.bundles[rows], (donors.values[rows], limits[rows])))
+            reasons.append(
+                block(kind, donor, donors.bundles[rows].astype(np.int32), (donors.values[rows], limits[rows]))
+            )
     if not taken:
         reasons.append(block(_NO_FIT, donor, values=(quota,)))
         return []

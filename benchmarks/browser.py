@@ -1,0 +1,141 @@
+"""How a large cluster feels in a browser: a real server, real Chromium, every page, then visitors at the same time.
+
+    python -m benchmarks.browser [--brokers 1000 --bundles 100000 --topics 2000000 --visitors 3] [--only what-if]
+
+For each page, opened by its address in a new window on a server that has the cluster in its workspace: seconds by the
+clock until everything is drawn, processor seconds of the server, megabytes sent, and the most memory that the server
+had so far. `cold` is the first visit of all, `again` the second. Then visitors open What-if and Compare at the same
+time, each with a scenario of their own. Needs `/proc` (Linux).
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from planner.share.link import encode_link
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.generate import generate
+from planner.simulate.scenario import Scenario, Step
+from planner.workspace.database import open_workspace
+from tests.e2e.conftest import ARGUMENTS, CHROMIUM, Server, Visitor
+
+# What a page shows when it is done.
+PAGES = {
+    "": "Bundles",
+    "brokers": "Brokers",
+    "bundle-map": "Bundle map",
+    "shedding": "Shedding",
+    "split-lab": "Split lab",
+    "hit-counters": "Hit counters",
+    "throttling": "Throttling",
+    "what-if": "Plan digest",
+    "moves": "Bundles moved",
+    "compare": "marks the best of a measure",
+    "why": "What would have to change",
+    "failure-review": "Worst: losing",
+}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of the server and of the children that it waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS
+
+
+def peak_gib(pid: int) -> float:
+    """Return the most memory that the server ever had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith("VmHWM"))
+
+
+class Window(Visitor):
+    """A window that counts the bytes it was sent."""
+
+    def __init__(self, browser: Browser) -> None:
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        context.set_default_timeout(300_000)
+        super().__init__(context)
+        self.context = context
+        self.sent = 0
+        self.page.on("websocket", lambda s: s.on("framereceived", self._received))
+
+    def _received(self, frame: str | bytes) -> None:
+        self.sent += len(frame)
+
+
+def visit(browser: Browser, server: Server, path: str, query: str, label: str) -> None:
+    """Open a page and print what it took."""
+    window = Window(browser)
+    before, start = processor_seconds(server.process.pid), time.perf_counter()
+    window.open(f"{server.url}/{path}?{query}", PAGES[path])
+    seconds = time.perf_counter() - start
+    worked = processor_seconds(server.process.pid) - before
+    failed = "  TRACEBACK" if window.page.locator('[data-testid="stException"]').count() else ""
+    print(
+        f"  {path or 'overview':15} {label:6} {seconds:7.1f} s {worked:7.1f} s {window.sent / 1e6:6.2f} MB"
+        f" {peak_gib(server.process.pid):6.2f} GiB{failed}",
+        flush=True,
+    )
+    window.context.close()
+
+
+def together(browser: Browser, server: Server, digest: str, visitors: int) -> None:
+    """Open What-if, then Compare, in as many windows at once, each with another scenario."""
+    for path in ("what-if", "compare"):
+        windows = [Window(browser) for _ in range(visitors)]
+        start = time.perf_counter()
+        for at, window in enumerate(windows):
+            scenario = Scenario(steps=(Step(ScaleTraffic(factor=1.1 + at / 10)),), cycles=30)
+            window.page.goto(f"{server.url}/{path}?scenario={encode_link(scenario, digest)}")
+        for window in windows:
+            window.settled(PAGES[path])
+        seconds = time.perf_counter() - start
+        print(f"  {path:15} x {visitors} {seconds:9.1f} s {peak_gib(server.process.pid):26.2f} GiB", flush=True)
+        for window in windows:
+            window.context.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Generate, serve, visit, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--brokers", type=int, default=1_000)
+    parser.add_argument("--bundles", type=int, default=100_000)
+    parser.add_argument("--topics", type=int, default=2_000_000)
+    parser.add_argument("--visitors", type=int, default=3)
+    parser.add_argument("--only", choices=list(PAGES), help="one page alone")
+    args = parser.parse_args(arguments)
+    spec = ClusterSpec(
+        brokers=args.brokers,
+        bundles=args.bundles,
+        topics=args.topics,
+        msg_rate_per_s=3_000 * args.brokers,
+        ownership_skew=0.6,
+    )
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        workspace = open_workspace(Path(folder) / "planner.duckdb")
+        digest = workspace.add(generate(spec, 1), "large").digest
+        workspace.close()
+        server = Server(Path(folder) / "planner.duckdb")
+        own = {"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {}
+        browser = playwright.chromium.launch(args=ARGUMENTS, **own)  # type: ignore[arg-type]
+        try:
+            print("  page                    by clock  server      sent   peak memory of the server")
+            for path in [args.only] if args.only is not None else PAGES:
+                for label in ("cold", "again"):
+                    visit(browser, server, path, f"snapshot={digest}", label)
+            if args.only is None:
+                together(browser, server, digest, args.visitors)
+        finally:
+            browser.close()
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""What tables work out from their columns, and keep while these change."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cluster.arrays import frozen
+from planner.cluster.snapshot import make_topics
+
+
+@given(st.lists(st.integers(-1, 5), max_size=40), st.randoms(use_true_random=False))
+def test_topics_stay_sorted_when_bundles_are_renumbered_and_one_is_split(bundles: list[int], chance: object) -> None:
+    names = pa.array([str(i) for i in range(len(bundles))], pa.large_string())
+    before = make_topics(range(len(bundles)), name=names, bundle=np.array(bundles, dtype=np.int32))
+    assert before.by_bundle.tolist() == sorted(range(len(bundles)), key=lambda i: bundles[i])
+    # Bundle 2 becomes 2 and 3, the ones behind it are renumbered.
+    changed = np.array([i for i, b in enumerate(bundles) if b == 2], dtype=np.int64)
+    after = np.array([b + (b > 2) for b in bundles], dtype=np.int32)
+    after[changed] += np.array([chance.randint(0, 1) for _ in changed], dtype=np.int32)  # type: ignore[attr-defined]
+    made = before.with_bundles(frozen(after), changed)
+    assert made.by_bundle.tolist() == sorted(range(len(after)), key=lambda i: after[i])
+    for bundle in range(-1, 7):
+        assert made.of_bundle(bundle).tolist() == np.flatnonzero(after == bundle).tolist()
