@@ -95,17 +95,18 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.present(view)
-    outcomes = scenarios.run(view, present)
-    if outcomes is None:
-        return
-    outcome, trace = outcomes[0], outcomes[0].trace
     with st.container(horizontal=True):
         lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
         when = address.choice("when", "Cluster", {"now": "as it is", "end": "after the scenario"}, segments=True)
-    snapshot = at_the_end(trace) if when == "end" else view.snapshot
-    key = f"{view.digest}-{outcome.digest if when == 'end' else ''}"
-    found = _review(key, snapshot, trace.settings, int(lost), present.assumptions)
-    limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    key, snapshot, config = view.digest, view.snapshot, view.snapshot.settings
+    if when == "end":
+        outcomes = scenarios.run(view, present)
+        if outcomes is None:
+            return
+        outcome, trace = outcomes[0], outcomes[0].trace
+        key, snapshot, config = f"{key}-{outcome.digest}", at_the_end(trace), trace.settings
+    found = _review(key, snapshot, config, int(lost), present.assumptions)
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     _growth(found, limit)
     if not len(found.peak_usage):
         st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")

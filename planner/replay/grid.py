@@ -16,7 +16,7 @@ from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.spec import MOST_SCENARIOS, Job, grid
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
-from planner.simulate.strategies import under_strategy
+from planner.simulate.strategies import WITH_A_STRATEGY, under_strategy
 from planner.workspace.opening import bytes_of
 
 _FORMAT: Final = "pulsar-bundle-planner scenarios"
@@ -78,6 +78,13 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     Raises:
         PlannerError: A name or value is wrong, or there are too many.
     """
+    twice = [name for name in WITH_A_STRATEGY if name in wanted.settings] if wanted.strategies else []
+    if twice:
+        raise ReplayError(
+            "A strategy decides this setting, so that it cannot be varied beside strategies.",
+            where=", ".join(twice),
+            remedy="Leave it out, or vary it without strategies.",
+        )
     found: list[Scenario] = [replace(wanted.base, name=wanted.base.name or "as it is")] if wanted.with_base else []
     axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
     tried = [settings for _, settings in axes] or [dict(wanted.settings)]

@@ -10,6 +10,8 @@ from planner.pulsar.shedding.registry import shedder_by_name
 from planner.simulate.scenario import Scenario
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
+WITH_A_STRATEGY: Final = (_SHEDDING, PLACEMENT, "loadManagerClassName")
+"""Settings that a choice of shedding strategy decides: itself, its placement, its load manager."""
 
 
 def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManager, shedder: str) -> Scenario:

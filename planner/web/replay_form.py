@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from planner.replay.runner import Runner
 from planner.replay.runners import cores
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import WITH_A_STRATEGY
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
 from planner.web.session import bound
@@ -173,6 +174,7 @@ def _grid(snapshot: Snapshot) -> Grid:
         "strategies",
         "Shedding strategies",
         [shedder.name for shedder in SHEDDERS],
+        () if _axes() else _rivals(snapshot),
         place=left,
         placeholder="the one in force",
         help="Each comes with the load manager and placement that it needs.",
@@ -182,9 +184,16 @@ def _grid(snapshot: Snapshot) -> Grid:
     def choose(names: list[str]) -> None:
         now = _axes()
         _write_axes({name: now.get(name) or _suggested(name, snapshot) for name in names})
+        if strategies:
+            address.put(strategies=",".join(strategies))
 
-    offered = [s.name for s in REFERENCE.settings.values() if s.group == "load balancer" and s.kind != "names"]
-    box = partial(right.multiselect, "Settings to vary", offered, max_selections=_MOST_SETTINGS, placeholder="none")
+    box = partial(
+        right.multiselect,
+        "Settings to vary",
+        list(dict.fromkeys([*_offered(strategies), *known])),
+        max_selections=_MOST_SETTINGS,
+        placeholder="none",
+    )
     bound("replay-settings", list(known), box, choose)
     settings: dict[str, tuple[object, ...]] = {}
     for column, (name, values) in zip(st.columns(max(len(known), 1)), known.items(), strict=False):
@@ -195,6 +204,25 @@ def _grid(snapshot: Snapshot) -> Grid:
         bound(f"values-{name}", values, field, partial(_vary, name))
         settings[name] = values_of(name, values)
     return Grid(base=base, strategies=strategies, settings=settings)
+
+
+def _rivals(snapshot: Snapshot) -> list[str]:
+    """Return the other strategies of the load manager in force, so that a first replay compares something."""
+    now, manager = snapshot.settings.text("loadBalancerLoadSheddingStrategy"), snapshot.info.load_manager
+    others = [s for s in SHEDDERS if s.load_manager is manager and now not in {s.name, s.java_class}]
+    return [shedder.name for shedder in others]
+
+
+def _offered(strategies: Sequence[str]) -> list[str]:
+    """Return the settings to vary: what the strategies read first, then other numbers, then what is on or off."""
+    read = [name for shedder in SHEDDERS if shedder.name in strategies for name in shedder.settings]
+    known = {
+        s.name: s
+        for s in REFERENCE.settings.values()
+        if s.group == "load balancer" and s.kind != "names" and s.name not in (*WITH_A_STRATEGY, "loadBalancerEnabled")
+    }
+    rest = sorted(known, key=lambda name: known[name].kind in {"boolean", "text"})
+    return list(dict.fromkeys([name for name in read if name in known] + rest))
 
 
 def _vary(name: str, values: str) -> None:

@@ -12,6 +12,7 @@ from pages.replay import job_rows
 from planner.cluster.load_manager import LoadManager
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
+from planner.pulsar.shedding.registry import shedder_by_name
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, list_jobs, write_status
 from planner.replay.results import ResultWriter
@@ -20,6 +21,7 @@ from planner.replay.spec import tasks_of
 from planner.share.link import encode_link
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import WITH_A_STRATEGY
 from planner.workspace.samples import samples
 from tests.app.pages.conftest import script
 from tests.data.replay.replays import SHEDDING, make_history, make_job
@@ -81,8 +83,8 @@ def test_without_a_history_a_sample_is_made(page: Page) -> None:
     press(test, "Make a small sample history")
     assert not test.error, shown(test)
     assert box(test, "History").value == "sample"  # type: ignore[attr-defined]
-    assert "1 scenario, 2 tasks" in shown(test)
-    assert "2,880 cycles" in shown(test)
+    assert "4 scenarios, 8 tasks" in shown(test)
+    assert "11,520 cycles" in shown(test)
 
 
 @pytest.mark.usefixtures("with_history")
@@ -104,7 +106,12 @@ class TestForm:
         test = page("replay")
         assert not test.exception
         assert "2 clusters, 96 snapshots" in shown(test)
-        assert "1 scenario, 4 tasks" in shown(test)
+        rivals = ["OverloadShedder", "UniformLoadShedder", "AvgShedder"]
+        assert box(test, "Shedding strategies").value == rivals  # type: ignore[attr-defined]
+        assert "4 scenarios, 16 tasks" in shown(test)
+        offered = box(test, "Settings to vary").options  # type: ignore[attr-defined]
+        assert offered[0] in shedder_by_name("OverloadShedder").settings
+        assert not {"loadBalancerEnabled", *WITH_A_STRATEGY} & set(offered)
         box(test, "Shedding strategies").set_value(["AvgShedder", "UniformLoadShedder"]).run()  # type: ignore[attr-defined]
         assert "3 scenarios, 12 tasks" in shown(test)
         box(test, "Settings to vary").set_value([SHEDDING]).run()  # type: ignore[attr-defined]
@@ -153,8 +160,14 @@ class TestForm:
         odd = {"history": "../..", "clusters": "x", "first": "y", "strategies": "z", "grid": "a:b;;c", "runner": "q"}
         test = page("replay", **odd)
         assert not test.exception
-        assert "1 scenario, 4 tasks" in shown(test)
+        assert "4 scenarios, 16 tasks" in shown(test)
         assert box(test, "History").value == "small"  # type: ignore[attr-defined]
+
+    def test_a_strategy_is_not_varied_beside_strategies(self, page: Page) -> None:
+        test = page("replay", strategies="UniformLoadShedder", grid="loadBalancerLoadSheddingStrategy:ThresholdShedder")
+        assert not test.exception
+        assert "A strategy decides this setting" in shown(test)
+        assert not [b for b in test.button if b.label == "Replay"]
 
     def test_a_wrong_value_is_told(self, page: Page) -> None:
         test = page("replay", grid=f"{SHEDDING}:5,x")
@@ -174,7 +187,7 @@ class TestForm:
         assert "1 setting" in switch.label
         switch.set_value(True).run()
         assert not other.exception
-        assert "1 scenario, 4 tasks" in shown(other)
+        assert "4 scenarios, 16 tasks" in shown(other)
 
     def test_submits_and_shows_the_job(self, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jobs, "_start", lambda *_: None)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -410,3 +411,14 @@ def test_failures_are_reviewed(page: Page) -> None:
     assert len(frame) == 5
     two = page("failure_review", snapshot=sample()[:12], lose="2")
     assert len(next(d.value for d in two.dataframe if "lost" in d.value.columns)) == 10
+
+
+def test_losses_of_the_cluster_as_it_is_owe_nothing_to_the_scenario(page: Page) -> None:
+    avg = {"loadBalancerLoadSheddingStrategy": "AvgShedder", "loadBalancerLoadPlacementStrategy": "AvgShedder"}
+    with_scenario = link(Step(ScaleTraffic(factor=1.5)), settings=avg)
+
+    def frame(**params: str) -> pd.DataFrame:
+        return next(d.value for d in page("failure_review", **params).dataframe if "lost" in d.value.columns)
+
+    pd.testing.assert_frame_equal(frame(scenario=with_scenario), frame(snapshot=sample()[:12]))
+    assert not frame(scenario=with_scenario, when="end").equals(frame(scenario=with_scenario))
