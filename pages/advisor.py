@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from planner.advise.advice_text import (
-    SIDES,
     apply_script,
     compared_text,
     evidence_text,
@@ -17,11 +16,13 @@ from planner.advise.advice_text import (
     holdout_text,
     measure_rows,
     settings_changed,
+    verdict_text,
 )
 from planner.advise.advisor import Advice, Configured, advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
 from planner.advise.objectives import OBJECTIVES, Question, Side, value_of
 from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened
+from planner.advise.verdict import SIDES, Verdict, judge
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.explain.text import count, moment, period, plain
@@ -186,12 +187,20 @@ def _days(advice: Advice) -> pd.DataFrame:
     )
 
 
-def _recommendation(advice: Advice, configured: Mapping[str, Configured]) -> None:
-    st.subheader("Recommendation")
-    chosen = advice.candidate(advice.chosen).scenario
-    if advice.current == advice.chosen:
-        st.success("Keep the current settings: no other is the better choice by this rule.", icon=":material/check:")
+def _verdict(advice: Advice, verdict: Verdict) -> None:
+    """Say first what follows."""
+    say = {"keep": st.success, "recommended": st.success}.get(verdict.kind, st.warning)
+    icon = ":material/check_circle:" if say is st.success else ":material/help:"
+    say(f"**{plain(verdict_text(advice))}**", icon=icon)
+    if verdict.kind == "nothing":
+        registry.link("replay", "Replay more settings", icon=":material/play_circle:")
+
+
+def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdict: Verdict) -> None:
+    if verdict.kind == "keep":
         return
+    st.subheader("Evidence")
+    chosen = advice.candidate(advice.chosen).scenario
     for cluster, now in configured.items():
         changes = settings_changed(chosen, now)
         if len(configured) > 1:
@@ -242,13 +251,13 @@ def _holdout(advice: Advice) -> None:
         st.markdown(plain(holdout_text(found)))
 
 
-def _all(advice: Advice) -> None:
+def _all(advice: Advice, verdict: Verdict) -> None:
     rows = []
     objectives = [one for side in SIDES for one in advice.question.objectives(side)]
     for one in sorted(advice.candidates, key=lambda c: (not c.on_front, c.balance)):
-        marks = {advice.chosen: "recommended", advice.current: "current"}
+        marks = {advice.chosen: verdict.mark, advice.current: "current"}
         if advice.chosen == advice.current:
-            marks = {advice.chosen: "current, recommended"}
+            marks = {advice.chosen: "current"}
         rows.append(
             {
                 "scenario": one.name,
@@ -351,15 +360,19 @@ def _range_text(name: str, low: float | None, high: float | None) -> str:
 def _findings(stored: StoredJob, material: Material, advice: Advice, configured: Mapping[str, Configured]) -> None:
     job = stored.job
     assert job is not None  # noqa: S101 - only such jobs are offered
+    verdict = judge(advice)
+    _verdict(advice, verdict)
     show_notes((*material.notes, *advice.notes), "What to know about this comparison")
     st.caption(compared_text(advice))
-    chart(front_figure(advice), plain(front_text(advice)), "front")
-    _all(advice)
-    _recommendation(advice, configured)
-    _what_if(job, advice)
-    _sensitivity(advice)
-    _holdout(advice)
-    if advice.current != advice.chosen:
+    if verdict.kind != "nothing":
+        chart(front_figure(advice), plain(front_text(advice)), "front")
+    _all(advice, verdict)
+    if verdict.kind != "nothing":
+        _recommendation(advice, configured, verdict)
+        _what_if(job, advice)
+        _sensitivity(advice)
+        _holdout(advice)
+    if verdict.kind == "recommended":
         st.subheader("Apply it")
         _commands(advice, configured)
     _search(job, material, advice, configured)

@@ -14,12 +14,10 @@ from planner.advise.advisor import (
     changes_of,
 )
 from planner.advise.objectives import Side
+from planner.advise.verdict import SIDES, judge
 from planner.replay.aggregate import AGGREGATION
 from planner.share.commands import command_script, conf_value
 from planner.simulate.scenario import Scenario, scenario_to_json
-
-SIDES: Final[tuple[Side, ...]] = ("balance", "disruption")
-"""Both sides, in the order in which they are told."""
 
 _LONG: Final = 120
 _ALIKE: Final = 0.05
@@ -52,18 +50,38 @@ def compared_text(advice: Advice) -> str:
     )
 
 
+def verdict_text(advice: Advice) -> str:
+    """Return what follows, in a sentence or two."""
+    verdict = judge(advice)
+    others = _count(len(advice.candidates) - 1, "other setting")
+    if verdict.kind == "nothing":
+        return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two that differ in what they do."
+    if verdict.kind == "keep":
+        return f"Keep the current settings: of {others} none is the better choice by this rule."
+    change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
+    told = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
+    if verdict.kind == "recommended":
+        return f"Recommended: {told}."
+    return f"Not enough evidence to change anything. Best by the rule is {told}. {' '.join(verdict.doubts)}"
+
+
+def _small(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
 def front_text(advice: Advice) -> str:
-    """Return what the front and the recommendation are, in words."""
+    """Return what the front and the choice by the rule are, in words."""
     front, number = len(advice.front), len(advice.candidates)
+    mark = judge(advice).mark.capitalize()
     text = f"{front} of {number} settings are beaten by no other."
     if not advice.current:
-        return f"{text} Recommended: {shown(advice.chosen)}."
+        return f"{text} {mark}: {shown(advice.chosen)}."
     if advice.current == advice.chosen:
-        return f"{text} The current settings are among them and recommended: keep them."
+        return f"{text} The current settings are among them."
     here = "are on the front" if advice.candidate(advice.current).on_front else "are beaten by others"
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
     return (
-        f"{text} The current settings {here}. Recommended: {shown(advice.chosen)} — {change} than now"
+        f"{text} The current settings {here}. {mark}: {shown(advice.chosen)} — {change} than now"
         " (in percent of the average of all)."
     )
 
@@ -127,7 +145,10 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
 
 def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
     """Return everything that the advisor says, as lines of text; `configured` is how each cluster is set now."""
-    lines = [compared_text(advice), front_text(advice), "", *_front_lines(advice)]
+    verdict = judge(advice)
+    lines = [verdict_text(advice), "", compared_text(advice), front_text(advice), "", *_front_lines(advice)]
+    if verdict.kind == "nothing":
+        return lines
     if advice.current != advice.chosen:
         for cluster, now in configured.items():
             rows = settings_changed(advice.candidate(advice.chosen).scenario, now)
@@ -141,7 +162,7 @@ def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[s
         lines.append("  One day cannot be both chosen and judged on. Replay several days.")
     else:
         lines.append(f"  {holdout_text(advice.holdout)}")
-    if advice.current != advice.chosen:
+    if verdict.kind == "recommended":
         for cluster, now in configured.items():
             script = apply_script(advice, cluster, now)
             lines += ["", f"Commands for {cluster}:", *(f"  {line}".rstrip() for line in script.splitlines())]
@@ -152,7 +173,7 @@ def _front_lines(advice: Advice) -> list[str]:
     """Return the front, the best balance first, and the current settings where they are beaten."""
     marked = {advice.current: ["current"]} if advice.current else {}
     marked.setdefault(advice.knee, []).append("knee")
-    marked.setdefault(advice.chosen, []).append("recommended")
+    marked.setdefault(advice.chosen, []).append(judge(advice).mark)
     named = [one for one in advice.candidates if one.name == advice.current and not one.on_front]
     lines = [f"  {'balance':>8} {'disruption':>11}  scenario"]
     for one in (*advice.front, *named):
@@ -179,8 +200,10 @@ def _evidence_lines(advice: Advice) -> list[str]:
 def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict[str, Any]:
     """Return everything that the advisor found, as JSON content; `configured` is how each cluster is set now."""
     chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
-    evidence = advice.evidence
+    evidence, verdict = advice.evidence, judge(advice)
     return {
+        "verdict": verdict.kind,
+        "doubts": list(verdict.doubts),
         "question": asdict(advice.question),
         "clusters": list(advice.clusters),
         "days": list(advice.days),
@@ -194,9 +217,9 @@ def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict
         "evidence": None if evidence is None else _evidence(evidence),
         "sensitivity": [{**asdict(found), "sentence": found.sentence} for found in advice.sensitivity],
         "holdout": None if advice.holdout is None else asdict(advice.holdout),
-        "commands": {}
-        if keep
-        else {cluster: apply_script(advice, cluster, now) for cluster, now in configured.items()},
+        "commands": {cluster: apply_script(advice, cluster, now) for cluster, now in configured.items()}
+        if verdict.kind == "recommended"
+        else {},
         "notes": list(advice.notes),
     }
 

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 from planner.advise.advice_text import shown
 from planner.advise.advisor import Advice, Holdout, SettingRange
 from planner.advise.objectives import Side, value_of
+from planner.advise.verdict import judge
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
 from planner.share.commands import conf_value
 
@@ -65,7 +66,7 @@ def front_figure(advice: Advice) -> go.Figure:
         add([at[advice.knee]], "knee of the front", marker=mark)
     if advice.current and advice.current != advice.chosen:
         add([at[advice.current]], "current settings", marker={"color": WARNING, "size": 14, "symbol": "diamond"})
-    add([at[advice.chosen]], "recommended", marker={"color": _GREEN, "size": 17, "symbol": "star"})
+    add([at[advice.chosen]], judge(advice).mark, marker={"color": _GREEN, "size": 17, "symbol": "star"})
     _label(figure, advice, x, y)
     figure = finish(figure, height=430, x_title=f"{x_title} — left is better", y_title=f"{y_title} — down is better")
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2, "font": {"size": 11}})
@@ -80,11 +81,12 @@ def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[fl
     width = (max(x) - min(x)) or 1.0
     right = (x[chosen] - min(x)) / width <= 0.7  # noqa: PLR2004 - room for the words
     above = y[chosen] >= y[current]
+    mark = judge(advice).mark.capitalize()
     if current == chosen:
-        texts = [(chosen, "Recommended: as it is" if advice.current else "Recommended", True, right)]
+        texts = [(chosen, "Keep: as it is" if advice.current else mark, True, right)]
     else:
         left = (x[current] - min(x)) / width <= 0.7  # noqa: PLR2004 - as above
-        texts = [(chosen, "Recommended", above, right), (current, "Current", not above, left)]
+        texts = [(chosen, mark, above, right), (current, "Current", not above, left)]
     for place, text, up, to_right in texts:
         figure.add_annotation(
             x=x[place],

@@ -33,7 +33,7 @@ def advice(values: dict[int, list[tuple[float, float]]], *, current: bool = True
     return advise(rows, scenarios, question)
 
 
-FOUR = {10: [(10.0, 10.0)] * 3, 90: [(20.0, 0.0)] * 3, 5: [(6.0, 3.0)] * 3, 1: [(5.0, 40.0)] * 3}
+FOUR = {10: [(10.0, 10.0)] * 6, 90: [(20.0, 0.0)] * 6, 5: [(6.0, 3.0)] * 6, 1: [(5.0, 40.0)] * 6}
 
 
 class TestFront:
@@ -41,7 +41,7 @@ class TestFront:
         figure = front_figure(advice(FOUR))
         traces = {trace.name: trace for trace in figure.data}
         assert list(traces["Pareto front"].x) == [5, 6, 20]
-        assert list(traces["Pareto front"].y) == [120, 9, 0]
+        assert list(traces["Pareto front"].y) == [240, 18, 0]
         assert (list(traces["current settings"].x), list(traces["recommended"].x)) == ([10], [6])
         assert [note.text for note in figure.layout.annotations] == ["<b>Recommended</b>", "<b>Current</b>"]
         ways = [(note.ay > 0) for note in figure.layout.annotations]
@@ -67,12 +67,13 @@ class TestFront:
         assert "are beaten by others" in said
         mean = (10 + 20 + 6 + 5) / 4
         assert f"balance {100 * 4 / mean:.1f} % better" in said
-        assert "keep them" in front_text(advice({10: [(1, 1)], 5: [(2, 2)]}))
-        assert "Recommended" in front_text(advice(FOUR, current=False))
+        assert "current settings are among them" in front_text(advice({10: [(1, 1)], 5: [(2, 2)]}))
+        assert "Recommended: <b>5</b>" in said
+        assert "Best by the rule: <b>5</b>" in front_text(advice(FOUR, current=False))
 
     def test_only_one_label_where_the_current_settings_are_recommended(self) -> None:
         figure = front_figure(advice({10: [(1, 1)], 5: [(2, 2)]}))
-        assert [note.text for note in figure.layout.annotations] == ["<b>Recommended: as it is</b>"]
+        assert [note.text for note in figure.layout.annotations] == ["<b>Keep: as it is</b>"]
 
 
 def test_sensitivity_shows_how_far_a_setting_can_move() -> None:

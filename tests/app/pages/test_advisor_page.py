@@ -27,7 +27,7 @@ from planner.web import registry, state
 Page = Callable[..., AppTest]
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 FIRST, SECOND = "20270112-000000-00000001", "20270112-000000-00000002"
-DAYS = ("2027-01-11", "2027-01-12")
+DAYS = tuple(f"2027-01-{day:02}" for day in range(7, 13))
 NUMBERS = {"now": (10.0, 10.0), "<b>calm</b>": (20.0, 1.0), "keen": (5.0, 40.0), "good_one*": (6.0, 3.0)}
 THRESHOLDS = {"now": 10, "<b>calm</b>": 90, "keen": 1, "good_one*": 5}
 
@@ -66,7 +66,7 @@ def finished(
     rows = []
     for one, (std, shed) in numbers.items():
         for place, day in enumerate(days):
-            factor = turn if place and one == "good_one*" else 1.0
+            factor = turn if 3 * place >= 2 * len(days) and one == "good_one*" else 1.0
             values = dict.fromkeys(AGGREGATION, 1.0) | {
                 "mean_std_percent": std * factor,
                 "overloaded_broker_min": std * factor,
@@ -101,8 +101,8 @@ def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Pa
     assert not test.error
     text = said(test)
     assert "3 of 4 settings are beaten by no other" in text
-    assert "Recommended: good_one*" in text
-    assert "**Balance**: better on 2 days of a cluster, worse on 0, alike on 0 (so uneven a count" in text
+    assert test.success[0].value.startswith("**Recommended\\: good\\_one\\*")
+    assert "**Balance**: better on 6 days of a cluster, worse on 0, alike on 0 (so uneven a count" in text
     assert "The choice holds on days that it was not made on." in text
     assert f"{THRESHOLD} = 5 percentage points" in text
     assert f"--config {THRESHOLD} --value 5" in test.code[0].value
@@ -110,7 +110,7 @@ def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Pa
     assert changes.to_dict("records") == [{"setting": THRESHOLD, "now": "10", "recommended": "5"}]
     measures = next(frame.value for frame in test.dataframe if "measure" in frame.value.columns).set_index("measure")
     row = measures.loc["Bundles shed (bundles)"]
-    assert (row["current"], row["recommended"], row["verdict"]) == ("20", "6", "better")
+    assert (row["current"], row["recommended"], row["verdict"]) == ("60", "18", "better")
     # Names are no markup.
     assert "good\\_one\\*" in "\n".join(str(part.value) for part in test.markdown)
 
@@ -148,10 +148,40 @@ def test_damaged_results_are_said(page: Page, history: Path) -> None:
 
 
 def test_a_choice_that_does_not_hold_is_said(page: Page, history: Path) -> None:
-    finished(FIRST, history, NUMBERS, turn=9.0)
-    text = said(page("advisor", job=FIRST))
+    finished(FIRST, history, NUMBERS, turn=2.5)
+    test = page("advisor", job=FIRST)
+    text = said(test)
     assert "The choice does not hold." in text
     assert "Balance was" in text
+    assert "Not enough evidence to change anything" in text
+    assert not test.code
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [({"now": (1.0, 1.0)}, "only one setting"), ({"now": (1.0, 1.0), "keen": (1.0, 1.0)}, "did the same")],
+)
+def test_nothing_to_compare_is_said(
+    page: Page, history: Path, numbers: Mapping[str, tuple[float, float]], told: str
+) -> None:
+    finished(FIRST, history, numbers)
+    test = page("advisor", job=FIRST)
+    (verdict,) = test.warning
+    assert verdict.value.startswith("**Nothing to compare")
+    assert told in verdict.value
+    assert not test.success
+    assert not test.code
+    assert not test.get("plotly_chart")
+
+
+def test_few_days_are_not_enough_evidence_for_commands(page: Page, history: Path) -> None:
+    finished(FIRST, history, NUMBERS, days=DAYS[-2:])
+    test = page("advisor", job=FIRST)
+    assert "Not enough evidence to change anything. Best by the rule is good_one*" in said(test)
+    assert "better in balance on 2 of 2, disruption on 2 of 2 days of a cluster, which chance explains" in said(test)
+    assert "Replay at least 6" in said(test)
+    assert "Recommended" not in said(test)
+    assert not test.code
 
 
 def test_one_day_has_no_holdout(page: Page, history: Path) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from planner.__main__ import main
-from planner.advise.advice_text import apply_script, evidence_text, front_text, holdout_text, measure_rows
+from planner.advise.advice_text import apply_script, evidence_text, front_text, holdout_text, measure_rows, verdict_text
 from planner.advise.advisor import advise
 from planner.advise.material import configured_of, material_of
 from planner.advise.objectives import Question
+from planner.advise.verdict import judge
 from planner.replay import jobs
 from planner.replay.jobs import StoredJob, open_job, submit
 from tests.data.replay.replays import HOURLY, SHEDDING, make_job, wait_for
@@ -58,13 +59,15 @@ def test_it_says_what_the_page_says(
     evidence = advice.evidence
     assert evidence is not None
     changed = advice.chosen != advice.current
-    assert ("Evidence:" in said, "Commands for east:" in said) == (changed, changed)
+    verdict = judge(advice)
+    assert verdict_text(advice) in said
+    assert ("Evidence:" in said, "Commands for east:" in said) == (changed, verdict.kind == "recommended")
     if changed:
         assert evidence_text(evidence, "balance") in said
         assert all(f"{row['measure']}: {row['current']} now" in said for row in measure_rows(evidence))
-        script = apply_script(advice, "west", configured["west"])
-        assert f"--config {SHEDDING} --value" in script
-        assert all(line.rstrip() in said for line in script.splitlines())
+        assert all(doubt in said for doubt in verdict.doubts)
+        assert verdict.kind == "unproven"  # two days prove nothing
+        assert f"--config {SHEDDING} --value" in apply_script(advice, "west", configured["west"])
 
 
 def test_the_two_ends_of_the_front_differ(here: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +102,8 @@ def test_json_holds_the_same_numbers(
     assert found["holdout"]["chosen"] == advice.holdout.chosen
     assert found["holdout"]["rest_days"] == ["2027-01-12"]
     assert found["keep_current"] is (advice.chosen == advice.current)
-    assert set(found["commands"]) == (set() if found["keep_current"] else {"east", "west"})
+    assert found["verdict"] == judge(advice).kind == ("keep" if found["keep_current"] else "unproven")
+    assert found["commands"] == {}
 
 
 @pytest.mark.parametrize(
