@@ -236,8 +236,18 @@ class Collector:
                 "Brokers of the extensible load manager take one more sample of weightedMaxEMA when asked for metrics"
             )
         await self._of_brokers(rest, bases, tags, names)
+        if metrics == "auto" and not extensible:
+            await self._of_brokers(("metrics",), self._leader_of(bases), tags, names)
         if metrics not in {"auto", "off", "admin"}:
             await self._prometheus(bases, tags)
+
+    def _leader_of(self, bases: Mapping[str, str]) -> dict[str, str]:
+        """Return the leader's address; nothing when nobody knows it."""
+        part = self._parts.find("leader")
+        with contextlib.suppress(FormatError):
+            name = self._parts.json(part, dict).get("brokerId") if part is not None and part.good else None
+            return {broker: base for broker, base in bases.items() if broker == name}
+        return {}
 
     def _told(self, request: str, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yield the objects that the brokers answered to a request."""

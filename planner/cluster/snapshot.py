@@ -392,6 +392,9 @@ class SnapshotInfo:
         warnings: What is missing, estimated or odd, one sentence each; pages show them.
         leader_since_ms: When the leader was elected, by the clock of the metadata store; 0 unknown.
         taken_ms: Bundles that a broker took shortly before, and when, by the same clock.
+        leader_metrics: What the leader's metrics say of its strategy since that broker started; empty unknown:
+            `unloaded` bundles, and of the extensible load manager cycles without an unload by `Skip/reason`, and
+            `load_avg` and `load_std` of the last one (1.0 = 100 %).
     """
 
     __pydantic_config__ = _EXACT
@@ -408,6 +411,9 @@ class SnapshotInfo:
     taken_ms: Annotated[Mapping[Name, Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=10_000)] = field(
         default_factory=dict
     )
+    leader_metrics: Annotated[
+        Mapping[Name, Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]], Field(max_length=100)
+    ] = field(default_factory=dict)
 
 
 _RANGES = ("namespace", "low", "high")

@@ -16,6 +16,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
 from planner.capture.estimate import new_reports
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
@@ -28,7 +30,7 @@ from planner.pulsar.placement import modular
 from planner.shadow.memory import carried_out, cycles_to_know, fitting, other_memories, settle_memory
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
-from planner.shadow.view import leader_view, with_owners_of
+from planner.shadow.view import at_decision, leader_view, most_bundles, with_loads_of, with_reported_order
 
 _MS_PER_MIN = 60_000
 _SEED = 0
@@ -43,10 +45,11 @@ _DRIFT_SHARE = 0.02
 _MOST_MISSED = 1_000
 _MOST_OUTSIDE = 1_000
 _MOST_UNSEEN = 30
-_RECENT = 5
+_RECENT = 6
 _SHARP_SHARE = 0.02
 _TAKES_MS = 100
 _SILENT = 2
+_REPORTS = 2
 _SESSION_MS = 30_000
 """After this a metadata store gives up on who fell silent (`metadataStoreSessionTimeoutMillis`)."""
 _BETWEEN = (0.6, 0.2)
@@ -115,8 +118,8 @@ class _OpenCycle:
         last_ms: The last capture in which something more had happened.
         gap_ms: Time between the captures before and after.
         sources: Bundles that were unloaded, with the broker that had them.
-        began_ms: When the first of them had a broker again, as far as the metadata store tells; 0 unknown.
-        ended_ms: When the last of them had.
+        destinations: The first broker that had them then; empty for none.
+        taken_ms: When they had a broker again, as far as the metadata store tells.
         returned: Those of them that the same broker took again.
         disturbed: What else happened meanwhile that makes the prediction void.
     """
@@ -130,8 +133,8 @@ class _OpenCycle:
     last_ms: int
     gap_ms: int
     sources: Mapping[str, str] = field(default_factory=dict)
-    began_ms: int = 0
-    ended_ms: int = 0
+    destinations: Mapping[str, str] = field(default_factory=dict)
+    taken_ms: Mapping[str, int] = field(default_factory=dict)
     returned: frozenset[str] = frozenset()
     disturbed: Cause | None = None
 
@@ -151,6 +154,9 @@ class ShadowState:
         began_ms: The first capture since the election; 0 before there is one.
         watched: Cycles since then; after an election, when the leader's memory is known to be empty, more than enough.
         number: Cycles judged.
+        counted: What the leader's metrics said when the last cycle was judged; empty unknown.
+        counted_first: The same at `began_ms`.
+        most: How many bundles each broker ever had, after when it started, by broker id.
         prediction: From the last capture.
         recent: From the last captures with the same memory, that one included, oldest first.
         current: The cycle under way, if there is one.
@@ -171,6 +177,9 @@ class ShadowState:
     began_ms: int = 0
     watched: int = 0
     number: int = 0
+    counted: Mapping[str, float] = field(default_factory=dict)
+    counted_first: Mapping[str, float] = field(default_factory=dict)
+    most: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     prediction: Prediction | None = None
     recent: tuple[Prediction, ...] = ()
     current: _OpenCycle | None = None
@@ -274,7 +283,9 @@ class _Step:
         made = state.prediction
         continued = made is not None and made.view.info.captured_at_ms == self.from_ms
         self.known = made.view if made is not None and continued else before
-        self.view = leader_view(self.known, before, after)
+        most = most_bundles(most_bundles(state.most, before), after)
+        self.change(most=most)
+        self.view = with_reported_order(leader_view(self.known, before, after), most)
         self.owners = _owners(after)
         self.cycles: list[ShadowCycle] = []
         self.renewed = False
@@ -294,6 +305,7 @@ class _Step:
         state = self.state
         if not state.due_ms:
             self.change(leader=_leader(self.before), began_ms=self.from_ms, first_ms=self.from_ms)
+            self.change(counted=self.before.info.leader_metrics, counted_first=self.before.info.leader_metrics)
             self.begin_rhythm(self.before, self.from_ms)
         if state.prediction is None or state.prediction.view.info.captured_at_ms != self.from_ms:
             made = _predict(self.known, state.memory)
@@ -308,10 +320,13 @@ class _Step:
         else:
             self.follow_unloads(Cause.LEADER if elected_now else None)
         if elected_now:
-            self.change(memory=None, began_ms=self.from_ms, watched=_MOST_HITS)
+            counted = self.after.info.leader_metrics
+            self.change(memory=None, began_ms=self.from_ms, watched=_MOST_HITS, counted=counted, counted_first=counted)
             self.begin_rhythm(self.after, self.from_ms)
         if self.after.info.leader:  # between two leaders there is none
             self.change(leader=_leader(self.after))
+        if not self.state.counted and self.state.current is None:
+            self.change(counted=self.after.info.leader_metrics)
         self.follow_memory()
         recent = () if self.renewed or elected_now else self.state.recent
         made = _predict(self.view, self.state.memory)
@@ -378,7 +393,7 @@ class _Step:
         current = self.state.current
         if current is None and moved:
             moved = self.without_early(moved)
-        if current is None and (self.due_now() or (moved and self.is_cycle(moved))):
+        if current is None and (self.due_now() or self.own() or (moved and self.is_cycle(moved))):
             current = self.open(disturbed)
         if current is None:
             self.aside(moved, self.outside_cause(moved))
@@ -418,6 +433,23 @@ class _Step:
                 orphaned.append(Relocation(bundle, source, self.owners[bundle]))
         self.note_outside(orphaned, Cause.BROKER_LEFT)
         return moved
+
+    def own(self) -> int | None:
+        """Return how many bundles the leader has unloaded by its own count since the last cycle; None unknown."""
+        known, now = (metrics.get("unloaded") for metrics in (self.state.counted, self.after.info.leader_metrics))
+        return int(now - known) if known is not None and now is not None and known <= now else None
+
+    def agrees(self, made: Prediction) -> bool:
+        """Say whether a decision fits to what the leader's metrics say of the last one; any does when they say nothing.
+
+        They name the reason why nothing was unloaded, and the loads that were compared.
+        """
+        said, was, counters = self.after.info.leader_metrics, self.state.counted, made.decision.shedding.counters
+        reasons = [name for name in said if name.startswith("Skip/")]
+        if reasons and was and any((said[name] > was.get(name, 0)) != (name in counters) for name in reasons):
+            return False
+        std = getattr(made.after.shedding.state, "load_std", None)
+        return std is None or "load_std" not in said or bool(np.isclose(std, said["load_std"], rtol=1e-6))
 
     def taken_ms(self, bundle: str) -> int:
         """Return when a broker took a bundle between the two captures; 0 when that is not known."""
@@ -517,12 +549,20 @@ class _Step:
             at = max((i for i, one in enumerate(recent) if one.view.info.captured_at_ms <= until_ms), default=0)
         else:
             at = len(recent) - 1
-        stable = at > 0 and recent[at - 1].bundles == recent[at].bundles
+        stable = at > 0 and all(one.bundles == recent[at].bundles for one in self.of_reports(recent[: at + 1]))
         made = recent[at]
         gap_ms = self.gap_ms if at == len(recent) - 1 else recent[at + 1].view.info.captured_at_ms
         gap_ms -= 0 if at == len(recent) - 1 else made.view.info.captured_at_ms
         from_ms = made.view.info.captured_at_ms
         return _OpenCycle(made, recent, stable, from_ms, self.to_ms, self.view, self.to_ms, gap_ms, disturbed=disturbed)
+
+    def of_reports(self, recent: tuple[Prediction, ...]) -> tuple[Prediction, ...]:
+        """Return the last two predictions; where nobody says when brokers reported, all since each has reported."""
+        if self.after.info.load_manager is LoadManager.MODULAR:
+            return recent[-2:]
+        report_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        since_ms = recent[-1].view.info.captured_at_ms - _REPORTS * report_ms
+        return tuple(one for one in recent[:-2] if one.view.info.captured_at_ms >= since_ms) + recent[-2:]
 
     def add(self, current: _OpenCycle, moved: Mapping[str, str], returned: frozenset[str]) -> _OpenCycle:
         """Take unloads into a cycle under way."""
@@ -533,27 +573,42 @@ class _Step:
         back = {unload.bundle: unload.source for unload in current.prediction.unloads if unload.bundle in returned}
         fresh = self.fresh()  # what is given to a broker that is only starting is taken late
         taken = [b for b in (*moved, *returned) if self.owners.get(b, "") not in fresh]
-        times = [at for bundle in taken if (at := self.taken_ms(bundle)) > current.from_ms]
+        times = {bundle: at for bundle in taken if (at := self.taken_ms(bundle)) > current.from_ms}
         return replace(
             current,
             sources={**moved, **back, **current.sources},
             returned=current.returned | returned,
             last_ms=self.to_ms,
-            began_ms=current.began_ms or min(times, default=0),
-            ended_ms=max(times, default=current.ended_ms),
+            destinations=self.destinations(current, moved),
+            taken_ms={**current.taken_ms, **times},
         )
+
+    def destinations(self, current: _OpenCycle, moved: Iterable[str]) -> Mapping[str, str]:
+        """Return the first broker that had each bundle of a cycle under way, and of some more."""
+        known = {bundle: broker for bundle, broker in current.destinations.items() if broker}
+        return {**{bundle: self.owners.get(bundle, "") for bundle in (*current.sources, *moved)}, **known}
+
+    def unheard(self) -> bool:
+        """Say whether the leader's metrics were known at the last cycle, and are not now."""
+        return bool(self.state.counted) and not self.after.info.leader_metrics
 
     def complete(self, current: _OpenCycle) -> bool:
         """Say whether nothing more is to be expected of a cycle."""
+        if self.unheard() and self.to_ms < self.state.due_ms + _SESSION_MS:
+            return False  # it may be gone, and who comes after it decides later
         since_ms = self.to_ms - (current.from_ms if current.sources else min(self.state.due_ms, self.to_ms))
         settle_ms = min(max(_GAPS * self.gap_ms, _SETTLE_MS), _SETTLE_SHARE * self.interval_ms)
-        if not current.sources and self.state.rhythm_known and since_ms >= _LATEST_SHARE * self.interval_ms:
+        in_turn = self.after.info.load_manager is LoadManager.MODULAR and current.sources
+        over = self.state.rhythm_known and self.to_ms - self.state.due_ms >= _LATEST_SHARE * self.interval_ms
+        own = self.own()
+        if (over and not in_turn) or (own and own <= len(current.sources) and since_ms >= settle_ms):
             return True
         quiet_ms = self.to_ms - current.last_ms
         quiet = not current.sources or self.gap_ms >= settle_ms or quiet_ms >= self.gap_ms
         if since_ms < settle_ms or not quiet:
             return since_ms >= _LONGEST_SERIES * self.interval_ms
-        if current.prediction.sure <= current.sources.keys():
+        counting = own is not None and own < len(current.sources.keys() & current.prediction.bundles)
+        if current.prediction.sure <= current.sources.keys() and not counting:  # it counts when it is done with all
             return True
         if not current.sources and not self.state.rhythm_known:
             return self.to_ms >= self.state.acting_ms + self.interval_ms + settle_ms
@@ -588,9 +643,12 @@ class _Step:
                 both = replace(view, policies=later.policies, settings=later.settings)
                 found.append((Cause.POLICIES, lambda: _predict(both, memory)))
         at_ms = view.info.captured_at_ms
+        following = next((one.view for one in around if one.view.info.captured_at_ms > at_ms), later)
+        due_ms = self.state.due_ms
+        found.append((Cause.LATE_REPORT, lambda: _predict(at_decision(view, following, due_ms), memory)))
         afterwards = (one for one in around if one.view.info.captured_at_ms > at_ms)
         found.extend((Cause.LATE_REPORT, partial(_itself, one)) for one in afterwards)
-        found.append((Cause.LATE_REPORT, lambda: _predict(with_owners_of(view, later), memory)))
+        found.append((Cause.LATE_REPORT, lambda: _predict(self.loads_of(view, later), memory)))
         before = (one for one in reversed(around) if one.view.info.captured_at_ms < at_ms)
         found.extend((Cause.EARLIER, partial(_itself, one)) for one in before)
         memories = other_memories(prediction.decision, memory, view)
@@ -600,13 +658,15 @@ class _Step:
     def close(self, current: _OpenCycle) -> None:
         """Judge a cycle, and take over what the leader remembers now."""
         existing = self.after.bundle_position
-        sources = {
+        sources: Mapping[str, str] = {
             bundle: source
             for bundle, source in current.sources.items()
             if self.owners.get(bundle, "") != source or bundle in current.prediction.bundles
         }
+        current, sources = self.of_leader(current, sources)
         predicted = tuple(u for u in current.prediction.unloads if u.bundle in existing)
-        actual = tuple(Relocation(b, source, self.owners.get(b, "")) for b, source in sources.items())
+        went = self.destinations(current, sources)
+        actual = tuple(Relocation(b, source, went[b]) for b, source in sources.items())
         differences, explained = self.differences(current, predicted, actual)
         causes = {difference.bundle: difference.cause for difference in differences}
         in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
@@ -617,7 +677,11 @@ class _Step:
         late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences) or self.moving(current)
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         in_time = (
-            known and current.stable and current.disturbed is None and current.gap_ms <= _WAIT_SHARE * self.interval_ms
+            known
+            and not self.unheard()
+            and current.stable
+            and current.disturbed is None
+            and current.gap_ms <= _WAIT_SHARE * self.interval_ms
         )
         self.cycles.append(
             ShadowCycle(
@@ -639,6 +703,7 @@ class _Step:
         self.change(
             number=state.number + 1,
             watched=state.watched + 1,
+            counted=self.after.info.leader_metrics,
             current=None,
             acting_ms=0,
             outside=(),
@@ -646,19 +711,57 @@ class _Step:
             predicted_splits=(),
             actual_splits=(),
         )
-        ended_ms = max(current.ended_ms, moment_ms) if in_cycle and current.ended_ms else moment_ms
+        ended_ms = max((*current.taken_ms.values(), moment_ms)) if in_cycle else moment_ms
         in_turn = self.after.info.load_manager is LoadManager.MODULAR
         self.expect_next(ended_ms if in_turn else moment_ms, seen=bool(in_cycle))
+
+    def of_leader(self, current: _OpenCycle, sources: Mapping[str, str]) -> tuple[_OpenCycle, Mapping[str, str]]:
+        """Tell apart what the leader unloaded, by its own count, and what somebody else did; put that aside.
+
+        Where it unloaded more than has another broker now, the rest was taken back.
+        """
+        own = None if current.disturbed in {Cause.LEADER, Cause.MISSED} else self.own()
+        if own is None:
+            return current, sources
+        left, made = set(sources), current.prediction
+        more = {u.bundle: u.source for u in made.unloads if u.bundle in self.owners and u.bundle not in left}
+        if more and own >= len(left) + len(more):
+            back = {bundle for bundle, source in more.items() if self.owners[bundle] == source}
+            return replace(current, returned=current.returned | back), {**sources, **more}
+        if own >= len(left):
+            return current, sources
+        times = dict(current.taken_ms)
+        first = sorted(left, key=lambda name: (name not in made.bundles, times.get(name, self.to_ms)))
+        others = (other() for _, other in self.others(made, current.around, current.later))
+        chosen = next(
+            (both for one in (made, *others) if one.sure <= left and len(both := left & one.bundles) == own),
+            first[:own],
+        )
+        mine = {bundle: source for bundle, source in sources.items() if bundle in chosen}
+        self.aside({b: s for b, s in sources.items() if b not in mine}, Cause.MANUAL)
+        times = {bundle: at for bundle, at in times.items() if bundle in mine}
+        return replace(current, taken_ms=times, returned=current.returned & mine.keys()), mine
 
     def moving(self, current: _OpenCycle) -> bool:
         """Say whether the loads that the capture after a decision shows would have made it another one."""
         made = current.prediction
         if not made.bundles and not current.sources:
             return False
-        at_ms = made.view.info.captured_at_ms
+        later = self.next_view(current)
+        if "load_std" in self.after.info.leader_metrics:  # the leader says which loads it compared
+            return not self.agrees(made)
+        after = _predict(self.loads_of(made.view, later), made.before)
+        then = _predict(at_decision(made.view, later, self.moment_ms(current, None)), made.before)
+        return {after.bundles, then.bundles} != {made.bundles}
+
+    def loads_of(self, view: Snapshot, later: Snapshot) -> Snapshot:
+        return with_loads_of(view, later, self.state.most)
+
+    def next_view(self, current: _OpenCycle) -> Snapshot:
+        """Return the capture after the one that a cycle is predicted from."""
+        at_ms = current.prediction.view.info.captured_at_ms
         views = (one.view for one in current.around if one.view.info.captured_at_ms > at_ms)
-        after = _predict(with_owners_of(made.view, next(views, current.later)), made.before)
-        return after.bundles != made.bundles
+        return next(views, current.later)
 
     def moment_ms(self, current: _OpenCycle, explained: Prediction | None) -> int:
         """Return about when a leader decided: before a broker had the first bundle, after the capture that it knew."""
@@ -666,8 +769,9 @@ class _Step:
         from_ms = max(made.view.info.captured_at_ms, current.from_ms) if explained is None else current.from_ms
         from_ms = min(from_ms, made.view.info.captured_at_ms)
         due_ms, known = self.state.due_ms, self.state.rhythm_known
-        if current.began_ms and not (known and current.began_ms - due_ms > _PROMPT_SHARE * self.interval_ms):
-            return max(current.began_ms - _TAKES_MS, from_ms)
+        began_ms = min(current.taken_ms.values(), default=0)
+        if began_ms and not (known and began_ms - due_ms > _PROMPT_SHARE * self.interval_ms):
+            return max(began_ms - _TAKES_MS, from_ms)
         if known and from_ms <= due_ms <= current.seen_ms:
             return due_ms
         return (from_ms + current.seen_ms) // 2
@@ -687,8 +791,13 @@ class _Step:
         self, current: _OpenCycle, explained: Prediction | None, in_cycle: list[Relocation], moment_ms: int
     ) -> None:
         """Take over what the leader remembers after a cycle."""
-        made = explained or current.prediction
+        made, said = explained or current.prediction, self.after.info.leader_metrics
         after = made.after if explained is None else carried_out(current.prediction.after, explained.after)
+        counters = made.decision.shedder.profile.counters
+        if counters is not None and counters.told is not None and said:
+            before = made.before.shedding.state if made.before is not None else made.decision.shedder.initial()
+            state = counters.told(before, made.after.shedding.state, said, made.view.settings)
+            after = replace(after, shedding=after.shedding.with_state(state))
         unloaded = {unload.bundle: unload.source for unload in in_cycle}
         self.change(memory=settle_memory(current.prediction.before, after, made.bundles, unloaded, moment_ms))
         self.renewed = True
@@ -704,12 +813,20 @@ class _Step:
         sure = {u.bundle for u in predicted if not u.may_stay}
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
-            return (), None
+            return (), self.fitting_metrics(current, left)
         choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(current, unload) for unload in elsewhere]
         return tuple(found), explained
+
+    def fitting_metrics(self, current: _OpenCycle, left: set[str]) -> Prediction | None:
+        """Return a decision with the same unloads as predicted to which the leader's metrics fit better, if any."""
+        made = current.prediction
+        if self.agrees(made) or current.disturbed is not None:
+            return None
+        others = (other() for _, other in self.others(made, current.around, current.later))
+        return next((other for other in others if other.explains(left) and self.agrees(other)), None)
 
     def went_elsewhere(self, current: _OpenCycle, unload: Relocation) -> Deviation:
         """Say why a bundle went to another broker than predicted."""
@@ -717,7 +834,7 @@ class _Step:
             return Deviation(unload.bundle, _ELSEWHERE, Cause.RETURNED)
         cause = current.disturbed
         if cause is None:
-            late = _predict(with_owners_of(current.prediction.view, current.later), current.prediction.before)
+            late = _predict(self.loads_of(current.prediction.view, current.later), current.prediction.before)
             there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
             cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
         return Deviation(unload.bundle, _ELSEWHERE, cause)
@@ -729,9 +846,9 @@ class _Step:
             return (lambda _: cause), None
         made = current.prediction
         others = [(cause, other()) for cause, other in self.others(made, current.around, current.later)]
-        for cause, other in others:
-            if other.explains(left):
-                return (lambda _, why=cause: why), other
+        explaining = [one for one in others if one[1].explains(left)]
+        for cause, other in sorted(explaining, key=lambda one: not self.agrees(one[1])):
+            return (lambda _, why=cause: why), other
         unseen = self.unseen_unloads(current, left)
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen
@@ -756,11 +873,11 @@ class _Step:
         made = current.prediction
         config = made.view.settings
         grace_ms = config.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
-        if self.to_ms - self.state.began_ms > grace_ms:
+        if self.to_ms - self.state.began_ms > grace_ms or self.state.counted_first.get("unloaded") == 0:
             return None
         manager = made.view.info.load_manager
         memory = made.before or elected(made.decision.shedder, manager, config)
-        for view in (made.view, with_owners_of(made.view, current.later)):
+        for view in (made.view, self.loads_of(made.view, current.later)):
             seen = memory.shedding.recently_unloaded_bundles
             for _ in range(_MOST_UNSEEN):
                 seen = {**dict.fromkeys(made.sure - left, self.state.began_ms), **seen}

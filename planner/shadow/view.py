@@ -6,6 +6,7 @@ captured stands still; here it goes on with one sample for each broker that has 
 reported twice between two captures.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,12 @@ import numpy as np
 from planner.capture.estimate import average_columns, carried_on, new_reports
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
+from planner.pulsar.load.top_bundles import with_top_ranks
+
+_AVERAGES = ("short_term_", "long_term_")
 
 
 def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
@@ -34,6 +39,28 @@ def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
     if after.info.load_manager is not LoadManager.MODULAR:
         return after
     return _with_brokers(known, before, after, _with_samples(known, before, after))
+
+
+def most_bundles(known: Mapping[str, tuple[int, int]], view: Snapshot) -> dict[str, tuple[int, int]]:
+    """Return how many bundles with statistics each broker ever had, after when it started, by broker id."""
+    owners = view.bundles.owner[view.bundles.has_stats & (view.bundles.owner >= 0)]
+    counts = np.bincount(owners, minlength=len(view.brokers)).tolist()
+    rows = zip(view.brokers.name, view.brokers.started_at_ms.tolist(), counts, strict=True)
+    before = {name: (known.get(name, (at, 0)), at, count) for name, at, count in rows}
+    return {name: (at, max(count, was if since == at else 0)) for name, ((since, was), at, count) in before.items()}
+
+
+def with_reported_order(view: Snapshot, most: Mapping[str, tuple[int, int]]) -> Snapshot:
+    """Return a capture with top bundles in the order of brokers that once had more; those that were read stay.
+
+    The order decides between equally loaded bundles, and a broker's map of them never shrinks.
+    """
+    if view.info.load_manager is not LoadManager.EXTENSIBLE:
+        return view
+    worked_out = with_top_ranks(view, view.settings)
+    if not np.array_equal(worked_out.bundles.top_rank, view.bundles.top_rank):
+        return view
+    return with_top_ranks(view, view.settings, most={name: count for name, (_, count) in most.items()})
 
 
 def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
@@ -75,6 +102,59 @@ def with_owners_of(before: Snapshot, after: Snapshot) -> Snapshot:
     rows = zip(after.bundle_names, after.bundles.owner.tolist(), strict=True)
     owner = [place.get(names[owners[name]], now) if name in owners else now for name, now in rows]
     return after.with_owner(np.array(owner, dtype=np.int32))
+
+
+def at_decision(view: Snapshot, later: Snapshot, moment_ms: int) -> Snapshot:
+    """Return what the leader knew at a moment between two captures, from the views of both.
+
+    Of brokers that reported after the first one and not after the moment, the later capture shows the report. Owners
+    are those of the first one.
+    """
+    rows = np.array([view.brokers.position.get(name, -1) for name in later.brokers.name], dtype=np.int64)
+    was, now = view.brokers.updated_at_ms, later.brokers.updated_at_ms
+    fresh = {
+        int(row): at
+        for at, row in enumerate(rows.tolist())
+        if row >= 0 and was[row] < now[at] <= moment_ms and later.brokers.has_load_data[at]
+    }
+    if not fresh:
+        return view
+    mine, theirs = np.array(list(fresh)), np.array(list(fresh.values()))
+    reported = [
+        name
+        for name in view.brokers.__dataclass_fields__
+        if not name.startswith(_AVERAGES) and isinstance(getattr(view.brokers, name), np.ndarray)
+    ]
+    brokers = replace(view.brokers, **_taken(view.brokers, later.brokers, mine, theirs, reported))
+    place = [
+        (i, j)
+        for i, (name, owner) in enumerate(zip(view.bundle_names, view.bundles.owner.tolist(), strict=True))
+        if owner in fresh and (j := later.bundle_position.get(name, -1)) >= 0 and later.bundles.has_stats[j]
+    ]
+    bundles = view.bundles
+    if place:
+        here, there = (np.array(column) for column in zip(*place, strict=True))
+        bundles = replace(bundles, **_taken(bundles, later.bundles, here, there, BUNDLE_STATS.values()))
+    changed = view.with_columns(brokers=brokers, bundles=bundles)
+    return after_reports(changed, len(fresh)) if view.info.load_manager is LoadManager.MODULAR else changed
+
+
+def _taken(mine: Any, theirs: Any, here: Any, there: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return columns in which some rows are those of another table."""
+    columns: dict[str, Any] = {}
+    for name in names:
+        column = getattr(mine, name).copy()
+        column[here] = getattr(theirs, name)[there]
+        columns[name] = frozen(column)
+    return columns
+
+
+def with_loads_of(view: Snapshot, later: Snapshot, most: Mapping[str, tuple[int, int]]) -> Snapshot:
+    """Return a later capture with the owners of an earlier one, and the top bundles that brokers report then."""
+    loads = with_owners_of(view, later)
+    if later.info.load_manager is LoadManager.EXTENSIBLE and with_reported_order(later, most) is not later:
+        return with_top_ranks(loads, loads.settings, most={name: count for name, (_, count) in most.items()})
+    return loads
 
 
 def _unchanged(before: BundleTable, after: BundleTable, rows: Int64Array) -> BoolArray:

@@ -1,3 +1,6 @@
+import static java.nio.file.StandardOpenOption.APPEND;
+import static java.nio.file.StandardOpenOption.CREATE;
+
 import io.netty.util.internal.PlatformDependent;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
@@ -5,15 +8,21 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ScheduledFuture;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.LeaderElectionService;
+import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.broker.loadbalance.LoadManager;
 import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl;
+import org.apache.pulsar.broker.loadbalance.extensions.LoadManagerContext;
 import org.apache.pulsar.broker.loadbalance.extensions.scheduler.UnloadScheduler;
+import org.apache.pulsar.broker.loadbalance.extensions.store.LoadDataStore;
 import org.apache.pulsar.common.configuration.PulsarConfigurationLoader;
+import org.apache.pulsar.common.util.ObjectMapperFactory;
 
 /**
  * A broker whose leader decides more often than once a minute, which is the least that its settings allow.
@@ -23,7 +32,8 @@ import org.apache.pulsar.common.configuration.PulsarConfigurationLoader;
  *
  * <p>Pulsar's own task is taken off its clock, and what it calls is called here in the same rhythm: one interval after
  * the election for the first time, then an interval after the end of a cycle (modular load manager) or after its begin
- * (extensible). What is decided, and from what, is Pulsar's own doing. Averages are written every two seconds.
+ * (extensible). What is decided, and from what, is Pulsar's own doing, and what the leader knew then goes into
+ * inputs.jsonl beside that file. Averages are written every two seconds.
  */
 public final class QuickBroker {
   private static final long TICK_MS = 20;
@@ -45,6 +55,7 @@ public final class QuickBroker {
 
   private static void keepTime(PulsarService pulsar, ServiceConfiguration conf, long intervalMs, Path ballast) {
     boolean extensible = conf.getLoadManagerClassName().contains("Extensible");
+    Path inputs = ballast.resolveSibling("inputs.jsonl");
     long dueMs = 0;
     long wroteMs = 0;
     while (true) {
@@ -67,6 +78,7 @@ public final class QuickBroker {
         }
         if (nowMs >= dueMs) {
           System.err.println(nowMs + " CYCLE");
+          Files.writeString(inputs, known(pulsar, extensible, nowMs) + "\n", CREATE, APPEND);
           decide(pulsar, extensible);
           long endMs = System.currentTimeMillis();
           System.err.println(endMs + " DECIDED");
@@ -106,6 +118,35 @@ public final class QuickBroker {
     } else {
       pulsar.getLoadManager().get().doLoadShedding();
     }
+  }
+
+  /** Returns what the leader knows at the moment that it decides, as a line of JSON. */
+  private static String known(PulsarService pulsar, boolean extensible, long nowMs) throws Exception {
+    Map<String, Object> known = new LinkedHashMap<>();
+    known.put("at_ms", nowMs);
+    if (extensible) {
+      UnloadScheduler scheduler = scheduler(pulsar);
+      LoadManagerContext context = (LoadManagerContext) field(scheduler, "context");
+      known.put("loads", entries(context.brokerLoadDataStore()));
+      known.put("top_bundles", entries(context.topBundleLoadDataStore()));
+      known.put("active", context.brokerRegistry().getAvailableBrokersAsync().get());
+      known.put("unloaded_bundles", field(scheduler, "recentlyUnloadedBundles"));
+      known.put("unloaded_brokers", field(scheduler, "recentlyUnloadedBrokers"));
+      known.put("hits", field(field(scheduler, "namespaceUnloadStrategy"), "unloadConditionHitCount"));
+    } else {
+      Object manager = field(pulsar.getLoadManager().get(), "loadManager");
+      LoadData data = (LoadData) field(manager, "loadData");
+      known.put("brokers", data.getBrokerData());
+      known.put("bundles", data.getBundleData());
+      known.put("unloaded_bundles", data.getRecentlyUnloadedBundles());
+    }
+    return ObjectMapperFactory.getMapper().writer().writeValueAsString(known);
+  }
+
+  private static Map<String, Object> entries(LoadDataStore<?> store) {
+    Map<String, Object> found = new LinkedHashMap<>();
+    store.forEach(found::put);
+    return found;
   }
 
   private static UnloadScheduler scheduler(PulsarService pulsar) throws Exception {

@@ -3,8 +3,9 @@
     python -m tests.cluster.measure record --out FOLDER --cycles 200 [--strategy NAME ...]
     python -m tests.cluster.measure judge  --out FOLDER
 
-`record` leaves for each strategy the watched history, and `truth.jsonl`: each cycle and unload that the leader wrote
-into its log, and each thing that the operator of the test did. `judge` lets shadow mode follow the history, and
+`record` leaves for each strategy the watched history, `truth.jsonl`: each cycle and unload that the leader wrote
+into its log, and each thing that the operator of the test did, and `inputs.jsonl`: what the leader knew when it
+decided. With `--raw` the raw answers of each capture, too. `judge` lets shadow mode follow the history, and
 prints the table of docs/shadow.md; with `--wrong` each cycle that was judged wrong beside the truth of that time.
 """
 
@@ -87,9 +88,7 @@ CHANGED: Mapping[str, tuple[str, object, object]] = {
 """The setting that the operator changes and changes back, by strategy."""
 
 _LINE = re.compile(r"^(\d{13}) (.*)$", re.MULTILINE)
-_UNLOADING = re.compile(
-    r"Unloading bundle: (\S+) from broker (\S+)|publishing unload.*?serviceUnit=([^,\s]+)", re.IGNORECASE
-)
+_UNLOADING = re.compile(r"Unloading bundle: (?:(\S+) from broker (\S+)|Unload\[.*?serviceUnit=([^,\s]+))")
 
 
 @dataclass
@@ -210,7 +209,7 @@ def logged(cluster: Cluster) -> Iterator[dict[str, Any]]:
                 yield {"at_ms": at_ms, "kind": "leader unloads", "bundle": unload[1] or unload[3], "broker": broker.id}
 
 
-def record(strategy: str, out: Path, cycles: int, paths: str) -> None:
+def record(strategy: str, out: Path, cycles: int, paths: str, raw: bool) -> None:  # noqa: FBT001 - of the command
     """Record a cluster under one strategy until its leaders have decided so often."""
     folder = out / strategy
     shutil.rmtree(folder, ignore_errors=True)
@@ -231,7 +230,7 @@ def record(strategy: str, out: Path, cycles: int, paths: str) -> None:
         operator.load()
         ended = threading.Event()
         running.callback(ended.set)
-        watch = threading.Thread(target=_watch, args=(cluster, folder, ended), daemon=True)
+        watch = threading.Thread(target=_watch, args=(cluster, folder, ended, raw), daemon=True)
         watch.start()
         time.sleep(15)
         cluster.admin().set_dynamic({"loadBalancerSheddingEnabled": True})
@@ -241,8 +240,13 @@ def record(strategy: str, out: Path, cycles: int, paths: str) -> None:
         watch.join(60)
         found = [*map(json.loads, truth.read_text().splitlines()), *logged(cluster)]
     truth.write_text("".join(json.dumps(line) + "\n" for line in sorted(found, key=lambda line: line["at_ms"])))
+    known: list[str] = []
     for broker in sorted((folder / "cluster").glob("b*")):
         shutil.move(broker / "log.txt", folder / f"{broker.name}.log")
+        if (inputs := broker / "inputs.jsonl").exists():
+            known += inputs.read_text().splitlines()
+    known.sort(key=lambda line: int(json.loads(line)["at_ms"]))
+    (folder / "inputs.jsonl").write_text("".join(f"{line}\n" for line in known))
     shutil.rmtree(folder / "cluster")
 
 
@@ -254,7 +258,7 @@ def _operate(operator: Operator, cycles: int) -> None:
         number += 1
 
 
-def _watch(cluster: Cluster, folder: Path, ended: threading.Event) -> None:
+def _watch(cluster: Cluster, folder: Path, ended: threading.Event, raw: bool) -> None:  # noqa: FBT001 - of the command
     capture = CaptureOptions(
         cluster.brokers[0].url,
         metadata_store=cluster.store_url,
@@ -265,6 +269,8 @@ def _watch(cluster: Cluster, folder: Path, ended: threading.Event) -> None:
         said = watched.error if watched.snapshot is None else f"{watched.took_s:.1f} s"
         with (folder / "watch.log").open("a") as file:
             file.write(f"{time.time_ns() // 1_000_000} {watched.number}: {said}\n")
+        if raw and watched.snapshot is not None and watched.raw is not None:
+            shutil.copytree(watched.raw, folder / "raw" / str(watched.snapshot.info.captured_at_ms))
 
     watch_cluster(WatchOptions(capture, folder / "history", interval_s=CAPTURE_S, refresh_s=60.0), tell, ended)
 
@@ -337,12 +343,13 @@ def main() -> None:
     parser.add_argument("--strategy", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--wrong", action="store_true")
+    parser.add_argument("--raw", action="store_true")
     given = parser.parse_args()
     if given.what == "record":
         given.out.mkdir(parents=True, exist_ok=True)
         paths = classpath(given.out)
         for strategy in given.strategy:
-            record(strategy, given.out, given.cycles, paths)
+            record(strategy, given.out, given.cycles, paths, given.raw)
     for strategy in (s for s in given.strategy if (given.out / s / "truth.jsonl").is_file()):
         cycles = judge(given.out / strategy, given.wrong)
         print(row(strategy, given.out / strategy, cycles), flush=True)  # noqa: T201

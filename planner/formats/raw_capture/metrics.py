@@ -11,6 +11,11 @@ Metric = tuple[str, Mapping[str, str], float]
 
 _LINE = re.compile(r"((?:pulsar_lb|pulsar_bundle|jvm)_\w+)(?:\{([^}]*)\})? (\S+)(?: \d+)?")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_UNLOADED = "pulsar_lb_unload_bundle_total"
+_BY_REASON = "pulsar_lb_unload_broker_breakdown_total"
+_STATS = "pulsar_lb_resource_usage_stats"
+_STATISTICS = ("avg", "std")
+_MOST = 2**53
 _NAMES = {"jvm_max_memory": "jvm_memory_bytes_max", "jvm_max_direct_memory": "jvm_memory_direct_bytes_max"}
 
 
@@ -20,6 +25,28 @@ def read_metrics(answers: Answers, tag: str) -> list[Metric]:
     Names of the admin API (`brk_…`) are turned into those of Prometheus.
     """
     return [*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}"))]
+
+
+def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
+    """Return what a leader says of its strategy, as in `SnapshotInfo.leader_metrics`; nothing when nobody asked it.
+
+    Before the first unload a leader shows no number. The extensible load manager counts what it unloads on request with
+    the rest, and apart.
+    """
+    metrics = read_metrics(answers, tag) if tag else []
+    said: dict[str, float] = {"unloaded": 0.0} if metrics else {}
+    for name, labels, value in metrics:
+        if not 0 <= value < _MOST:
+            continue
+        if name == _UNLOADED:
+            said["unloaded"] += value
+        elif name == _BY_REASON and labels.get("reason") == "Admin" and labels.get("result") == "Success":
+            said["unloaded"] -= value
+        elif name == _BY_REASON and labels.get("result") == "Skip":
+            said[f"Skip/{labels.get('reason', '')[:40]}"] = value
+        elif name == _STATS and labels.get("stat") in _STATISTICS:
+            said[f"load_{labels['stat']}"] = value
+    return {name: value for name, value in said.items() if value >= 0}
 
 
 def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:

@@ -16,6 +16,7 @@ from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, cur
 from planner.formats.raw_capture.identity import CapturedBrokers, cluster_of, find_brokers, load_manager_of
 from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners, taken_lately
 from planner.formats.raw_capture.metadata_store import MetadataStore, read_metadata_store
+from planner.formats.raw_capture.metrics import leader_metrics
 from planner.formats.raw_capture.policies import read_capture_policies
 from planner.formats.raw_capture.reports import Report, broker_columns, read_reports
 from planner.formats.raw_capture.settings import read_capture_settings
@@ -101,6 +102,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             leader=leader,
             leader_since_ms=leader_since_ms,
             taken_ms=taken_lately(store, captured_at_ms),
+            leader_metrics=leader_metrics(answers, brokers.aliases.get(leader, "")),
             source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
             f" {len(answers.index)} answers",
         ),

@@ -3,14 +3,15 @@
 Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties included.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.cluster.hashing import hash_map_order
+from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BundleTable, Policies, Snapshot
@@ -20,6 +21,7 @@ _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 _CONNECTIONS_STEP = 500
 _CACHE_STEP = 100_000
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def _java_round(values: FloatArray) -> FloatArray:
@@ -133,7 +135,7 @@ def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArr
 
 
 def top_bundles(
-    snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None
+    snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None, most: Mapping[str, int] = _NOTHING
 ) -> tuple[tuple[int, ...], ...]:
     """Return what each broker reports: positions of its top bundles, lightest first.
 
@@ -148,13 +150,15 @@ def top_bundles(
         snapshot: The cluster.
         config: Settings in force.
         brokers: Positions of the brokers to ask; all of them when None.
+        most: How many bundles a broker had when it had most, by broker id, where more than now: its map never shrinks.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
     hashes = snapshot.bundle_name_hashes
 
-    def report(owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
+    def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
         listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
-        visited = listed[hash_map_order(hashes[owned[listed]], concurrent=True)]
+        size = hash_map_size(max(len(listed), most.get(snapshot.brokers.name[broker], 0)), concurrent=True)
+        visited = listed[hash_map_order(hashes[owned[listed]], size)]
         visited = visited[eligible[visited]]
         top = partition_top(keys[visited].tolist(), count)
         return tuple(owned[visited[top[::-1]]].tolist())
@@ -164,20 +168,23 @@ def top_bundles(
     rows = np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)
     ends = np.cumsum([len(owned) for owned in mine], dtype=np.int64)[:-1]
     keys, eligible = load_keys(snapshot.bundles, rows), _eligible(snapshot, config, rows)
-    parts = zip(mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
-    return tuple(report(owned, allowed, key) for owned, allowed, key in parts)
+    parts = zip(asked, mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
+    return tuple(report(*part) for part in parts)
 
 
-def with_top_ranks(snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None) -> Snapshot:
+def with_top_ranks(
+    snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None, most: Mapping[str, int] = _NOTHING
+) -> Snapshot:
     """Return the snapshot with `top_rank` as brokers would report it next; nothing else changes.
 
     Args:
         snapshot: The cluster.
         config: Settings in force.
         brokers: Positions of the brokers that report; all of them when None. What the others reported stays.
+        most: See `top_bundles`.
     """
     rank: IntArray = snapshot.bundles.top_rank.copy()
     rank[:] = -1 if brokers is None else np.where(np.isin(snapshot.bundles.owner, list(brokers)), -1, rank)
-    for report in top_bundles(snapshot, config, brokers):
+    for report in top_bundles(snapshot, config, brokers, most):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
     return snapshot.with_columns(bundles=replace(snapshot.bundles, top_rank=frozen(rank)))

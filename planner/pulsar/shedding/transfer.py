@@ -686,6 +686,17 @@ def _full(state: TransferState, brokers: Sequence[str], config: Settings) -> Ite
     yield replace(state, hit_count=config.integer(_HITS))
 
 
+def _told(before: TransferState, after: TransferState, said: Mapping[str, float], config: Settings) -> TransferState:
+    """Return the state by the loads that were really compared; a leader that skipped the cycle compared none."""
+    std = said.get("load_std")
+    if std is None or math.isclose(std, after.load_std, rel_tol=1e-6):
+        return after
+    if math.isclose(std, before.load_std, rel_tol=1e-6):
+        return before
+    called = std > config.number("loadBalancerBrokerLoadTargetStd")
+    return TransferState(before.hit_count + 1 if called else 0, said.get("load_avg", after.load_avg), std)
+
+
 _PROFILE = Profile(
     bounds={
         "loadBalancerBrokerLoadTargetStd": (0, 10),
@@ -733,6 +744,7 @@ _PROFILE = Profile(
         after_unloads=_after_unloads,
         least=_least,
         full=_full,
+        told=_told,
     ),
     calmer=_calmer,
     for_idle_brokers=whatever_it_is,

@@ -64,6 +64,16 @@ def test_a_capture_equals_what_the_brokers_answer(cluster: Cluster, options: Opt
     assert not result.missing
 
 
+def test_the_leader_alone_is_asked_for_metrics(cluster: Cluster, options: Options) -> None:
+    result = capture_cluster(options(cluster))
+    asked = [part.file for part in result.parts if "broker-stats/metrics" in part.path]
+    assert len(asked) == 1
+    said = result.snapshot.info.leader_metrics
+    assert said == {"unloaded": 0.0}
+    assert read_snapshot(result.folder / "snapshot").info.leader_metrics == said
+    assert not capture_cluster(options(cluster, metrics="off", out=result.folder / "off")).snapshot.info.leader_metrics
+
+
 def test_both_folders_can_be_loaded(cluster: Cluster, options: Options) -> None:
     result = capture_cluster(options(cluster))
     stored = read_snapshot(result.folder / "snapshot")

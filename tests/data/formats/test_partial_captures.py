@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError, SnapshotError
 from planner.cluster.snapshot import DispatchRate, Snapshot
+from planner.formats.raw_capture.answers import read_answers
+from planner.formats.raw_capture.metrics import leader_metrics
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 
 Files = dict[str, bytes]
@@ -481,3 +483,36 @@ def test_any_value_may_be_nonsense(capture: Callable[[str], Files], data: st.Dat
     name = data.draw(st.sampled_from([n for n, content in files.items() if content[:1] in {b"{", b"["}]))
     spoilt = json.dumps(spoil(json.loads(files[name]), data.draw))
     read_or_refuse({**files, name: spoilt.encode()})
+
+
+def test_what_a_leader_says_of_its_unloads() -> None:
+    """Groups as two leaders of 4.2.4 answered them; the second one runs the extensible load manager."""
+    modular = [
+        {"metrics": {"brk_lb_cpu_usage": 99.10239}, "dimensions": {"broker": "127.0.0.1", "metric": "loadBalancing"}},
+        {
+            "metrics": {"brk_lb_unload_broker_total": 6, "brk_lb_unload_bundle_total": 10},
+            "dimensions": {"metric": "bundleUnloading"},
+        },
+    ]
+    labels = {"broker": "127.0.0.4", "metric": "bundleUnloading"}
+    reasons = {("HitCount", "Skip"): 4, ("Admin", "Success"): 2, ("Overloaded", "Success"): 19, ("CoolDown", "Skip"): 0}
+    extensible: list[dict[str, Any]] = [
+        {"metrics": {"brk_lb_unload_broker_total": 4, "brk_lb_unload_bundle_total": 21}, "dimensions": labels},
+        *(
+            {"metrics": {"brk_lb_unload_broker_breakdown_total": n}, "dimensions": {**labels, "reason": r, "result": e}}
+            for (r, e), n in reasons.items()
+        ),
+        {
+            "metrics": {"brk_lb_resource_usage_stats": 0.17880696702734916},
+            "dimensions": {**labels, "feature": "max_ema", "stat": "std"},
+        },
+    ]
+    for groups, said in (
+        (modular, {"unloaded": 10.0}),
+        (modular[:1], {"unloaded": 0.0}),
+        (extensible, {"unloaded": 19.0, "Skip/HitCount": 4, "Skip/CoolDown": 0, "load_std": 0.17880696702734916}),
+        ([], {}),
+    ):
+        answers = read_answers({"index.json": b"[]", "metrics.b2.json": json.dumps(groups).encode()})
+        assert leader_metrics(answers, "b2") == said
+    assert leader_metrics(answers, "") == {}

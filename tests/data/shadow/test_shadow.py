@@ -11,11 +11,16 @@ import pytest
 from planner.cluster.errors import CaptureError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_topics
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
+from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
+from planner.pulsar.shedding.transfer import TransferState
 from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
+from planner.shadow.view import at_decision, most_bundles, with_reported_order
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -520,3 +525,116 @@ def test_an_operator_in_a_simulated_cluster_is_told_from_the_load_balancer() -> 
     assert [causes.get(name) for name in by_hand] == [Cause.MANUAL] * 2
     assert causes[names[90]] is Cause.MANUAL_SPLIT
     assert Cause.BROKER_LEFT in causes.values()
+
+
+def counted(snapshot: Snapshot, unloaded: float | None, **more: float) -> Snapshot:
+    """Return a capture in which the leader says how many bundles it has unloaded; None when it does not answer."""
+    said = {} if unloaded is None else {"unloaded": unloaded, **more}
+    return replace(snapshot, info=replace(snapshot.info, leader_metrics=said))
+
+
+def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """As recorded: the leader unloads some bundles, and somebody two more seconds later."""
+    names = zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True)
+    by_hand = {n: 2 for n, owner in names if owner == 1}
+    assert len(by_hand) == 2
+    after = counted(moved(busy, {**chosen, **by_hand}), 7 + len(chosen))
+    state, (cycle,), _ = follow(still(counted(busy, 7), (0, 60)) + still(after, (60, 120)))
+    assert cycle.right
+    assert {u.bundle for u in cycle.outside} == set(by_hand)
+    assert {d.cause for d in cycle.differences} == {Cause.MANUAL}
+    assert state.memory is not None
+    assert set(state.memory.shedding.recently_unloaded_bundles) == set(chosen)
+
+
+def test_a_leader_that_counted_nothing_unloaded_nothing(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """Somebody unloads the very bundles that the leader would have, which is no cycle of its."""
+    after = counted(moved(calmed(busy), chosen), 3)
+    state, cycles, _ = follow(still(counted(busy, 3), (0, 60)) + still(after, (60, 130)))
+    assert cycles[0].actual == ()
+    assert {u.bundle for u in cycles[0].outside} == set(chosen)
+    assert state.memory is not None
+    assert not state.memory.shedding.recently_unloaded_bundles
+
+
+def test_what_the_leader_counted_and_nobody_saw_was_taken_back(busy: Snapshot, chosen: dict[str, int]) -> None:
+    first, *rest = chosen
+    after = counted(moved(busy, {bundle: chosen[bundle] for bundle in rest}), len(chosen))
+    _, cycles, _ = follow(still(counted(busy, 0), (0, 60)) + still(after, (60, 130)))
+    assert cycles[0].right
+    assert [(d.bundle, d.cause) for d in cycles[0].differences] == [(first, Cause.RETURNED)]
+
+
+def test_a_leader_that_never_unloaded_remembers_no_unloads(busy: Snapshot, chosen: dict[str, int]) -> None:
+    second = other_bundle(busy, chosen)
+    after = counted(moved(busy, {second: 1}), 1)
+    _, cycles, _ = follow(still(counted(busy, 0), (0, 60)) + still(after, (60, 130)))
+    assert Cause.MEMORY not in cycles[0].causes
+
+
+def test_a_cycle_without_an_answer_of_the_leader_is_not_seen_in_time(busy: Snapshot) -> None:
+    """The leader was killed before it could decide; its session ends later."""
+    _, cycles, _ = follow(still(counted(busy, 0), (0, 60)) + still(counted(busy, None), (60, 140)))
+    assert not cycles[0].right
+    assert not cycles[0].in_time
+
+
+def test_the_extensible_leader_says_which_loads_it_compared() -> None:
+    """Recorded: the loads that were seen called for shedding, and those that the leader had did not."""
+    counters = TRANSFER.profile.counters
+    assert counters is not None
+    assert counters.told is not None
+    before = TransferState(0, 0.2241, 0.18456)
+    seen = TransferState(1, 0.2241, 0.18457)
+    config = Settings().changed(loadBalancerBrokerLoadTargetStd=0.1)
+    assert counters.told(before, seen, {"load_avg": 0.2, "load_std": 0.068}, config) == TransferState(0, 0.2, 0.068)
+    assert counters.told(before, seen, {"load_std": 0.18456}, config) == before, "it skipped the cycle"
+    assert counters.told(before, seen, {"load_std": 0.18457}, config) is seen
+    assert counters.told(before, seen, {}, config) is seen
+    held = TransferState(0, 0.2241, 0.05)
+    assert counters.told(before, held, {"load_std": 0.2}, config).hit_count == 1
+
+
+def test_a_report_between_a_capture_and_the_decision() -> None:
+    """The second broker reported 3 s after the first capture, the third one 8 s after it; the decision came between."""
+    shares = {0: (20.0, 10.0), 1: (5.0, 5.0), 2: (5.0, 5.0)}
+    first = at(cluster((0.8, 0.2, 0.2), shares, settings=THRESHOLD), 0)
+    second = at(cluster((0.8, 0.6, 0.7), {**shares, 1: (9.0, 9.0)}, settings=THRESHOLD), 10)
+    moments = np.array([START_MS, START_MS + 3_000, START_MS + 8_000])
+    second = replace(second, brokers=replace(second.brokers, updated_at_ms=moments))
+    then = at_decision(first, second, START_MS + 5_000)
+    used = (then.brokers.cpu_usage_percent / then.brokers.cpu_limit_percent).round(2).tolist()
+    assert used == [0.8, 0.6, 0.2]
+    sizes = (then.bundles.msg_throughput_in_bytes_per_s / first.bundles.msg_throughput_in_bytes_per_s).tolist()
+    assert sizes == pytest.approx([1, 1, 1.8, 1.8, 1, 1])
+    assert at_decision(first, second, START_MS + 2_000) is first
+
+
+def test_the_order_of_a_broker_that_once_had_more_bundles() -> None:
+    """Recorded: five equally loaded bundles, in the order of a map that had grown to 32 buckets."""
+    recorded = (0x90000000, 0x40000000, 0xF8000000, 0xC8000000, 0x78000000)
+    edges = sorted({0, *(low + size for low in recorded for size in (0, 1 << 27) if low + size < 1 << 32)})
+    base = cluster((0.3,), {0: (0.001,) * len(edges)}, load_manager=LoadManager.EXTENSIBLE)
+    has = np.isin(np.array(edges), recorded)
+    table = make_bundles(
+        edges,
+        high=[*edges[1:], FULL_HIGH],
+        namespace=0,
+        owner=0,
+        has_stats=has,
+        msg_throughput_in_bytes_per_s=np.where(has, 1000.0, 0.0),
+    )
+    now = with_top_ranks(replace(base, namespaces=("globex/shadow",), bundles=table), base.settings)
+    grown = with_reported_order(now, {base.brokers.name[0]: (0, 20)})
+
+    def order(snapshot: Snapshot) -> list[int]:
+        ranks = snapshot.bundles.top_rank.tolist()
+        return [edges[i] for i in sorted(range(len(edges)), key=ranks.__getitem__) if ranks[i] >= 0]
+
+    assert order(grown) == list(recorded) != order(now)
+    read = replace(now, bundles=replace(now.bundles, top_rank=now.bundles.top_rank[::-1].copy()))
+    assert with_reported_order(read, {base.brokers.name[0]: (0, 20)}) is read, "those that were read stay"
+    known = most_bundles({base.brokers.name[0]: (0, 20)}, now)
+    assert known == {base.brokers.name[0]: (0, 20)}
+    restarted = replace(now, brokers=replace(now.brokers, started_at_ms=now.brokers.started_at_ms + 5))
+    assert most_bundles(known, restarted) == {base.brokers.name[0]: (5, 5)}
