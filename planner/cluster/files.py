@@ -3,10 +3,12 @@
 import csv
 import errno
 import fcntl
+import hashlib
 import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
@@ -100,6 +102,32 @@ def sync_folder(path: Path) -> None:
             raise
     finally:
         os.close(number)
+
+
+@lru_cache(maxsize=1 << 14)
+def _check(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) -> None:
+    if file_digest(Path(path)) != sha256:
+        raise OSError(f"{Path(path).name} is not what was written, its SHA-256 differs")
+
+
+def file_digest(path: Path) -> str:
+    """Return SHA-256 of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_file(path: Path, sha256: str) -> None:
+    """See that a file is what was written; one that does not change is read once in a process.
+
+    Raises:
+        OSError: It is not, or it is gone.
+    """
+    status = path.stat()
+    _check(str(path), sha256, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 @contextmanager

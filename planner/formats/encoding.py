@@ -18,6 +18,7 @@ from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
 _SHOWN = 80
+_SEAL = "sha256"
 _MOST_PARTS = 5_000_000
 
 _INFO, _POLICIES = TypeAdapter(SnapshotInfo), TypeAdapter(Policies)
@@ -114,10 +115,27 @@ def parse_json(data: bytes | str, file: str) -> Any:
     return value
 
 
-def digest_of(value: Mapping[str, Any]) -> str:
-    """Return SHA-256 of a JSON object but for its key `digest`, whatever the order of its keys."""
-    content = {name: item for name, item in value.items() if name != "digest"}
+def digest_of(value: Mapping[str, Any], key: str = "digest") -> str:
+    """Return SHA-256 of a JSON object but for the key that holds it, whatever the order of its keys."""
+    content = {name: item for name, item in value.items() if name != key}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def sealed_json(value: Mapping[str, Any]) -> str:
+    """Return a JSON object as text with its own SHA-256 in it, so that rot in it shows."""
+    return json.dumps({**value, _SEAL: digest_of(value, _SEAL)}, indent=1, sort_keys=True)
+
+
+def read_sealed(data: bytes | str, file: str) -> dict[str, Any]:
+    """Read what `sealed_json` made, or an object without a seal, as earlier versions wrote it.
+
+    Raises:
+        FormatError: It is none, or not what was written.
+    """
+    value = parse_json(data, file)
+    if isinstance(value, dict) and value.pop(_SEAL, None) in (None, digest_of(value, _SEAL)):
+        return value
+    raise FormatError("It is not what was written.", where=file, remedy=f"Restore it, or take out {_SEAL}.")
 
 
 def _read(adapter: TypeAdapter[_T], value: Any, place: str) -> _T:

@@ -10,12 +10,10 @@ A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belong
 Files that neither names belong to nobody: a writer that was killed left them.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
@@ -25,6 +23,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import check_file
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
@@ -287,14 +286,6 @@ def damaged(folder: Path, error: Exception) -> FormatError:
     )
 
 
-@lru_cache(maxsize=1 << 14)
-def _check_file(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) -> None:
-    with Path(path).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise OSError(f"{Path(path).name} is not what the manifest says, its SHA-256 differs")
-
-
 def check_parts(folder: Path, manifest: DayManifest, names: Iterable[str]) -> None:
     """See that files of a day are what its manifest says; a file that does not change is read once in a process.
 
@@ -303,9 +294,7 @@ def check_parts(folder: Path, manifest: DayManifest, names: Iterable[str]) -> No
     """
     try:
         for name in names:
-            status = (folder / name).stat()
-            sha256 = manifest.parts[name].sha256
-            _check_file(str(folder / name), sha256, status.st_size, status.st_mtime_ns, status.st_ino)
+            check_file(folder / name, manifest.parts[name].sha256)
     except (OSError, KeyError) as error:
         raise damaged(folder, error) from error
 

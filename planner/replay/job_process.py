@@ -148,6 +148,8 @@ class _Worker:
         kept = len(tasks) - len(left)
         self.tell(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // 1_000_000)
         self.say(f"{len(tasks):,} tasks, {kept:,} of them finished before.")
+        if writer.damaged:
+            self.say(f"{writer.damaged:,} parts of the results were damaged; their tasks run again.")
         self.begin_s = time.monotonic()
         try:
             self._replay(job, left, writer)

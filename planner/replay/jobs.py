@@ -14,7 +14,6 @@ Jobs run one at a time, in the order in which they were submitted.
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -33,6 +32,7 @@ from pydantic import ConfigDict, TypeAdapter
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import write_whole, writing_results
 from planner.cluster.resources import import_root
+from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.place import default_path
 
@@ -149,7 +149,7 @@ def write_status(folder: Path, status: Status) -> None:
     Raises:
         ReplayError: It cannot be written all the same.
     """
-    text = json.dumps(asdict(status), indent=1)
+    text = sealed_json(asdict(status))
     with writing_results(folder):
         try:
             write_whole(folder / "status.json", text)
@@ -160,9 +160,9 @@ def write_status(folder: Path, status: Status) -> None:
 
 def _written_status(folder: Path) -> Status:
     try:
-        content = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+        content = read_sealed((folder / "status.json").read_bytes(), "status.json")
         status = _STATUS.validate_python({f.name: content[f.name] for f in fields(Status) if f.name in content})
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, PlannerError):
         return Status(
             state="failed", what="The status of this job cannot be read.", remedy="Retry the job, or delete it."
         )
@@ -232,9 +232,14 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
 def _stored(folder: Path) -> StoredJob:
     try:
         job = job_from_json((folder / "spec.json").read_text(encoding="utf-8"))
-    except (PlannerError, OSError, ValueError):
-        job = None
-    return StoredJob(name=folder.name, folder=folder, job=job, status=read_status(folder))
+        status = read_status(folder)
+    except (PlannerError, OSError, ValueError) as error:
+        job, said = None, (error.what if isinstance(error, PlannerError) else type(error).__name__).rstrip(".")
+        status = read_status(folder)
+        if status.ended and not status.what:
+            what = f"What was asked for cannot be read ({said[:200]})."
+            status = replace(status, what=what, remedy="Delete the job, and submit it anew.")
+    return StoredJob(name=folder.name, folder=folder, job=job, status=status)
 
 
 def list_jobs(root: Path | None = None) -> list[StoredJob]:

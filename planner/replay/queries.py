@@ -10,9 +10,11 @@ from typing import Final, Literal, TypeAlias
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from planner.cluster.errors import StoreError
 from planner.replay.aggregate import AGGREGATION
+from planner.replay.results import FILES
 from planner.simulate.measures import MEASURES
 
 Curve: TypeAlias = Literal["std", "highest", "spread", "shed"]
@@ -68,6 +70,7 @@ class ReplayResults:
 
     def __init__(self, files: Mapping[str, Sequence[Path]]) -> None:
         self._files = {name: [str(path) for path in paths] for name, paths in files.items()}
+        self._checked = False
 
     @property
     def empty(self) -> bool:
@@ -76,15 +79,24 @@ class ReplayResults:
 
     def _ask(self, query: str, *values: object) -> pa.Table:
         try:
+            self._check()
             with duckdb.connect(":memory:") as connection:
                 for name, paths in self._files.items():
                     connection.read_parquet(paths, union_by_name=True).create_view(name)
                 return connection.sql(query, params=list(values)).to_arrow_table()
-        except duckdb.Error as error:
-            raise StoreError(
-                f"The results cannot be read: {str(error).splitlines()[0][:200]}.",
-                remedy="Retry the job, or delete it.",
-            ) from error
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            said = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+            raise StoreError(f"The results cannot be read: {said}.", remedy="Retry the job, or delete it.") from error
+
+    def _check(self) -> None:
+        """See that every file has the columns that questions are about; a file of an earlier version may lack some."""
+        for name, paths in () if self._checked else self._files.items():
+            for path in paths:
+                found = pq.read_schema(path)
+                for column in FILES[name]:
+                    if column.name not in found.names or found.field(column.name).type != column.type:
+                        raise pa.ArrowInvalid(f"{name}.parquet has no column {column.name} of the right kind")
+        self._checked = True
 
     def scenarios(self) -> pa.Table:
         """Return one row for each scenario with results, in the order of names.
@@ -94,7 +106,8 @@ class ReplayResults:
         """
         measures = ", ".join(f"{_over_days(m.name)} AS {m.name}" for m in SCENARIO_MEASURES)
         query = (
-            f"SELECT scenario, count(DISTINCT task) AS tasks, count(*) AS days, sum(cycles) AS cycles, {measures}"
+            f"SELECT scenario, count(DISTINCT task) AS tasks, count(*) AS days,"
+            f" sum(cycles)::BIGINT AS cycles, {measures}"
             " FROM days GROUP BY scenario ORDER BY scenario"
         )
         return self._ask(query)

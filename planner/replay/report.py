@@ -68,5 +68,5 @@ def report_lines(stored: StoredJob) -> list[str]:
     labels = {m.name: f"{m.label}{f' ({m.unit})' if m.unit else ''}" for m in SCENARIO_MEASURES}
     for row in _rows(stored):
         lines.append(f"{row['scenario']} ({row['days']:,} days, {row['cycles']:,} cycles)")
-        lines += [f"    {labels[name]}: {row[name]:,.4g}" for name in _SHOWN]
+        lines += [f"    {labels[name]}: {'unknown' if row[name] is None else f'{row[name]:,.4g}'}" for name in _SHOWN]
     return [*lines, f"Results: {results_folder(stored.folder)}"]

@@ -6,10 +6,11 @@ While a job runs they lie in parts, `parts/<number>/`, each of which appears as 
 - `moves.parquet`: as `planner.replay.kernel.MOVES`.
 - `days.parquet`: as `DAYS`, the measures of each day of each task.
 - `tasks.parquet`: as `TASKS`, also those that failed; of these the other files have nothing.
-- `summary.json`: as `ResultSummary`.
+- `summary.json`: as `ResultSummary`, with the SHA-256 of the others.
+
+Each part has the SHA-256 of its files in `files.json`.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Sequence
@@ -19,9 +20,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ConfigDict, TypeAdapter
 
-from planner.cluster.errors import ReplayError
-from planner.cluster.files import put_in_place, write_whole, writing_results
+from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.files import check_file, clear_unfinished, file_digest, put_in_place, write_whole, writing_results
+from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
 from planner.spark.schema import arrow_schema
@@ -50,8 +53,10 @@ FILES: Final = {"intervals": INTERVALS, "moves": MOVES, "days": DAYS, "tasks": T
 
 _PARTS: Final = "parts"
 _SUMMARY: Final = "summary.json"
+_DIGESTS: Final = "files.json"
 _FORMAT: Final = "pulsar-bundle-planner replay results"
 _ERRORS_KEPT: Final = 100
+_AGAIN: Final = "Retry the job, or delete it."
 _ROWS_IN_A_GROUP: Final = 131_072
 
 
@@ -72,6 +77,8 @@ class ResultSummary:
         errors: Why tasks failed, by task; the first 100.
     """
 
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
+
     digest: str
     complete: bool
     tasks: int
@@ -84,10 +91,14 @@ class ResultSummary:
     errors: dict[str, str]
 
 
+_SUMMARIES: Final = TypeAdapter(ResultSummary)
+
+
 class ResultWriter:
     """Takes results in any order and writes them.
 
-    A folder that already has parts goes on with them: `finished` says which tasks need not run again.
+    A folder that already has parts goes on with them: `finished` says which tasks need not run again. Parts that are
+    damaged are deleted, so that their tasks run again.
 
     Args:
         folder: Where to write; made when it is not there.
@@ -97,6 +108,7 @@ class ResultWriter:
     Attributes:
         finished: Tasks that ended well.
         failed: Errors of the others, by task.
+        damaged: How many parts were.
 
     Raises:
         ReplayError: The folder cannot be written; any method may say so.
@@ -110,14 +122,21 @@ class ResultWriter:
         self.failed: dict[str, str] = {}
         self.waiting: list[TaskResult] = []
         self.written_s = time.monotonic()
+        self.damaged = 0
         with writing_results(folder, ValueError, pa.ArrowException):
             (folder / _PARTS).mkdir(parents=True, exist_ok=True)
-            for left in (folder / _PARTS).glob(".*"):
+            clear_unfinished(folder)
+            for left in (*folder.glob(f".{_PARTS}"), *(folder / _PARTS).glob(".*")):
                 shutil.rmtree(left)
             parts = self._parts()
             self.next = int(parts[-1].name) + 1 if parts else 0
             for part in parts:
-                self._note(pq.read_table(part / "tasks.parquet", columns=["task", "error"]))
+                try:
+                    _checked(part, part / _DIGESTS)
+                    self._note(pq.read_table(part / "tasks.parquet", columns=["task", "error"]))
+                except (ReplayError, OSError, pa.ArrowException):
+                    self.damaged += 1
+                    shutil.rmtree(part)
 
     def _parts(self) -> list[Path]:
         return sorted((self.folder / _PARTS).glob("[0-9]*"))
@@ -149,6 +168,7 @@ class ResultWriter:
                 fresh.mkdir()
                 for name, table in tables.items():
                     pq.write_table(table, fresh / f"{name}.parquet", compression="zstd")
+                write_whole(fresh / _DIGESTS, sealed_json(_digests(fresh)))
                 put_in_place(fresh, part)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
@@ -192,12 +212,13 @@ class ResultWriter:
         self.flush()
         parts = self._parts()
         with writing_results(self.folder, pa.ArrowException):
+            (self.folder / _SUMMARY).unlink(missing_ok=True)  # until there is a new one, the parts are what there is
             rows = {name: self._together(name, parts) for name in FILES}
             summary = self._summary(seconds, rows["moves"])
-            content = {"format": _FORMAT, "version": 1, **asdict(summary)}
-            write_whole(self.folder / _SUMMARY, json.dumps(content, indent=1))
+            content = {"format": _FORMAT, "version": 1, **asdict(summary), "files": _digests(self.folder)}
+            write_whole(self.folder / _SUMMARY, sealed_json(content))
             if summary.complete and not summary.failed:
-                shutil.rmtree(self.folder / _PARTS)
+                shutil.rmtree((self.folder / _PARTS).rename(self.folder / f".{_PARTS}"))
         return summary
 
     def _together(self, name: str, parts: Sequence[Path]) -> int:
@@ -239,12 +260,45 @@ class ResultWriter:
         )
 
 
+def _digests(folder: Path) -> dict[str, str]:
+    return {name: file_digest(folder / f"{name}.parquet") for name in FILES}
+
+
+def _checked(folder: Path, index: Path) -> dict[str, Path]:
+    """Return the files of a folder, seen to be what was written; earlier versions wrote no digests.
+
+    Raises:
+        ReplayError: One is damaged, or gone.
+    """
+    files = {name: folder / f"{name}.parquet" for name in FILES}
+    try:
+        known = read_sealed(index.read_bytes(), index.name) if index.is_file() else {}
+        digests = known.get("files", {}) if index.name == _SUMMARY else known
+        for name in FILES.keys() & digests.keys():
+            check_file(files[name], digests[name])
+    except (OSError, PlannerError, AttributeError, TypeError) as error:
+        said = error.what if isinstance(error, PlannerError) else str(error)
+        raise ReplayError(
+            f"The results cannot be read: {said.rstrip('.')[:200]}.", where=index.name, remedy=_AGAIN
+        ) from error
+    return files
+
+
 def result_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files that hold a job's results so far, by the names of `FILES`; an empty list where there is none."""
+    """Return the files that hold a job's results so far, by the names of `FILES`; an empty list where there is none.
+
+    Raises:
+        ReplayError: One is damaged.
+    """
+    try:
+        whole = [_checked(part, part / _DIGESTS) for part in sorted((folder / _PARTS).glob("[0-9]*"))]
+    except ReplayError:
+        if not (folder / _SUMMARY).is_file():  # else they were put together meanwhile
+            raise
+        whole = []
     if (folder / _SUMMARY).is_file():
-        return {name: [folder / f"{name}.parquet"] for name in FILES}
-    parts = sorted((folder / _PARTS).glob("[0-9]*"))
-    return {name: [part / f"{name}.parquet" for part in parts] for name in FILES}
+        whole = [_checked(folder, folder / _SUMMARY)]
+    return {name: [files[name] for files in whole] for name in FILES}
 
 
 def read_summary(folder: Path) -> ResultSummary | None:
@@ -257,9 +311,7 @@ def read_summary(folder: Path) -> ResultSummary | None:
     if not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return ResultSummary(**{field.name: content[field.name] for field in fields(ResultSummary)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ReplayError(
-            "The summary of the results cannot be read.", where=path.name, remedy="Retry the job, or delete it."
-        ) from error
+        content = read_sealed(path.read_bytes(), path.name)
+        return _SUMMARIES.validate_python({field.name: content[field.name] for field in fields(ResultSummary)})
+    except (OSError, ValueError, KeyError, PlannerError) as error:
+        raise ReplayError("The summary of the results cannot be read.", where=path.name, remedy=_AGAIN) from error

@@ -1,6 +1,5 @@
 """What a replay job is asked for: which history, which time, which scenarios, and how it is run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
@@ -9,6 +8,7 @@ from typing import Any, Final, get_args
 
 from planner.cluster.errors import ReplayError
 from planner.cluster.settings import Settings
+from planner.formats.encoding import read_sealed, sealed_json
 from planner.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
 from planner.replay.runner import Runner
@@ -87,7 +87,7 @@ def job_to_json(job: Job) -> str:
     content: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(job)}
     content["scenarios"] = [scenario_to_json(scenario) for scenario in job.scenarios]
     content |= {"format": _FORMAT, "version": 1}
-    return json.dumps(content, indent=1, sort_keys=True)
+    return sealed_json(content)
 
 
 def job_from_json(text: str) -> Job:
@@ -97,7 +97,7 @@ def job_from_json(text: str) -> Job:
         PlannerError: It is none, or cannot be run.
     """
     try:
-        content = json.loads(text)
+        content = read_sealed(text, "spec.json")
         if content.pop("format") != _FORMAT or content.pop("version") != 1:
             raise ReplayError("This is no replay job of this version.", remedy="Submit it anew.")
         for name, kind in _KINDS.items():

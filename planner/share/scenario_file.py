@@ -64,7 +64,7 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
         ) from error
     digest, called = "", ""
     if isinstance(document, dict) and document.get("kind") == _KIND:
-        digest, called = _snapshot(document.get("snapshot"), name)
+        digest, called = _snapshot(document.get("snapshot", {}), name)
         document = document.get("scenario")
     scenario = scenario_from_json(document)
     return LinkedScenario(

@@ -8,38 +8,50 @@ import contextlib
 import errno
 import hashlib
 import io
+import json
 import os
 import resource
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from planner.cluster import files
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
-from planner.history import manifest, watched
+from planner.history import watched
 from planner.history.days import DayWriter, clear_staging, read_day, times_of_day
 from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger, write_ledger
 from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
 from planner.history.sources import SourceKind
 from planner.history.watched import HistoryFolder
+from planner.replay.jobs import Status, open_job, write_status
+from planner.replay.kernel import ReplayTask, TaskResult, replay_one
+from planner.replay.queries import ReplayResults
+from planner.replay.report import report_to_json
+from planner.replay.results import ResultWriter, result_files
+from planner.replay.spec import Job, job_to_json, tasks_of
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario
 from planner.workspace.database import Workspace, open_workspace
+from tests.data.replay.replays import CLUSTERS, make_history, make_job
 
 ALL = os.environ.get("PLANNER_FAULTS") == "all"
 SAMPLE = 10**9 if ALL else 60
@@ -85,6 +97,48 @@ def make_zip(root: Path) -> None:
     (root / "x.zip").write_bytes(packed.getvalue())
 
 
+JOB = "20270112-000000-00000001"
+
+
+@cache
+def replayed() -> tuple[Job, list[ReplayTask], list[TaskResult]]:
+    """Two tasks of a day, and what they came to."""
+    with tempfile.TemporaryDirectory() as folder:
+        history = make_history(Path(folder))
+        job = make_job(history, clusters=CLUSTERS[:1], last_day="2027-01-11", values=(2,))
+        tasks = tasks_of(job)
+        return job, tasks, [replay_one(task) for task in tasks]
+
+
+def work(root: Path, tasks: int = 2) -> None:
+    """Do to the disk what the process of a job does; it is killed before the end where there are tasks left."""
+    _, all_tasks, results = replayed()
+    writer = ResultWriter(root / "results", all_tasks, every_s=0)
+    for result in results[:tasks]:
+        if result.task not in writer.finished:
+            writer.add(result)
+    if tasks == len(results):
+        writer.finish(1)
+
+
+def make_job_folder(root: Path) -> None:
+    (root / JOB).mkdir()
+    (root / JOB / "spec.json").write_text(job_to_json(replayed()[0]))
+    work(root / JOB)
+    write_status(root / JOB, Status(state="done", tasks=2, done=2, submitted_ms=START, digest="0" * 64))
+
+
+def read_job_folder(root: Path) -> list[Any]:
+    """Return all that the pages show of a job."""
+    stored = open_job(JOB, root)
+    if stored.job is None or stored.status.what:
+        raise PlannerError(stored.status.what, remedy=stored.status.remedy)
+    results = ReplayResults(result_files(root / JOB / "results"))
+    tables = [results.scenarios(), results.failed(), results.curves("std", ["hourly"]), results.moves("hourly")]
+    told = report_to_json(replace(stored, folder=root / JOB)) | {"folder": ""}
+    return [json.dumps(told), repr(stored.job), *(table.to_pylist() for table in tables)]
+
+
 @dataclass(frozen=True)
 class Kept:
     """Something that is kept on disk.
@@ -106,6 +160,7 @@ KEPT = {
     "whole day": Kept(lambda root: make_day(root, 1, 2, 3), read_history),
     "watched day": Kept(lambda root: watch(root, 1, 2, 3, 4, 5), read_history),
     "ledger": Kept(make_ledger, lambda root: read_ledger(root).model_dump()),
+    "replay job": Kept(make_job_folder, read_job_folder),
 }
 
 
@@ -123,7 +178,7 @@ def named(error: PlannerError, *words: str) -> None:
 
 def outcome(kept: Kept, root: Path) -> Any:
     """Return what is read, or None where it is refused in words with a remedy."""
-    manifest._check_file.cache_clear()
+    files._check.cache_clear()
     try:
         return kept.read(root)
     except PlannerError as error:
@@ -191,7 +246,7 @@ class Act:
 
 
 def moments(root: Path) -> list[int]:
-    manifest._check_file.cache_clear()
+    files._check.cache_clear()
     return [(s.info.captured_at_ms - START) // 1_000 for day in complete_days(root) for s in read_day(day.path)]
 
 
@@ -214,6 +269,13 @@ def add(path: Path, *moments_of: int) -> None:
         workspace.close()
 
 
+def finished_tasks(root: Path) -> list[int]:
+    files._check.cache_clear()
+    tables = [pq.read_table(path) for path in result_files(root / "results")["tasks"]]
+    found = {task for table in tables for task in table["task"].to_pylist()}
+    return [at for at, task in enumerate(replayed()[1]) if task.task in found]
+
+
 ACTS = {
     "watch": Act(lambda root: watch(root, 1, 2, 3), lambda root: watch(root, 4), moments, [1, 2, 3], [4]),
     "ingest": Act(lambda root: make_day(root, 1, 2, 3), ingested, moments, [1, 2, 3], [4]),
@@ -224,6 +286,7 @@ ACTS = {
         ["s"],
         ["t"],
     ),
+    "replay": Act(lambda root: work(root, tasks=1), work, finished_tasks, [0], [1]),
 }
 
 

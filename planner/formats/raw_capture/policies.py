@@ -116,7 +116,7 @@ def _rate(kind: _Kind, target: str, rate: Any) -> Iterator[DispatchRatePolicy]:
 
     def count(key: str, default: int, bits: int) -> int:
         value = rate.get(key)
-        return value if isinstance(value, int) and abs(value) < 1 << bits else default
+        return value if type(value) is int and abs(value) < 1 << bits else default  # True is an int
 
     yield DispatchRatePolicy(
         kind=kind,

@@ -12,7 +12,9 @@ import pytest
 from planner.__main__ import main
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.run import capture_cluster
+from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import CaptureError, PlannerError
+from planner.formats.reading import read_snapshot
 from tests.data.recorded_cluster import RECORDED, Cluster, Handler, Special, ZooKeeper
 
 Options = Callable[..., CaptureOptions]
@@ -165,6 +167,10 @@ def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
         (REPORT, b'{"cpu": {"usage": "much", "limit": 100}}'),
         (REPORT, b'{"cpu": {"usage": 1e999, "limit": 100}}'),
         (REPORT, b'{"cpu": {"usage": 5, "limit": 100}, "lastStats": {"acme/orders/0x0_0x1": {"msgRateIn": []}}}'),
+        (
+            "/admin/v2/namespaces/acme/orders",
+            b'{"topicDispatchRate":{"planner":{"dispatchThrottlingRateInByte":false}}}',
+        ),
         (REPORT, b"[" * 200_000),
         ("/admin/v2/broker-stats/topics", b'{"a": {"b": {"c": {"persistent://a/b/c": {"msgRateIn": "x"}}}}}'),
         ("/admin/v2/broker-stats/topics", b'{"a": ' * 100_000),
@@ -183,7 +189,9 @@ def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
 def test_wrong_types_give_a_snapshot_or_a_sentence(cluster: Cluster, options: Options, path: str, body: bytes) -> None:
     cluster.special["", path] = says(body)
     with suppress(PlannerError):  # any other error fails the test
-        assert capture_cluster(options(cluster)).snapshot.info.warnings
+        result = capture_cluster(options(cluster))
+        assert result.snapshot.info.warnings
+        assert snapshot_digest(read_snapshot(result.folder / "snapshot")) == snapshot_digest(result.snapshot)
     assert not any(".." in path for path in cluster.paths())
 
 
