@@ -139,6 +139,8 @@ class Collector:
             folders = tuple(f for f in STORE_FOLDERS if f.path == "/loadbalance/brokers")
             dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), folders))
             bases |= _tls_addresses(dump.nodes, bases)
+        bases |= {name: base for name, _, base in (at.partition("=") for at in self.options.broker_at) if name in bases}
+        bases = {name: base.rstrip("/") for name, base in bases.items()}
         for broker in [name for name, base in bases.items() if not self.options.may_ask(base)]:
             self._note(f"Broker {broker} is outside of --brokers-in and was not asked")
             del bases[broker]

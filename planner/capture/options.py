@@ -92,6 +92,8 @@ class CaptureOptions:
         with_topics: Whether topics are captured.
         cluster: Name of the cluster; empty to ask.
         broker_url: Address of a broker with `{host}`, where it is not its id under the scheme of `admin_url`.
+        broker_at: Addresses of single brokers, `broker-id=address`, where their ids lead nowhere from here: through a
+            forwarded port, for example.
         brokers_in: Hosts, or host:port, that may be asked of those that the cluster lists, with `*` for any text; empty
             for all. The token goes nowhere else.
         credentials: Where secrets are.
@@ -106,6 +108,7 @@ class CaptureOptions:
     with_topics: bool = True
     cluster: str = ""
     broker_url: str = ""
+    broker_at: tuple[str, ...] = ()
     brokers_in: tuple[str, ...] = ()
     credentials: Credentials = field(default_factory=Credentials)
     limits: Limits = field(default_factory=Limits)
@@ -136,6 +139,15 @@ class CaptureOptions:
             raise CaptureError(
                 "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
             )
+        for item in self.broker_at:
+            broker, equals, url = item.partition("=")
+            if not equals or ":" not in broker:
+                raise CaptureError(
+                    f"{item[:80]!r} is no broker-id=address.",
+                    where="--broker-at",
+                    remedy="Write broker-1.example:8080=http://127.0.0.1:18080.",
+                )
+            check_url(url, "--broker-at")
         self._check_limits()
 
     def may_ask(self, url: str) -> bool:

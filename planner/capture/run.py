@@ -157,6 +157,7 @@ def _purpose(options: CaptureOptions) -> dict[str, object]:
         "topics": options.with_topics,
         "cluster": options.cluster,
         "broker_url": options.broker_url,
+        **({"broker_at": list(options.broker_at)} if options.broker_at else {}),
         **({"brokers_in": list(options.brokers_in)} if options.brokers_in else {}),
     }
 
@@ -174,7 +175,7 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
         raise CaptureError(
             f"No broker told its load or its bundles. The first one: {reason.rstrip('.')}.",
             where=first.asked + first.path,
-            remedy="Each broker must be reachable under its id, or under --broker-url, with a token of a superuser.",
+            remedy="Each broker must be reachable by its id, --broker-url or --broker-at, with a superuser's token.",
         )
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from cyclopts import Parameter
 
@@ -51,7 +51,11 @@ def shadow(
             where=str(ShadowRecord(found[name]).path),
             remedy="Delete or move it first, when no watch writes it.",
         )
-    watch = ShadowWatch(history if record else None, lambda line: None if as_json else print_line(line))
+    watch = ShadowWatch(
+        history if record else None,
+        lambda line: None if as_json else print_line(line),
+        complain=lambda line: print_line(line, sys.stderr),
+    )
     watch.follow(history, name)
     if as_json:
         for cycle in watch.cycles:
@@ -74,7 +78,8 @@ def print_scores(watch: "ShadowWatch", start: str) -> None:
     print_line(f"{start}{watch.score.text}")
 
 
-def print_line(line: str) -> None:
-    """Write a line on standard output at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def print_line(line: str, file: TextIO | None = None) -> None:
+    """Write a line at once, on standard output unless told otherwise."""
+    out = file or sys.stdout
+    out.write(f"{line}\n")
+    out.flush()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from planner.cluster.errors import CaptureError, PlannerError
+from planner.cluster.errors import CaptureError, FormatError, PlannerError, SnapshotError
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
@@ -25,12 +25,20 @@ class ShadowWatch:
         root: Where the record goes, if anywhere.
         tell: Told what is found, a line each.
         interval_ms: Time from one cycle to the next; 0 for that of the settings.
+        complain: Told what goes wrong, a line each; `tell` is when there is none.
     """
 
-    def __init__(self, root: Path | None, tell: Callable[[str], None], interval_ms: int = 0) -> None:
+    def __init__(
+        self,
+        root: Path | None,
+        tell: Callable[[str], None],
+        interval_ms: int = 0,
+        complain: Callable[[str], None] | None = None,
+    ) -> None:
         self.root = root
         self.interval_ms = interval_ms
         self.tell = tell
+        self.complain = complain or tell
         self.state = ShadowState()
         self.last: Snapshot | None = None
         self.cycles: list[ShadowCycle] = []
@@ -49,7 +57,7 @@ class ShadowWatch:
             text = str(error) if known else f"a prediction failed ({type(error).__name__}: {error}); it begins anew."
             if text != self._failed:
                 self._failed = text
-                self.tell(f"shadow: {text}")
+                self.complain(f"shadow: {text}")
             return ()
         self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
         for cycle in result.cycles:
@@ -76,18 +84,20 @@ class ShadowWatch:
         write_next(folder, following)
 
     def follow(self, root: Path, cluster: str) -> None:
-        """Take in every snapshot of a cluster in a history.
+        """Take in every snapshot of a cluster in a history. What cannot be read of a day is told and left out.
 
         Raises:
             CaptureError: There are fewer than two.
-            FormatError: One cannot be read.
-            SnapshotError: One is no cluster.
+            FormatError: There is no such history.
         """
         count = 0
         for day in complete_days(root, cluster):
-            for snapshot in read_day(day.path):
-                self.add(snapshot)
-                count += 1
+            try:
+                for snapshot in read_day(day.path):
+                    self.add(snapshot)
+                    count += 1
+            except (FormatError, SnapshotError) as error:
+                self.complain(f"shadow: {error} It goes on with the next day.")
         if count < 2:  # noqa: PLR2004 - one predicts, the next one shows
             raise CaptureError(
                 f"There are {count} snapshots of {cluster}, too few.",

@@ -186,7 +186,7 @@ def capture_form() -> None:
         return
     try:
         options, secrets = _options(allowed, given)
-        custom = options.metrics not in _METRICS or bool(options.broker_url)
+        custom = options.metrics not in _METRICS or bool(options.broker_url or options.broker_at)
         allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
         _captures().start(session, options, state.workspace().add)
     except CaptureError as error:

@@ -58,8 +58,19 @@ def read_reports(
             shown = "Its load is that of the metadata store or system topic." if known else _UNKNOWN
             answers.warn(f"Broker {broker} did not answer. {shown}")
         elif not known:
-            answers.warn(f"Broker {broker} ({tag}) gave no load report. {_UNKNOWN}")
+            why = _why_unknown(answers, tag) if manager is LoadManager.EXTENSIBLE else ""
+            answers.warn(f"Broker {broker} ({tag}) gave no load report{why}. {_UNKNOWN}")
     return reports
+
+
+def _why_unknown(answers: Answers, tag: str) -> str:
+    """Say what is wrong with the metrics of a broker; empty when nobody asked for them."""
+    for stem in (f"metrics.{tag}", f"prometheus.{tag}"):
+        if answers.has(stem):
+            return f": {stem} holds no metric of its load, such as {USAGE_METRICS['cpu']}; look at what --metrics asks"
+        if trouble := answers.trouble(stem):
+            return f": of its metrics {trouble.rstrip('.)')}{')' if '(' in trouble else ''}"
+    return ""
 
 
 def _answered(answers: Answers, brokers: CapturedBrokers) -> dict[str, Report]:

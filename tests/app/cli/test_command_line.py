@@ -21,7 +21,8 @@ from planner.simulate.cluster_spec import ClusterSpec
 ROOT = Path(__file__).parents[3]
 
 _OF_A_CAPTURE = """
-    admin-url attempts broker-url brokers-in ca-file cert-file cluster connect-timeout in-flight in-flight-per-broker
+    admin-url attempts broker-at broker-url brokers-in ca-file cert-file cluster connect-timeout in-flight
+    in-flight-per-broker
     key-file max-namespaces metadata-store metadata-store-login metrics namespaces no-topics oauth2-audience oauth2-file
     oauth2-scope rate request-timeout token-env token-file topics total-timeout
 """

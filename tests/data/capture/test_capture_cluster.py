@@ -127,6 +127,37 @@ def test_prometheus_gives_the_same_load(start: Callable[..., Cluster], options: 
     assert (result.snapshot.brokers.cpu_usage_percent > 0).all()
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<html>log in</html>", "holds no metric of its load"),
+        (b"node_cpu_seconds_total 4\n", "holds no metric of its load, such as pulsar_lb_cpu_usage"),
+        (None, "cannot be reached"),
+    ],
+)
+def test_metrics_that_are_none(start: Callable[..., Cluster], options: Options, body: bytes | None, said: str) -> None:
+    """What a watch says when --metrics leads to a login page, to another exporter or nowhere."""
+    cluster = start("extensible")
+    cluster.answers["", "/elsewhere"] = (200, body or b"", "text/html")
+    port = cluster.ids[RECORDED[1]].rpartition(":")[2] if body is not None else "1"
+    result = capture_cluster(options(cluster, metrics=f"http://{{host}}:{port}/elsewhere"))
+    assert not result.snapshot.brokers.has_load_data.any()
+    assert warned(result, said), result.snapshot.info.warnings
+
+
+def test_a_broker_whose_id_leads_nowhere_is_asked_where_it_is_said(cluster: Cluster, options: Options) -> None:
+    """The id is the name of a pod, which resolves inside its network alone."""
+    real, pod = cluster.ids[RECORDED[1]], "broker-1.pulsar.invalid:8080"
+    cluster.answers = {
+        (broker, path.replace(real, pod)): (status, body.replace(real.encode(), pod.encode()), kind)
+        for (broker, path), (status, body, kind) in cluster.answers.items()
+    }
+    result = capture_cluster(options(cluster, broker_at=(f"{pod}=http://{real}/",)))
+    assert pod in result.snapshot.brokers.name
+    assert not unknown(result)
+    assert not result.missing
+
+
 def test_every_request_is_a_get_of_the_catalogue(cluster: Cluster, options: Options) -> None:
     capture_cluster(options(cluster, metrics="prometheus"))
     shapes = [re.compile(re.sub(r"\{\w+\}", "[^/]+", re.escape(r.path).replace(r"\{", "{").replace(r"\}", "}")))
@@ -267,6 +298,8 @@ def test_what_is_not_there_is_asked_once(cluster: Cluster, options: Options) -> 
         ({"metrics": "sometimes"}, "--metrics"),
         ({"namespaces": ("acme",)}, "--namespaces"),
         ({"broker_url": "https://broker:8443"}, "--broker-url"),
+        ({"broker_at": ("broker-1:8080",)}, "--broker-at"),
+        ({"broker_at": ("broker-1:8080=ftp://here",)}, "--broker-at"),
         ({"metadata_store": "etcd:host:2379"}, "--metadata-store"),
         ({"metadata_store": "zk:host one"}, "--metadata-store"),
         ({"cluster": "../x"}, "--cluster"),

@@ -13,6 +13,7 @@ from planner.capture.options import CaptureOptions
 from planner.cluster.errors import CaptureError
 from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
+from planner.history.manifest import complete_days
 from planner.history.sources import find_sources
 from planner.history.watched import HistoryFolder
 from planner.shadow.record import (
@@ -250,3 +251,25 @@ def test_no_error_ends_a_watch(monkeypatch: pytest.MonkeyPatch) -> None:
         watch.add(moment)
     assert [line for line in told if "AttributeError" in line] == [told[0]]
     assert any(line.startswith("cycle 1: right") for line in told)
+
+
+def test_a_damaged_day_is_told_and_passed_over(tmp_path: Path) -> None:
+    calm = cluster((0.3, 0.3, 0.3))
+    history = HistoryFolder(tmp_path, 1 << 30)
+    day_ms = 86_400_000
+    for day in range(3):
+        for i in range(12):
+            at_ms = START_MS + day * day_ms + 10_000 * i
+            history.add(replace(calm, info=replace(calm.info, captured_at_ms=at_ms)))
+    name = calm.info.cluster
+    damaged = [day.path for day in complete_days(tmp_path, name)][1]
+    for file in damaged.rglob("brokers*.parquet"):
+        file.write_bytes(b"rot")
+    told: list[str] = []
+    wrong: list[str] = []
+    watch = ShadowWatch(None, told.append, complain=wrong.append)
+    watch.follow(tmp_path, name)
+    assert len(wrong) == 1
+    assert damaged.name in wrong[0]
+    assert "goes on with the next day" in wrong[0]
+    assert {cycle.to_ms // day_ms - START_MS // day_ms for cycle in watch.cycles} == {0, 2}
