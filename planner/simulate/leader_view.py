@@ -403,7 +403,7 @@ class LeaderView:
             rest = np.flatnonzero(~(steady & (known_samples == window)))
             if len(rest):
                 value, here = self.reported[:4, rest], listed[rest]
-                before = np.where(self.known[rest], known_samples[rest], 0)
+                before = np.where(self.known[rest], np.minimum(known_samples[rest], window), 0)
                 growing = np.minimum(samples, window - before)
                 old = np.where(self.known[rest], self.means[term][:, rest], 0.0)
                 grown = (before * old + growing * value) / np.maximum(before + growing, 1)

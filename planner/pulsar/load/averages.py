@@ -76,7 +76,7 @@ def update(before: TimeAverage, sample: Traffic) -> TimeAverage:
 
     The plain mean until the window is full, then each sample counts 1 / `max_samples`.
     """
-    samples = np.minimum(before.samples + 1, before.max_samples)
+    samples = np.minimum(before.samples, before.max_samples - 1) + 1
     columns = {name: _mean(getattr(before.traffic, name), getattr(sample, name), samples) for name in _COLUMNS}
     return TimeAverage(before.max_samples, frozen(samples), Traffic(**columns))
 

@@ -52,6 +52,16 @@ def quiet(snapshot: Snapshot, *edits: Any, cycles: int = 8) -> Trace:
     return run(snapshot, *edits, cycles=cycles, settings=QUIET)
 
 
+def test_a_leader_that_claims_more_samples_than_its_window_has_a_full_one() -> None:
+    start = small(seed=3)
+    seen = []
+    for samples in (10, 2**63 - 1):
+        bundles = replace(start.bundles, short_term_samples=np.full(len(start.bundles), samples))
+        trace = run(replace(start, bundles=bundles), cycles=3)
+        seen.append([[unload.move.bundle for unload in cycle.unloads] for cycle in trace.cycles])
+    assert seen[0] == seen[1] != [[], [], []]
+
+
 def owner_of(trace: Trace, bundle: str) -> str:
     at = trace.end.bundle_position[bundle]
     owner = int(trace.end.bundles.owner[at])

@@ -93,6 +93,13 @@ class TestRefresh:
         assert after.short_term_msg_rate_in_per_s.tolist() == short
         assert after.long_term_msg_rate_in_per_s[1] == (999 * 2.0 + 0.2) / 1000
 
+    def test_no_number_of_samples_is_too_large(self) -> None:
+        before = cluster().bundles
+        most = replace(before, short_term_samples=np.full(6, 2**63 - 1), long_term_samples=np.full(6, 2**63 - 1))
+        after = refresh(most)
+        assert after.short_term_samples.tolist() == [10, 10, 10, 0, 0, 1]
+        assert after.short_term_msg_rate_in_per_s.tolist()[:2] == [(9 * 1.0 + 0.1) / 10, (9 * 2.0 + 0.2) / 10]
+
     def test_unreported_bundles_are_forgotten(self) -> None:
         after = refresh(cluster().bundles)
         assert after.has_data.tolist() == [True, True, True, False, False, True]
