@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from planner.cluster.errors import FormatError, ReplayError
+from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import clear_unfinished, only_writer, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
@@ -465,7 +465,10 @@ def _moment(snapshot: Snapshot) -> int:
 
 
 def _read_segment(path: Path, topics: bool) -> Iterator[Snapshot]:  # noqa: FBT001 - private
-    snapshot = read_snapshot(path)
+    try:
+        snapshot = read_snapshot(path)
+    except PlannerError as error:
+        raise damaged(path, error) from error
     yield snapshot if topics else replace(snapshot, topics=make_topics())
 
 

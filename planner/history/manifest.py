@@ -282,8 +282,17 @@ def damaged(folder: Path, error: Exception) -> FormatError:
     return FormatError(
         f"The day cannot be read: {reason}.",
         where=f"{folder.parent.name}/{folder.name}",
-        remedy=_AGAIN,
+        remedy=_remedy(folder),
     )
+
+
+def _remedy(folder: Path) -> str:
+    """Return what to do about a damaged day; what a watch saw lies nowhere else."""
+    if moment_of(folder.name):
+        return "Delete this folder alone: it is one moment; the others of its day stay."
+    if any(moment_of(path.stem.partition("-")[2]) for path in folder.glob("*-*.parquet")):
+        return "Put a copy of that file back; it was watched, and lies nowhere else. Other days are not touched."
+    return _AGAIN
 
 
 def check_parts(folder: Path, manifest: DayManifest, names: Iterable[str]) -> None:
@@ -327,7 +336,7 @@ def _manifest(folder: Path) -> DayManifest | None:
         ) from error
     except (FormatError, ValidationError) as error:
         said = first_error(error, MANIFEST) if isinstance(error, ValidationError) else error
-        raise FormatError(f"The manifest is damaged: {said.what}", where=said.where, remedy=_AGAIN) from error
+        raise FormatError(f"The manifest is damaged: {said.what}", where=said.where, remedy=_remedy(folder)) from error
 
 
 def segments_of(folder: Path) -> dict[int, Path]:

@@ -218,6 +218,11 @@ def test_sources_are_told_apart(tmp_path: Path, small: Snapshot) -> None:
     history = tmp_path / "in" / "history"
     history.mkdir()
     (history / "x.jsonl").write_text("{}")
+    days = tmp_path / "in" / "watched"
+    (days / "cluster=a" / "day=2027-01-11").mkdir(parents=True)
+    for name in ("ledger.json", "set_aside/x.jsonl"):  # what tells of a history is no part of it
+        (days / name).parent.mkdir(exist_ok=True)
+        (days / name).write_text("{}")
     found = find_sources([tmp_path / "in"], history)
     assert [(Path(s.path).name, s.kind) for s in found] == [
         ("a.jsonl", SourceKind.LINES),
