@@ -32,6 +32,8 @@ def test_a_scenario_alone_and_a_link_are_read_too(small: Snapshot) -> None:
     scenario = random_scenario(small, 1)
     alone = read_scenario_file(json.dumps(scenario_to_json(scenario)).encode())
     assert (alone.scenario, alone.snapshot_digest) == (scenario, "")
+    document = {"kind": "pulsar-bundle-planner scenario", "scenario": scenario_to_json(scenario)}
+    assert read_scenario_file(json.dumps(document).encode()) == alone
     link = read_scenario_file(f"{encode_link(scenario, DIGEST, 'n')}\n".encode())
     assert (link.scenario, link.snapshot_digest) == (scenario, DIGEST)
     kept = read_scenario_file(encode_reference(scenario_digest(scenario), DIGEST).encode())
@@ -48,7 +50,8 @@ def test_a_scenario_alone_and_a_link_are_read_too(small: Snapshot) -> None:
         (b"[]", "This is no scenario"),
         (b"{}", "format version"),
         (b"x" * (MOST_BYTES + 1), "at most"),
-        (b'{"kind":"pulsar-bundle-planner scenario"}', "which snapshot"),
+        (b'{"kind":"pulsar-bundle-planner scenario"}', "This is no scenario"),
+        (b'{"kind":"pulsar-bundle-planner scenario","snapshot":null,"scenario":{"version":1}}', "which snapshot"),
         (b'{"kind":"pulsar-bundle-planner scenario","snapshot":{"digest":"zz"},"scenario":{"version":1}}', "snapshot"),
         (b'{"kind":"pulsar-bundle-planner scenario","snapshot":{},"scenario":{"version":9}}', "Update the planner"),
         (b'{"version":1,"cycles":"many"}', "cycles"),
