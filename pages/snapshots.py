@@ -19,7 +19,7 @@ from planner.formats.document import write_document
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, show_arrival
-from planner.web.session import Kept, widget_state
+from planner.web.session import Kept, forget_upload, widget_state
 from planner.web.setting_form import written
 from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
@@ -89,6 +89,8 @@ def _load(given: UploadedFile) -> _Upload:
         saved = state.workspace().add(read_apart(given.name, given), given.name.rsplit(".", 1)[0])
     except PlannerError as error:
         return _Upload(given.file_id, error=error)
+    finally:
+        forget_upload(given)
     state.select(saved.digest)
     return _Upload(given.file_id, saved.digest, saved.digest in before)
 

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 
 T = TypeVar("T")
 _UNSET = object()
@@ -45,6 +48,13 @@ class Kept(Generic[T]):
 def widget_state(key: str) -> Any:
     """Return what a widget of this page was set to; None before it is drawn."""
     return st.session_state.get(key)
+
+
+def forget_upload(given: UploadedFile) -> None:
+    """Free the memory of an uploaded file that was read; it stays known by its name and id."""
+    context = get_script_run_ctx()
+    if context is not None and isinstance(manager := context.uploaded_file_mgr, MemoryUploadedFileManager):
+        manager.add_file(context.session_id, UploadedFileRec(given.file_id, given.name, given.type, b""))
 
 
 def _changed(key: str, store: Callable[[Any], None]) -> None:

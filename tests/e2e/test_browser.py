@@ -44,7 +44,9 @@ def test_headers(server: Server, visitor: Window) -> None:
     answer = window.page.goto(server.url)
     assert answer is not None
     headers = answer.all_headers()
-    assert "default-src 'self'" in headers["content-security-policy"]
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["script-src"].split(" 'sha256-")[0] == "'self'"
+    assert "unsafe" not in policy["script-src"]
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
 
@@ -77,6 +79,14 @@ def test_handshake(server: Server, host: str, origin: str, status: int) -> None:
     with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.request("GET", "/_stcore/stream", headers=headers)
         assert connection.getresponse().status == status
+
+
+@pytest.mark.parametrize("path", ["metrics", "agent/interact", "agent/openapi.json", "agent/mcp"])
+def test_what_no_visitor_needs_is_not_there(server: Server, path: str) -> None:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+        connection.request("GET", f"/_stcore/{path}", headers={"Host": f"localhost:{server.port}"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (404, b"Not found")
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("evil.example", 403)])
