@@ -313,6 +313,8 @@ class _Step:
         self.follow_acting(self.from_ms)
         self.follow_splits()
         elected_now = self.elected()
+        if elected_now and self.state.current is not None and not self.state.current.sources:
+            self.change(current=None)  # who was to decide is gone, and who comes after it decides at another time
         if not _sheds(self.after) or not _sheds(self.before):
             self.rest()
         elif self.gap_ms > _MISSED_SHARE * self.interval_ms:
@@ -370,6 +372,9 @@ class _Step:
     def elected(self) -> bool:
         """Say whether another leader decides since the capture before, or the same one after a restart."""
         known, now = self.state.leader, _leader(self.after)
+        was, said = self.state.counted.get("unloaded", 0), self.after.info.leader_metrics.get("unloaded", 0)
+        if self.after.info.leader_metrics and said < was:
+            return True  # it counts anew, and its node may be older than its death
         if not known[0] or not now[0]:
             return False
         return any(a != b and bool(a) and bool(b) for a, b in zip(known, now, strict=True))
@@ -393,7 +398,9 @@ class _Step:
         current = self.state.current
         if current is None and moved:
             moved = self.without_early(moved)
-        if current is None and (self.due_now() or self.own() or (moved and self.is_cycle(moved))):
+        # Who was elected just now decides later.
+        due = (disturbed is None and bool(self.own())) or ((disturbed is None or bool(moved)) and self.due_now())
+        if current is None and (due or (moved and self.is_cycle(moved))):
             current = self.open(disturbed)
         if current is None:
             self.aside(moved, self.outside_cause(moved))
@@ -434,10 +441,21 @@ class _Step:
         self.note_outside(orphaned, Cause.BROKER_LEFT)
         return moved
 
-    def own(self) -> int | None:
-        """Return how many bundles the leader has unloaded by its own count since the last cycle; None unknown."""
-        known, now = (metrics.get("unloaded") for metrics in (self.state.counted, self.after.info.leader_metrics))
-        return int(now - known) if known is not None and now is not None and known <= now else None
+    def own(self, said: Mapping[str, float] | None = None) -> int | None:
+        """Return how many bundles the leader has unloaded by its own count since the last cycle; None unknown.
+
+        The extensible load manager counts what it unloads late, at times with the next cycle; what it skipped, at once.
+
+        Args:
+            said: Its metrics; those of the later capture when None.
+        """
+        was, said = self.state.counted, self.after.info.leader_metrics if said is None else said
+        known, now = was.get("unloaded"), said.get("unloaded")
+        if known is None or now is None or now < known:
+            return None
+        skipped = any(said[name] > was.get(name, 0) for name in said if name.startswith("Skip/"))
+        unsure = self.after.info.load_manager is LoadManager.EXTENSIBLE and skipped == (now > known)
+        return None if unsure else int(now - known)
 
     def agrees(self, made: Prediction) -> bool:
         """Say whether a decision fits to what the leader's metrics say of the last one; any does when they say nothing.
@@ -672,6 +690,9 @@ class _Step:
         in_cycle = [u for u in actual if causes.get(u.bundle) is not Cause.MANUAL]
         moment_ms = self.moment_ms(current, explained) if in_cycle else self.state.due_ms
         self.remember(current, explained, in_cycle, moment_ms)
+        earlier, own = self.own(self.before.info.leader_metrics), self.own()
+        # What was counted only now may not have moved yet: it is of the next cycle.
+        newer = earlier == len(in_cycle) and own is not None and own > earlier
         state = self.state
         shedder = current.prediction.decision.shedder.name
         late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences) or self.moving(current)
@@ -703,7 +724,7 @@ class _Step:
         self.change(
             number=state.number + 1,
             watched=state.watched + 1,
-            counted=self.after.info.leader_metrics,
+            counted=(self.before if newer else self.after).info.leader_metrics,
             current=None,
             acting_ms=0,
             outside=(),
@@ -725,7 +746,8 @@ class _Step:
             return current, sources
         left, made = set(sources), current.prediction
         more = {u.bundle: u.source for u in made.unloads if u.bundle in self.owners and u.bundle not in left}
-        if more and own >= len(left) + len(more):
+        before = self.own(self.before.info.leader_metrics)  # a capture asks for owners first, and then for metrics
+        if more and before is not None and before >= len(left) + len(more):
             back = {bundle for bundle, source in more.items() if self.owners[bundle] == source}
             return replace(current, returned=current.returned | back), {**sources, **more}
         if own >= len(left):
@@ -853,7 +875,8 @@ class _Step:
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen
         # One bundle beside a decision was unloaded by somebody else; several are more likely the leader's own.
-        hand = Cause.MANUAL if self.apart(current, left - made.bundles) else Cause.UNKNOWN
+        by_hand = self.own() is None and self.apart(current, left - made.bundles)  # what it counted is its own
+        hand = Cause.MANUAL if by_hand else Cause.UNKNOWN
         for cause, other in ((Cause.UNKNOWN, made), *others):
             extra = left - other.bundles
             if other.sure <= left and len(extra) == 1:

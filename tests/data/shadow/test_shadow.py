@@ -638,3 +638,31 @@ def test_the_order_of_a_broker_that_once_had_more_bundles() -> None:
     assert known == {base.brokers.name[0]: (0, 20)}
     restarted = replace(now, brokers=replace(now.brokers, started_at_ms=now.brokers.started_at_ms + 5))
     assert most_bundles(known, restarted) == {base.brokers.name[0]: (5, 5)}
+
+
+def test_what_is_counted_before_it_is_seen_belongs_to_the_next_cycle(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """A capture asks for owners first: recorded was a count in the capture that closed the cycle before."""
+    _, (stayed,), _ = follow(captures := still(counted(busy, 0), (0, 100)))
+    closed = next(n for n in range(2, len(captures) + 1) if follow(captures[:n])[1]) - 1
+    counting = at(counted(busy, len(chosen)), STEP_S * closed)
+    after = still(counted(moved(busy, chosen), len(chosen)), (STEP_S * (closed + 1), STEP_S * (closed + 8)))
+    _, cycles, _ = follow([*captures[:closed], counting, *after])
+    assert not stayed.right
+    assert {u.bundle for u in cycles[1].actual} == set(chosen)
+    assert not any(d.cause is Cause.MANUAL for c in cycles for d in c.differences)
+
+
+def test_a_leader_that_counts_anew_was_started_again(busy: Snapshot, chosen: dict[str, int]) -> None:
+    after = counted(moved(busy, chosen), 5 + len(chosen))
+    again = still(counted(moved(busy, chosen), 0), (90, 110))
+    state, _, _ = follow([*still(counted(busy, 5), (0, 60)), *still(after, (60, 90)), *again[:1]])
+    assert state.memory is None
+
+
+def test_no_cycle_is_judged_between_two_leaders(busy: Snapshot) -> None:
+    """The cycle was due when its leader was gone; the next one decides an interval after its election."""
+    gone = every(counted(since(busy, -3), None), 55, 75)
+    new = [at(counted(since(busy, 72), 0), second, leader="b2:8080") for second in range(75, 100, 5)]
+    _, cycles, result = follow([*every(counted(since(busy, -3), 4), 0, 55), *gone, *new])
+    assert cycles == []
+    assert result.due_ms == START_MS + 132_000
