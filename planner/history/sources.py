@@ -119,7 +119,8 @@ def _inside(path: Path, leave_out: Path) -> Iterator[Source]:
         return
     if not path.is_dir():
         status = path.stat()
-        yield Source(str(path), _kind(path), status.st_size, status.st_mtime_ns)
+        kind = _kind(path) if path.is_file() else SourceKind.UNKNOWN  # a pipe would be waited for
+        yield Source(str(path), kind, status.st_size, status.st_mtime_ns)
         return
     if is_day_folder(path) and (day := _day(path)) is not None:
         files = [path / name for name in day.manifest.parts]

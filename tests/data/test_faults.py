@@ -14,13 +14,11 @@ import resource
 import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ import pytest
 
 from planner.cluster import files
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.folder import write_folder
@@ -41,17 +39,15 @@ from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger
 from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
 from planner.history.sources import SourceKind
 from planner.history.watched import HistoryFolder
-from planner.replay.jobs import Status, open_job, write_status
-from planner.replay.kernel import ReplayTask, TaskResult, replay_one
+from planner.replay.jobs import open_job
 from planner.replay.queries import ReplayResults
 from planner.replay.report import report_to_json
-from planner.replay.results import ResultWriter, result_files
-from planner.replay.spec import Job, job_to_json, tasks_of
+from planner.replay.results import result_files
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario
 from planner.workspace.database import Workspace, open_workspace
-from tests.data.replay.replays import CLUSTERS, make_history, make_job
+from tests.data.replay.replays import JOB, make_job_folder, replayed, work
 
 ALL = os.environ.get("PLANNER_FAULTS") == "all"
 SAMPLE = 10**9 if ALL else 60
@@ -95,37 +91,6 @@ def make_zip(root: Path) -> None:
     packed = io.BytesIO()
     write_zip(TINY, packed)
     (root / "x.zip").write_bytes(packed.getvalue())
-
-
-JOB = "20270112-000000-00000001"
-
-
-@cache
-def replayed() -> tuple[Job, list[ReplayTask], list[TaskResult]]:
-    """Two tasks of a day, and what they came to."""
-    with tempfile.TemporaryDirectory() as folder:
-        history = make_history(Path(folder))
-        job = make_job(history, clusters=CLUSTERS[:1], last_day="2027-01-11", values=(2,))
-        tasks = tasks_of(job)
-        return job, tasks, [replay_one(task) for task in tasks]
-
-
-def work(root: Path, tasks: int = 2) -> None:
-    """Do to the disk what the process of a job does; it is killed before the end where there are tasks left."""
-    _, all_tasks, results = replayed()
-    writer = ResultWriter(root / "results", all_tasks, every_s=0)
-    for result in results[:tasks]:
-        if result.task not in writer.finished:
-            writer.add(result)
-    if tasks == len(results):
-        writer.finish(1)
-
-
-def make_job_folder(root: Path) -> None:
-    (root / JOB).mkdir()
-    (root / JOB / "spec.json").write_text(job_to_json(replayed()[0]))
-    work(root / JOB)
-    write_status(root / JOB, Status(state="done", tasks=2, done=2, submitted_ms=START, digest="0" * 64))
 
 
 def read_job_folder(root: Path) -> list[Any]:
@@ -221,6 +186,22 @@ def test_no_file_cut_off_is_silently_wrong(tmp_path: Path, name: str) -> None:
             assert found is None or (found == right and content[length:] == b"\n"), (path.name, length)
         path.write_bytes(content)
     assert outcome(kept, tmp_path) == right
+
+
+def test_of_a_damaged_watched_day_one_moment_goes_at_most(tmp_path: Path) -> None:
+    watch(tmp_path, 1, 2, 3, 4, 5)
+    (day,) = complete_days(tmp_path)
+    for path, remedy in (
+        (next(iter(day.segments.values())) / "bundles.parquet", "Delete this folder alone"),
+        (next(day.path.glob("bundles-*.parquet")), "Put a copy of that file back"),
+    ):
+        content = path.read_bytes()
+        path.write_bytes(content[:-9])
+        with pytest.raises(FormatError, match=remedy):
+            read_history(tmp_path)
+        path.write_bytes(content)
+    shutil.rmtree(next(iter(day.segments.values())))
+    assert moments(tmp_path) == sorted(set(range(1, 6)) - {(next(iter(day.segments)) - START) // 1_000})
 
 
 # What is done to what is kept: a state before, and something that is acknowledged when it returns.

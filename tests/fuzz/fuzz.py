@@ -137,18 +137,37 @@ def use_snapshot(snapshot: Snapshot) -> None:
     snapshot_digest(snapshot)
     moment(snapshot.info.captured_at_ms)
     plain(snapshot.info.cluster)
+    again = read_upload("x.json", io.BytesIO(write_document(snapshot).encode()))
+    assert snapshot_digest(again) == snapshot_digest(snapshot), "it is another one when it is read again"
     decide_cycles(same_load(snapshot, 1, snapshot.settings), snapshot.settings, 0)
     scenario = Scenario(cycles=2)
     if price_of(snapshot, scenario).seconds < 1:
         Outcome(simulate(snapshot, scenario)).prepare()
 
 
-def document(random: Random) -> None:
+def document(random: Random) -> Snapshot:
     value = json.loads(write_document(random.choice(seeds())))
-    use_snapshot(read_upload("x.json", io.BytesIO(text_of(mutated(value, random), random))))
+    return read_upload("x.json", io.BytesIO(text_of(mutated(value, random), random)))
 
 
-def folder(random: Random) -> None:
+def hostile_table(data: bytes, random: Random) -> bytes:
+    """Return a Parquet file with other values, and now and then another type, in one of its columns."""
+    table = pq.read_table(io.BytesIO(data))
+    name = random.choice(table.column_names)
+    values, own = table[name].to_pylist(), table.schema.field(name).type
+    kind = random.choice((pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.binary(), pa.list_(pa.int8()), own))
+    for _ in range(random.randrange(1, 4) if values else 0):
+        values[random.randrange(len(values))] = random.choice(VALUES)
+    try:
+        column = pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        column = pa.nulls(len(values), kind)
+    sink = io.BytesIO()
+    pq.write_table(table.set_column(table.column_names.index(name), name, column), sink)
+    return sink.getvalue()
+
+
+def folder(random: Random) -> Snapshot:
     files = parts_of_snapshot(random.choice(seeds()))
     manifest = json.loads(files["manifest.json"])
     del manifest["digest"]  # optional; with it every change would be found by it alone
@@ -156,45 +175,24 @@ def folder(random: Random) -> None:
         manifest = mutated(manifest, random)
     else:
         part = random.choice(sorted(manifest["parts"]))
-        table = pq.read_table(io.BytesIO(files[f"{part}.parquet"]))
-        name = random.choice(table.column_names)
-        values = table[name].to_pylist()
-        kinds = (
-            pa.string(),
-            pa.int64(),
-            pa.float64(),
-            pa.bool_(),
-            pa.binary(),
-            pa.list_(pa.int8()),
-            table.schema.field(name).type,
-        )
-        kind = random.choice(kinds)
-        for _ in range(random.randrange(1, 4)):
-            values[random.randrange(len(values))] = random.choice(VALUES)
-        try:
-            column = pa.array(values, kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            column = pa.nulls(len(values), kind)
-        sink = io.BytesIO()
-        pq.write_table(table.set_column(table.column_names.index(name), name, column), sink)
-        data = sink.getvalue()
+        data = hostile_table(files[f"{part}.parquet"], random)
         files[f"{part}.parquet"] = data
         manifest["parts"][part]["sha256"] = hashlib.sha256(data).hexdigest()
     files["manifest.json"] = text_of(manifest, random)
     data_ = bytearray(_zipped(files))
     if random.random() < 0.2:
         data_[random.randrange(len(data_))] ^= 1 << random.randrange(8)
-    use_snapshot(read_upload("x.zip", io.BytesIO(bytes(data_)), trusted=random.random() < 0.5))
+    return read_upload("x.zip", io.BytesIO(bytes(data_)), trusted=random.random() < 0.5)
 
 
-def capture(random: Random) -> None:
+def capture(random: Random) -> Snapshot:
     files = dict(_capture(random.choice(("modular.zip", "extensible.zip"))))
     for name in random.sample(sorted(files), random.randrange(1, 4)):
         try:
             files[name] = text_of(mutated(json.loads(files[name]), random), random)
         except ValueError:
             files[name] = bytes(random.randrange(256) for _ in range(random.randrange(40)))
-    use_snapshot(read_upload("x.zip", io.BytesIO(_zipped(files))))
+    return read_upload("x.zip", io.BytesIO(_zipped(files)))
 
 
 def scenario(random: Random) -> None:
@@ -228,7 +226,9 @@ def replay_spec(random: Random) -> None:
         last_day="2027-01-02",
         scenarios=(Scenario(name="a"),),
     )
-    job_from_json(text_of(mutated(json.loads(job_to_json(job)), random), random).decode("utf-8", "replace"))
+    content = json.loads(job_to_json(job))
+    del content["sha256"]  # optional; with it every change would be found by it alone
+    job_from_json(text_of(mutated(content, random), random).decode("utf-8", "replace"))
 
 
 def recording(random: Random) -> None:
@@ -273,9 +273,19 @@ def settings(random: Random) -> None:
     Settings({random.choice(names): random.choice(VALUES)})
 
 
-KINDS: tuple[Callable[[Random], None], ...] = (
+KINDS: tuple[Callable[[Random], Snapshot | None], ...] = (
     document, folder, capture, scenario, link, replay_spec, recording, workspace, settings,
 )  # fmt: skip
+_SLOW_EVERY = 50
+
+
+def kind_of(number: int) -> Callable[[Random], Snapshot | None]:
+    """Return what kind of input has a number: what is slow to try comes once in fifty."""
+    from tests.fuzz import slow  # noqa: PLC0415 - it uses this module
+
+    if number % _SLOW_EVERY == _SLOW_EVERY - 1:
+        return slow.KINDS[number // _SLOW_EVERY % len(slow.KINDS)]
+    return KINDS[number % len(KINDS)]
 
 
 def run(seed: int, first: int, inputs: int) -> tuple[Counter[str], list[str]]:
@@ -284,9 +294,11 @@ def run(seed: int, first: int, inputs: int) -> tuple[Counter[str], list[str]]:
     faults: list[str] = []
     for number in range(first, first + inputs):
         random = Random(f"{seed}/{number}")  # noqa: S311 - reproducible
-        kind = KINDS[number % len(KINDS)]
+        kind = kind_of(number)
         try:
-            kind(random)
+            loaded = kind(random)
+            if loaded is not None:
+                use_snapshot(loaded)
             outcome = "loaded"
         except PlannerError as error:
             outcome = "refused"

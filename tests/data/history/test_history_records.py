@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,7 @@ def test_sources_are_told_apart(tmp_path: Path, small: Snapshot) -> None:
         file.write(json.dumps(REPORT).encode())
     (tmp_path / "in" / "c.json").write_bytes(export())
     (tmp_path / "in" / "readme.md").write_text("x")
+    os.mkfifo(tmp_path / "in" / "pipe.json")
     (tmp_path / "in" / ".hidden").write_text("x")
     history = tmp_path / "in" / "history"
     history.mkdir()
@@ -228,11 +230,12 @@ def test_sources_are_told_apart(tmp_path: Path, small: Snapshot) -> None:
         ("a.jsonl", SourceKind.LINES),
         ("b.ndjson.gz", SourceKind.LINES),
         ("c.json", SourceKind.EXPORT),
+        ("pipe.json", SourceKind.UNKNOWN),
         ("readme.md", SourceKind.UNKNOWN),
         ("snap", SourceKind.SNAPSHOT),
     ]
     kinds = [[type(item).__name__ for item in read_block(blocks_of(s)[0], "c", Tally())] for s in found]
-    assert kinds == [["Aside"], ["Record"], ["Aside"], ["Aside"], ["Record"]]
+    assert kinds == [["Aside"], ["Record"], ["Aside"], ["Aside"], ["Aside"], ["Record"]]
     for wrong in ([tmp_path / "absent"], [history]):
         with pytest.raises(FormatError):
             find_sources(wrong, history)

@@ -1,16 +1,20 @@
 """Small histories and replays whose cycles are an hour apart, so that a task takes a tenth of a second."""
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
-from planner.replay.jobs import Status, StoredJob, log_tail, read_status
-from planner.replay.spec import Job
+from planner.replay.jobs import Status, StoredJob, log_tail, read_status, write_status
+from planner.replay.kernel import ReplayTask, TaskResult, replay_one
+from planner.replay.results import ResultWriter
+from planner.replay.spec import Job, job_to_json, tasks_of
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
@@ -74,3 +78,34 @@ def wait_for(
         assert not status.ended, f"{status}\n{log_tail(stored.folder)}"
         time.sleep(0.05)
     return status
+
+
+JOB = "20270112-000000-00000001"
+
+
+@cache
+def replayed() -> tuple[Job, list[ReplayTask], list[TaskResult]]:
+    """Two tasks of a day, and what they came to."""
+    with tempfile.TemporaryDirectory() as folder:
+        history = make_history(Path(folder))
+        job = make_job(history, clusters=CLUSTERS[:1], last_day="2027-01-11", values=(2,))
+        tasks = tasks_of(job)
+        return job, tasks, [replay_one(task) for task in tasks]
+
+
+def work(root: Path, tasks: int = 2) -> None:
+    """Do to the disk what the process of a job does; it is killed before the end where there are tasks left."""
+    _, all_tasks, results = replayed()
+    writer = ResultWriter(root / "results", all_tasks, every_s=0)
+    for result in results[:tasks]:
+        if result.task not in writer.finished:
+            writer.add(result)
+    if tasks == len(results):
+        writer.finish(1)
+
+
+def make_job_folder(root: Path) -> None:
+    (root / JOB).mkdir()
+    (root / JOB / "spec.json").write_text(job_to_json(replayed()[0]))
+    work(root / JOB)
+    write_status(root / JOB, Status(state="done", tasks=2, done=2, submitted_ms=1_800_000_000_000, digest="0" * 64))
