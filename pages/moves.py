@@ -9,9 +9,10 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
 from planner.figures.images import before_after_image, usage_image
-from planner.share.commands import SECTIONS, CommandOptions, command_script, final_moves, plan_commands
+from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.report import Chart, markdown_report
+from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
@@ -89,30 +90,41 @@ def _moves(outcome: Outcome) -> None:
     table(frame, "moves", height=420 if len(frame) > _MANY else None, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
 
 
-def _commands(trace: Trace) -> CommandOptions:
+def _before_after(outcome: Outcome) -> bool:
+    """Draw what the plan changes; say whether its commands may be shown."""
+    found = outcome.before_after
+    rows = [{"measure": row.measure, "now": row.now, "after the plan": row.after} for row in found.rows]
+    table(pd.DataFrame(rows), "before-after", height="content")
+    if not found.worse:
+        return True
+    st.error(f"**This plan ends worse than now.** {' '.join(found.worse)}", icon=":material/dangerous:")
+    return st.checkbox("Give me its commands all the same", key=f"worse-{outcome.digest[:16]}")
+
+
+def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
+    wanted = _before_after(outcome)
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     batch = address.number("batch", "Bundles in a batch", 10, 1, 10_000, place=left)
     pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
     hold = right.toggle("Hold automatic balancing meanwhile", value=True, key="hold")
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
+    if not wanted:
+        return options
     commands = plan_commands(trace, options)
     st.caption("Nothing here changes a cluster: these are commands for you to read, and to run where you decide to.")
     if not any(command.words for command in commands):
         st.info("This scenario leaves nothing to do by command.", icon=":material/check_circle:")
     for section, title in SECTIONS.items():
-        mine = [command for command in commands if command.section == section]
-        if not mine:
-            continue
-        st.markdown(f"**{title}**")
-        lines = []
-        for command in mine:
-            if command.note:
-                lines.append(f"# {command.note}")
-            if command.line:
-                lines.append(f"# {command.line}" if command.by_hand else command.line)
-        st.code("\n".join(lines), language="bash", wrap_lines=True)
-    script = command_script(commands, trace.scenario.name or "Plan")
+        listed = command_list(commands, section)
+        if listed:
+            st.markdown(f"**{title}**")
+            st.code(listed, language="bash", wrap_lines=True)
+    script = command_script(commands, trace.scenario.name or "Plan", options.program, trace.start.info.cluster)
     download("Download as a script", script, "plan.sh", "text/x-shellscript")
+    st.caption(
+        "The script stops and asks at each step by hand, passes over bundles that are not where the plan supposes, puts"
+        " shedding back however it ends, and can be run again to go on. Try it with `--dry-run` first."
+    )
     return options
 
 
@@ -163,7 +175,7 @@ def draw(view: state.Current) -> None:
     with diagnosis:
         finding_cards(view, diagnose(outcome), "moves")
     with act:
-        options = _commands(trace)
+        options = _commands(outcome, trace)
     with files:
         _files(view, outcome, trace, options)
 

@@ -15,8 +15,10 @@ from planner.advise.advisor import (
 )
 from planner.advise.objectives import Side
 from planner.advise.verdict import SIDES, judge
+from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import AGGREGATION
-from planner.share.commands import command_script, conf_value
+from planner.share.commands import conf_value
+from planner.share.script import command_script
 from planner.simulate.scenario import Scenario, scenario_to_json
 
 _LONG: Final = 120
@@ -137,7 +139,8 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
     commands = apply_commands(chosen, now)
     if not commands:
         return ""
-    return command_script(commands, f"Settings of {cluster} as the advisor recommends: {chosen.name}")
+    title = f"Settings of {cluster} as the advisor recommends: {chosen.name}"
+    return command_script(commands, title, PROGRAM, cluster)
 
 
 # All of it

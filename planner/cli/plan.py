@@ -44,11 +44,13 @@ def plan(
         pause: Seconds between two batches.
     """
     from planner.cluster.digest import snapshot_digest
+    from planner.explain.before_after import before_after
     from planner.explain.diagnosis import diagnose
-    from planner.share.commands import CommandOptions, command_script, plan_commands
+    from planner.share.commands import CommandOptions, plan_commands
     from planner.share.export import events_csv, plan_json
     from planner.share.plan_text import plan_text
     from planner.share.report import markdown_report
+    from planner.share.script import command_script
     from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
@@ -71,7 +73,10 @@ def plan(
         sys.stdout.write(plan_json(trace, snapshot_name=name, findings=findings, options=options))
     elif commands:
         title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
-        sys.stdout.write(command_script(plan_commands(trace, options), title))
+        for sentence in before_after(trace).worse:
+            sys.stderr.write(f"warning: this plan ends worse than now. {sentence}\n")
+        commands_ = plan_commands(trace, options)
+        sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))
     else:
         sys.stdout.write(plan_text(trace, name, findings))
 

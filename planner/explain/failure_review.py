@@ -189,6 +189,45 @@ def at_the_end(trace: Trace) -> Snapshot:
     return replace(trace.end, brokers=asked)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How near a cluster is to its limits.
+
+    Attributes:
+        peak_usage: Weighted usage of the most used broker (1.0 = 100 %; above it demand exceeds capacity).
+        std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
+        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
+        growth: Growth of all traffic until the first broker saturates.
+        unserved: Bundles that nobody serves.
+    """
+
+    peak_usage: float
+    std: float
+    over_threshold: int
+    growth: Growth
+    unserved: int
+
+
+def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
+    """Return how near a cluster is to its limits.
+
+    Args:
+        snapshot: The cluster; with more than 100 % where demand exceeds capacity (see `at_the_end`).
+        config: Settings with the weights and the threshold.
+        assumptions: How CPU follows traffic.
+    """
+    cluster = _Cluster.of(snapshot, config, assumptions)
+    usage = cluster.usage(cluster.served())[cluster.alive]
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    return Standing(
+        peak_usage=float(usage.max(initial=0.0)),
+        std=float(usage.std()) if len(usage) else 0.0,
+        over_threshold=int((usage > limit).sum()),
+        growth=_growth(cluster),
+        unserved=int((snapshot.bundles.owner < 0).sum()),
+    )
+
+
 def review_losses(
     snapshot: Snapshot,
     config: Settings | None = None,

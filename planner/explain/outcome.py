@@ -10,6 +10,7 @@ import pandas as pd
 from planner.cluster.arrays import FloatArray
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.explain.before_after import BeforeAfter, before_after
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
@@ -103,6 +104,11 @@ class Outcome:
     def ledger(self) -> tuple[Return, ...]:
         """Which bundles came back."""
         return returns(self.moves)
+
+    @cached_property
+    def before_after(self) -> BeforeAfter:
+        """What the plan changes, and what speaks against it."""
+        return before_after(self.trace)
 
     @cached_property
     def load_manager(self) -> LoadManager:

@@ -17,9 +17,9 @@ SHOWN: Final = 20
 """How many names a step lists."""
 
 Section: TypeAlias = Literal[
-    "notes", "brokers", "hold", "settings", "policies", "splits", "unloads", "leaving", "release"
+    "notes", "brokers", "hold", "settings", "policies", "splits", "unloads", "leaving", "release", "restore"
 ]
-"""Part of a plan; `planner.share.commands.SECTIONS` has them in their order."""
+"""Part of a plan; `planner.share.script.SECTIONS` has them in their order. `restore` is for a plan that breaks off."""
 
 Word: TypeAlias = str | tuple[str, ...] | None
 """A word, or several; None for what `pulsar-admin` cannot be given."""
@@ -33,13 +33,23 @@ class Command:
         section: Which part it belongs to.
         words: The command; empty where the note says it all.
         note: Why, or what to do by hand; shown before the command.
-        by_hand: The command is only shown: a person has to fill something in, or to decide.
+        by_hand: A person has to do it, or to decide; the command, where there is one, is only shown.
+        bundle: Bundle that it is about; it holds only while `source` owns that.
+        source: Broker that owns the bundle before.
+        destination: Broker that is to own it after.
+        asks: Brokers with invented names whose real ids a person has to give.
+        wave_s: It begins a batch of unloads; seconds to wait after the one before.
     """
 
     section: Section
     words: tuple[str, ...] = ()
     note: str = ""
     by_hand: bool = False
+    bundle: str = ""
+    source: str = ""
+    destination: str = ""
+    asks: tuple[str, ...] = ()
+    wave_s: int | None = None
 
     @property
     def line(self) -> str:
@@ -58,9 +68,8 @@ def command_of(section: Section, program: Sequence[str], words: Sequence[Word], 
         note: Why; shown before the command.
     """
     if any(word is None for word in words):
-        return Command(
-            section=section, note=f"By hand: {what}. A name or value in it cannot be given to pulsar-admin as it is."
-        )
+        text = f"By hand: {what}. A name or value in it cannot be given to pulsar-admin as it is."
+        return Command(section=section, note=text, by_hand=True)
     flat = [part for word in words if word for part in ((word,) if isinstance(word, str) else word)]
     return Command(section=section, words=(*program, *flat), note=note)
 

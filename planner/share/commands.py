@@ -3,7 +3,8 @@
 The order: what cannot be done by command; brokers that join; the load balancer's own shedding and splitting on hold;
 settings; policies; splits, parents first; unloads with their destination, in batches with pauses; brokers that leave;
 shedding and splitting as they should be. The unloads are those that lead from the start of a simulation to its end,
-each bundle once, not its every move.
+each bundle once, not its every move. A plan whose settings need a restart ends with that: brokers that restart hand
+over what they serve, so that what the plan would move after it is known only from another capture.
 
 What an edit asks for stands with its kind (`planner.simulate.edits`); this module puts it in order, and adds settings,
 splits and unloads. What a request does is that of the brokers of 4.2.4.
@@ -11,8 +12,8 @@ splits and unloads. What a request does is that of the brokers of 4.2.4.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from planner.cluster.errors import SettingError
@@ -39,20 +40,8 @@ from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.share.script import SECTIONS
 from planner.simulate.trace import Event, Trace
-
-SECTIONS: Final[Mapping[Section, str]] = {
-    "notes": "What this plan supposes, and what Pulsar cannot do by command",
-    "brokers": "Brokers that join or change",
-    "hold": "Hold automatic shedding and splitting, so that they do not cross these steps",
-    "settings": "Settings",
-    "policies": "Policies",
-    "splits": "Splits",
-    "unloads": "Unloads, in batches",
-    "leaving": "Brokers that leave",
-    "release": "Shedding and splitting as they should be",
-}
-"""What each part is for, in the order in which to follow them."""
 
 _HELD = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -62,8 +51,11 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _RANGE = SPLIT_ALGORITHMS[0].name
+_CAPTURE_AGAIN = (
+    "The plan ends here: brokers that restart hand over what they serve, so that bundles will lie elsewhere. Capture"
+    " the cluster again after the restart, and plan its splits and unloads from there."
+)
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
-_WIDTH = 118
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,58 +197,37 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
         options: How commands are written.
     """
     how = options or CommandOptions()
-    work = [*_splits(trace, how), *_unloads(trace, how)]
-    hold, release = _hold(trace, how) if how.hold and any(command.words for command in work) else ([], [])
-    later = _HELD if hold else ()
-    settings = _settings({name: pair for name, pair in changed_settings(trace).items() if name not in later}, how)
+    changes = changed_settings(trace)
     edits = trace.scenario.edits
     supposed = [f"Supposed: {text}" for text in (edit.supposed() for edit in edits) if text]
     notes = [Command(section="notes", note=note) for note in (*supposed, *trace.notes)]
     asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
-    order = list(SECTIONS)
-    found = (*notes, *hold, *settings, *asked, *work, *release)
+    work = [*_splits(trace, how), *_unloads(trace, how)]
+    if restarting(changes) and any(command.words for command in work):
+        before = [command for command in asked if command.section != "leaving"]
+        found = (*notes, *before, *_settings(changes, how), Command(section="settings", note=_CAPTURE_AGAIN))
+    else:
+        held = [*_hold(trace, how)] if how.hold and any(command.words for command in work) else []
+        later = _HELD if held else ()
+        settings = _settings({name: pair for name, pair in changes.items() if name not in later}, how)
+        found = (*notes, *held, *settings, *asked, *work)
+    order = [*SECTIONS, "restore"]
     return tuple(sorted(found, key=lambda command: order.index(command.section)))
+
+
+def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list[str]:
+    """Return those settings of some changes that count only after a restart of the brokers."""
+    return [name for name in changes if not REFERENCE.settings[name].dynamic or _read_at_start(name)]
+
+
+def _read_at_start(name: str) -> bool:
+    note = REFERENCE.settings[name].note.lower()
+    return "restart" in note or "read at start" in note
 
 
 def _made_anew(trace: Trace) -> set[str]:
     """Return the namespaces that a scenario makes anew."""
     return {namespace for edit in trace.scenario.edits for namespace in edit.made_anew()}
-
-
-def comment(text: str) -> str:
-    """Return a text as comment lines, whatever is in it; unprintable characters become `?`."""
-    clean = "".join(sign if sign.isprintable() else "?" for sign in text.replace("\n", " "))
-    lines, line = [], "#"
-    for word in clean.split(" "):
-        if len(line) + 1 + len(word) > _WIDTH and line != "#":
-            lines.append(line)
-            line = "#"
-        line += f" {word}" if word else ""
-    return "\n".join([*lines, line])
-
-
-def command_script(commands: Sequence[Command], title: str) -> str:
-    """Return commands as a script for a POSIX shell, with the notes as comments.
-
-    Args:
-        commands: As `plan_commands` returns them.
-        title: What the plan is about; shown at the top.
-    """
-    remarks = [title, "Nothing of this has been run. Read it first; it is written for the cluster as it was captured."]
-    remarks.append("It stops at the first error.")
-    if any(command.section == "release" for command in commands):
-        remarks.append("If it does, run the last part by hand: shedding and splitting are on hold till then.")
-    lines = ["#!/bin/sh", *map(comment, remarks), "set -eu"]
-    section = ""
-    for command in commands:
-        if command.section != section:
-            section = command.section
-            lines += ["", comment(f"=== {SECTIONS[command.section]}")]
-        if command.note:
-            lines.append(comment(command.note))
-        if command.words:
-            lines.append(f"# {command.line}" if command.by_hand else command.line)
-    return "\n".join(lines) + "\n"
 
 
 def _dynamic(name: str, value: str, section: Section, how: CommandOptions, note: str) -> Command:
@@ -283,16 +254,13 @@ def settings_commands(
 
 
 def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions) -> Iterator[Command]:
-    restart = []
+    restart = restarting(changes)
     for name, (before, after) in changes.items():
         setting, value = REFERENCE.settings[name], conf_value(after)
         note = f"{name}: {conf_value(before) or 'not set'} -> {value or 'not set'}."
         if setting.dynamic:
             yield _dynamic(name, value, "settings", how, f"{note} {setting.note}".strip())
-            if "restart" in setting.note.lower() or "read at start" in setting.note.lower():
-                restart.append(name)
         else:
-            restart.append(name)
             yield Command(section="settings", note=f"{note} Not dynamic; by hand, this line into every broker.conf:")
             yield Command(section="settings", note=f"{name}={value}")
     if restart:
@@ -302,6 +270,7 @@ def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: Com
                 "By hand: restart the brokers one after the other, then go on. Without that, these do not count:"
                 f" {', '.join(restart)}."
             ),
+            by_hand=True,
         )
 
 
@@ -309,6 +278,7 @@ def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     anew = _made_anew(trace)
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
     supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    owner = _OwnerAtStart(trace.start)
     for event in trace.events:
         if event.kind != "split" or event.bundle.rpartition("/")[0] in anew:
             continue
@@ -319,10 +289,14 @@ def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
                 else ""
             )
             note = f"{event.bundle}: {event.why or 'split'}.{missing}" if at == 0 else missing.strip()
-            words = split_command(request, how.program)
             if positional(request.namespace) is None:
-                words, note = (), f"By hand: {note} Its name cannot be given to pulsar-admin as it is."
-            yield Command(section="splits", words=words, note=note)
+                note = f"By hand: {note} Its name cannot be given to pulsar-admin as it is."
+                yield Command(section="splits", note=note, by_hand=True)
+                continue
+            source = owner.of(event.bundle)
+            bundle = f"{request.namespace}/{request.bundle}" if source else ""
+            words = split_command(request, how.program)
+            yield Command(section="splits", words=words, note=note, bundle=bundle, source=source)
 
 
 def _requests(event: Event, *, two_at_a_time: bool) -> Iterator[SplitCommand]:
@@ -363,26 +337,27 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
         )
     batches = [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)]
     for number, batch in enumerate(batches, start=1):
-        if number > 1 and how.pause_s:
-            yield Command(section="unloads", words=("sleep", str(how.pause_s)))
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
             f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')},"
             f" {count_text(sum(move.topics for move in batch), 'topic')}, {count_text(clients, 'client')} to reconnect."
         )
-        for at, move in enumerate(batch):
+        yield Command(section="unloads", note=head, wave_s=how.pause_s)
+        for move in batch:
             namespace, _, bundle_range = move.bundle.rpartition("/")
             to = option("--destinationBroker", move.destination)
             words = ["namespaces", "unload", positional(namespace), ("--bundle", bundle_range), to]
             what = f"unload {move.bundle} to {move.destination}"
-            yield command_of("unloads", how.program, words, what, head if at == 0 else "")
+            command = command_of("unloads", how.program, words, what)
+            if command.words:
+                command = replace(command, bundle=move.bundle, source=move.source, destination=move.destination)
+            yield command
 
 
-def _hold(trace: Trace, how: CommandOptions) -> tuple[list[Command], list[Command]]:
-    hold, release = [], []
+def _hold(trace: Trace, how: CommandOptions) -> Iterator[Command]:
+    """Yield what switches automatic balancing off, on as the plan wants it, and, if it breaks off, as it was."""
     for name in _HELD:
         if trace.start.settings.flag(name) or trace.settings.flag(name):
-            hold.append(_dynamic(name, "false", "hold", how, ""))
-            wanted = conf_value(trace.settings[name])
-            release.append(_dynamic(name, wanted, "release", how, ""))
-    return hold, release
+            yield _dynamic(name, "false", "hold", how, "")
+            yield _dynamic(name, conf_value(trace.settings[name]), "release", how, "")
+            yield _dynamic(name, conf_value(trace.start.settings[name]), "restore", how, "")

@@ -18,12 +18,12 @@ from planner.explain.text import moment
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
-    command_script,
     conf_value,
     final_moves,
     plan_commands,
 )
 from planner.share.link import scenario_digest
+from planner.share.script import SECTIONS, command_list
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.measures import MEASURES, Measure, summary
 from planner.simulate.scenario import Step, scenario_to_json
@@ -267,8 +267,13 @@ def _notes(trace: Trace) -> Iterator[str]:
 
 
 def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
-    script = command_script(plan_commands(trace, options), f"Plan {trace.scenario.name}".strip())
-    longest = max((len(run) for run in re.findall(r"`+", script)), default=0)
-    fence = "`" * max(3, longest + 1)
+    commands = plan_commands(trace, options)
     yield "## Commands"
-    yield f"{fence}sh\n{script}{fence}"
+    yield "To read: the script that asks, checks and restores is on the page Moves, and what `plan --commands` prints."
+    for section, title in SECTIONS.items():
+        listed = command_list(commands, section)
+        longest = max((len(run) for run in re.findall(r"`+", listed)), default=0)
+        fence = "`" * max(3, longest + 1)
+        if listed:
+            yield f"**{title}**"
+            yield f"{fence}sh\n{listed}\n{fence}"

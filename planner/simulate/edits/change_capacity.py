@@ -46,7 +46,8 @@ class ChangeCapacity(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         who, size = some(self.brokers, "every broker", SHOWN), size_text(self.cores, self.nic_gbps)
-        yield Command(section="brokers", note=f"By hand: change the machine of {who} to {size or 'what it is'}.")
+        text = f"By hand: change the machine of {who} to {size or 'what it is'}."
+        yield Command(section="brokers", note=text, by_hand=True)
 
     def lacks(self, context: EditContext) -> str:
         given = self.cores or self.nic_gbps

@@ -41,4 +41,4 @@ class RollingRestart(Edit):
             f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one after the other, each {self.down_min:g}"
             f" min away and {self.pause_min:g} min apart, and only then go on: a restart moves bundles by itself."
         )
-        yield Command(section="brokers", note=text)
+        yield Command(section="brokers", note=text, by_hand=True)

@@ -422,3 +422,23 @@ def test_losses_of_the_cluster_as_it_is_owe_nothing_to_the_scenario(page: Page) 
 
     pd.testing.assert_frame_equal(frame(scenario=with_scenario), frame(snapshot=sample()[:12]))
     assert not frame(scenario=with_scenario, when="end").equals(frame(scenario=with_scenario))
+
+
+def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
+    test = page("moves", snapshot=sample("uniform-shedder-throughput.json")[:12])
+    assert not test.exception
+    assert any("This plan ends worse than now" in error.value for error in test.error)
+    assert not [code for code in test.code if "namespaces unload" in code.value]
+    (tick,) = [box for box in test.checkbox if "all the same" in box.label]
+    tick.check().run()
+    assert [code for code in test.code if "namespaces unload" in code.value]
+
+
+def test_before_and_after_stand_above_the_commands(page: Page) -> None:
+    test = page("moves", snapshot=sample()[:12])
+    (frame,) = [d.value for d in test.dataframe if "after the plan" in d.value.columns]
+    rows = {row["measure"]: (row["now"], row["after the plan"]) for row in frame.to_dict("records")}
+    assert rows["Highest usage"] == ("68.5%", "62.0%")
+    assert rows["Topics cut off on the way"] == ("", "6 of 120")
+    assert not test.error
+    assert [code for code in test.code if "namespaces unload" in code.value]

@@ -11,8 +11,9 @@ from planner.advise.objectives import Question
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
+from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import DayRow
-from planner.share.commands import command_script
+from planner.share.script import command_script
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Scenario, Step
 
@@ -353,7 +354,7 @@ class TestHoldout:
 
 class TestCommands:
     def test_settings_as_commands(self) -> None:
-        script = command_script(apply_commands(scenario("a", **{THRESHOLD: 5}), NOW["east"]), "Advice")
+        script = command_script(apply_commands(scenario("a", **{THRESHOLD: 5}), NOW["east"]), "Advice", PROGRAM, "east")
         assert f"pulsar-admin brokers update-dynamic-config --config {THRESHOLD} --value 5" in script
         assert "restart the brokers" not in script
 
@@ -363,7 +364,7 @@ class TestCommands:
     def test_edits_are_no_settings(self) -> None:
         supposed = Scenario(name="x", settings={STRATEGY: "TransferShedder"}, load_manager="extensible")
         supposed = supposed.with_steps(Step(KillBroker(broker="b1:8080")))
-        script = command_script(apply_commands(supposed, NOW["east"]), "Advice")
+        script = command_script(apply_commands(supposed, NOW["east"]), "Advice", PROGRAM, "east")
         assert "supposes 1 edits" not in script
         assert "supposes 1 edit of the cluster" in script
         assert "ExtensibleLoadManagerImpl" in script

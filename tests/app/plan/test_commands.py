@@ -2,9 +2,11 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,15 +19,14 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
-    SECTIONS,
     CommandOptions,
     changed_settings,
-    command_script,
-    comment,
     final_moves,
     plan_commands,
+    restarting,
     setting_changes,
 )
+from planner.share.script import SECTIONS, command_list, command_script, comment
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
@@ -44,6 +45,7 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Event, Trace
 from tests.app.plan.random_scenarios import random_plan
+from tests.app.plan.stand_in import StandIn
 
 HOSTILE = "a'b\"c`touch pwned`$(touch pwned)\\;&|<>*?[x]{y}~#! %"
 
@@ -53,20 +55,14 @@ def trace_of(snapshot: Snapshot, *edits: Edit, cycles: int = 3, **settings: str 
     return simulate(snapshot, Scenario(steps=steps, settings=settings, cycles=cycles))
 
 
-def run_in_shell(script: str, folder: Path) -> list[list[str]]:
-    """Run a script with programs that write down what they are given."""
-    (folder / "bin").mkdir(exist_ok=True)
-    log = folder / "log"
-    for name in ("pulsar-admin", "sleep"):
-        program = folder / "bin" / name
-        program.write_text(f'#!/bin/sh\nprintf "%s\\0" {name} "$@" >>"{log}"\nprintf "\\n\\0" >>"{log}"\n')
-        program.chmod(0o755)
-    path = folder / "plan.sh"
-    path.write_text(script, encoding="utf-8")
-    subprocess.run(["/bin/sh", str(path)], check=True, cwd=folder, env={"PATH": str(folder / "bin")}, timeout=60)
-    assert sorted(p.name for p in folder.iterdir()) == sorted(["bin", "plan.sh", *(["log"] if log.exists() else [])])
-    text = log.read_text(encoding="utf-8") if log.exists() else ""
-    return [entry.removesuffix("\0").split("\0") for entry in text.split("\n\0")[:-1]]
+def script_of(trace: Trace, title: str = "t", **options: Any) -> str:
+    how = CommandOptions(**options)
+    return command_script(plan_commands(trace, how), title, how.program, trace.start.info.cluster)
+
+
+def listed(commands: Sequence[Command]) -> str:
+    """What a person reads."""
+    return "\n".join(command_list(commands, section) for section in SECTIONS)
 
 
 def carried_out(snapshot: Snapshot, commands: Sequence[Command]) -> dict[str, str]:
@@ -110,6 +106,10 @@ def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int
     commands = plan_commands(trace)
     killed = {edit.broker for edit in scenario.edits if isinstance(edit, KillBroker)}
     anew = {edit.namespace for edit in scenario.edits if isinstance(edit, SetBundleCount)}
+    if any("The plan ends here" in command.note for command in commands):
+        assert restarting(changed_settings(trace))
+        assert not [command for command in commands if command.section in {"splits", "unloads", "hold", "leaving"}]
+        return
     after = carried_out(several, commands)
     end = trace.end
     sources = {move.bundle: move.source for move in final_moves(trace)}
@@ -121,7 +121,7 @@ def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int
 
 
 def test_order_is_that_of_the_sections(small: Snapshot) -> None:
-    order = list(SECTIONS)
+    order = [*SECTIONS, "restore"]
     for seed in range(40, 60):
         places = [order.index(c.section) for c in plan_commands(random_plan(small, seed))]
         assert places == sorted(places)
@@ -138,8 +138,12 @@ def test_a_shell_reads_back_every_word(small: Snapshot, tmp_path: Path) -> None:
         minUnloadMessage=77,
     )
     commands = plan_commands(trace, CommandOptions(batch_bundles=1, pause_s=9))
-    expected = [list(c.words) for c in commands if c.words and not c.by_hand]
-    assert run_in_shell(command_script(commands, f"Plan\n{HOSTILE}\ntouch pwned"), tmp_path) == expected
+    expected = [list(c.words) for c in commands if c.words and not c.by_hand and c.section != "restore"]
+    stand_in = StandIn(tmp_path, small)
+    done = stand_in.run(script_of(trace, f"Plan\n{HOSTILE}\ntouch pwned", batch_bundles=1, pause_s=9))
+    assert done.returncode == 0, done.stderr
+    assert [call for call in stand_in.calls() if call[1:3] != ["brokers", "namespaces"]] == expected
+    assert not (tmp_path / "pwned").exists()
     assert [
         "pulsar-admin",
         "namespaces",
@@ -200,13 +204,13 @@ def test_settings_are_set_as_they_can_be(small: Snapshot) -> None:
         loadBalancerLoadSheddingStrategy="org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
         loadBalancerSheddingExcludedNamespaces="a/b,c/d",
     )
-    script = command_script(plan_commands(trace), "t")
+    script = listed(plan_commands(trace))
     assert "brokers update-dynamic-config --config minUnloadMessage --value 77\n" in script
     assert "--config loadBalancerSheddingExcludedNamespaces --value a/b,c/d\n" in script
     assert "maxUnloadBundleNumPerShedding" not in script, "it has that value already"
     assert "\n# lowerBoundarySheddingEnabled=true\n" in script
     assert "--config lowerBoundarySheddingEnabled" not in script
-    restart = next(line for line in script.split("\n# By hand:") if "restart the brokers" in line)
+    restart = next(line for line in script.split("\n") if "restart the brokers" in line)
     assert "loadBalancerLoadSheddingStrategy" in restart
     assert "lowerBoundarySheddingEnabled" in restart
     assert "minUnloadMessage" not in restart.split("\n#")[0]
@@ -255,7 +259,8 @@ def test_shedding_is_on_hold_between(small: Snapshot) -> None:
         c.section == "hold" for c in plan_commands(trace_of(small, move, cycles=1), CommandOptions(hold=False))
     )
     off = plan_commands(trace_of(small, move, cycles=1, loadBalancerSheddingEnabled=False))
-    assert [c.words[-1] for c in off if "loadBalancerSheddingEnabled" in c.words] == ["false", "false"]
+    assert [c.words[-1] for c in off if "loadBalancerSheddingEnabled" in c.words] == ["false", "false", "true"]
+    assert off[-2].section == "restore", "it breaks off: as it was"
     assert plan_commands(trace_of(small, cycles=1, loadBalancerSheddingEnabled=False)) != ()
 
 
@@ -270,13 +275,12 @@ def test_unloads_come_in_batches_with_pauses(small: Snapshot) -> None:
         small, *moves, cycles=1, loadBalancerSheddingEnabled=False, loadBalancerAutoBundleSplitEnabled=False
     )
     commands = [c for c in plan_commands(trace, CommandOptions(batch_bundles=3, pause_s=5)) if c.section == "unloads"]
-    assert [c.words[0] for c in commands] == ["pulsar-admin"] * 3 + ["sleep"] + ["pulsar-admin"] * 3 + [
-        "sleep",
-        "pulsar-admin",
-    ]
-    assert [c.words[5].rpartition("/")[2] for c in commands if c.words[0] != "sleep"] == [
-        name.rpartition("/")[2] for name in small.bundle_names[:7]
-    ]
+    waves = [at for at, c in enumerate(commands) if c.wave_s is not None]
+    assert waves == [0, 4, 8]
+    assert {commands[at].wave_s for at in waves} == {5}
+    moved = [c for c in commands if c.words]
+    assert [c.bundle for c in moved] == list(small.bundle_names[:7])
+    assert [(c.source, c.destination) for c in moved] == [(m.source, m.destination) for m in final_moves(trace)]
     counted = re.fullmatch(
         r"Batch 1 of 3: 3 bundles, ([\d,]+) topics, ([\d,]+) clients to reconnect\.", commands[0].note
     )
@@ -328,11 +332,11 @@ def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
         ScaleTraffic(scope="namespace", target=namespace, factor=2.5),
         cycles=4,
     )
-    text = re.sub(r"\n# ", " ", command_script(plan_commands(trace), "t"))
+    text = listed(plan_commands(trace))
     for part in (
         f"Pulsar cannot pin {bundle} to {broker}",
         f"Pulsar cannot change the number of bundles of an existing namespace: {several.namespaces[-1]} gets 9",
-        "start 2 brokers, and put the real ids below for added-1:8080, added-2:8080",
+        "start 2 brokers, and give their real ids for added-1:8080, added-2:8080",
         f"pulsar-admin --admin-url http://{broker} brokers shutdown --max-concurrent-unload-per-sec 2",
         f"Supposed: {several.brokers.name[1]} dies at minute 2",
         "restart all brokers one after the other, each 2 min away and 3 min apart",
@@ -340,7 +344,7 @@ def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
         "of brokers that the scenario kills",
     ):
         assert part in text
-    assert "\npulsar-admin --admin-url" not in command_script(plan_commands(trace), "t"), "a person stops brokers"
+    assert "\npulsar-admin --admin-url" not in text, "a person stops brokers"
 
 
 @pytest.mark.parametrize(
@@ -389,3 +393,131 @@ def test_options_are_checked() -> None:
         CommandOptions(batch_bundles=0)
     with pytest.raises(SettingError):
         CommandOptions(pause_s=-1)
+
+
+class TestScript:
+    """What is taken away is run as it is, against a stand-in that fails where it is told to."""
+
+    @pytest.fixture
+    def trace(self, several: Snapshot) -> Trace:
+        moves = [MoveBundle(bundle=several.bundle_names[at], destination=_other(several, at)) for at in (1, 9, 20, 33)]
+        split = SplitBundle(bundle=several.bundle_names[40])
+        return trace_of(several, split, *moves, cycles=1, minUnloadMessage=77)
+
+    @pytest.fixture
+    def script(self, trace: Trace) -> str:
+        return script_of(trace, batch_bundles=2, pause_s=5)
+
+    def owners(self, trace: Trace) -> dict[str, str]:
+        end = trace.end
+        return {
+            name: end.brokers.name[owner]
+            for name, owner in zip(end.bundle_names, end.bundles.owner.tolist(), strict=True)
+        }
+
+    def test_it_leads_to_the_end_and_waits_between_batches(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script)
+        assert done.returncode == 0, done.stderr
+        assert stand_in.state()["owners"] == self.owners(trace)
+        assert stand_in.state()["settings"] == {
+            "loadBalancerSheddingEnabled": "true",
+            "loadBalancerAutoBundleSplitEnabled": "true",
+            "minUnloadMessage": "77",
+        }
+        assert [call for call in stand_in.calls() if call[0] == "sleep"] == [["sleep", "5"]]
+        assert not list(tmp_path.glob("*.done"))
+
+    def test_a_dry_run_shows_all_and_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script, "--dry-run")
+        assert done.returncode == 0, done.stderr
+        assert stand_in.calls() == []
+        assert done.stdout.count("namespaces unload") == 4
+        assert not list(tmp_path.glob("*.done"))
+
+    def test_wherever_it_fails_shedding_is_back_and_a_second_run_ends_it(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        assert stand_in.run(script).returncode == 0
+        calls = stand_in.calls()
+        for at in range(1, len(calls) + 1):
+            stand_in.reset(several)
+            done = stand_in.run(script, fail_at=at)
+            asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
+            assert done.returncode == (4 if asked else 7), (at, done.stdout)
+            held = {name: value for name, value in stand_in.state()["settings"].items() if name.startswith("load")}
+            if calls[at - 1][-1] != "true":  # what turns it on again is what failed
+                assert set(held.values()) <= {"true"}, (at, done.stdout)
+            again = stand_in.run(script)
+            assert again.returncode == 0, (at, again.stdout)
+            assert stand_in.state()["owners"] == self.owners(trace)
+            assert set(stand_in.state()["settings"].values()) == {"true", "77"}
+
+    def test_what_lies_elsewhere_is_passed_over(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        state = stand_in.state()
+        away, there = several.bundle_names[9], several.bundle_names[20]
+        destinations = {move.bundle: move.destination for move in final_moves(trace)}
+        third = next(b for b in several.brokers.name if b not in {destinations[away], state["owners"][away]})
+        state["owners"] |= {away: third, there: destinations[there]}
+        stand_in.write(state)
+        done = stand_in.run(script)
+        assert done.returncode == 4, done.stderr
+        assert f"Passed over: {away} is not on" in done.stdout
+        assert f"There already: {there} is on {destinations[there]}." in done.stdout
+        assert "capture again" in done.stdout
+        assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
+
+    def test_it_stops_at_steps_by_hand_and_asks_for_real_names(self, several: Snapshot, tmp_path: Path) -> None:
+        trace = trace_of(several, AddBrokers(count=2), DrainBroker(broker=several.brokers.name[0]), cycles=8)
+        script = script_of(trace, pause_s=0)
+        moves = {move.bundle: move.destination for move in final_moves(trace)}
+        assert "added-1:8080" in moves.values()
+        stand_in = StandIn(tmp_path, several)
+        refused = stand_in.run(script, answers="no\n")
+        assert refused.returncode == 3
+        assert stand_in.calls() == []
+        assert stand_in.run(script).returncode == 3, "nobody answers"
+        named = ["--broker", "added-2:8080=real-2:8080"]
+        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nno\n")
+        assert half.returncode == 3
+        assert set(stand_in.state()["settings"].values()) == {"true"}, "shedding is back"
+        names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
+        owners = stand_in.state()["owners"]
+        assert {bundle: owners[bundle] for bundle in moves} == {
+            bundle: names.get(name, name) for bundle, name in moves.items()
+        }
+        calls = len(stand_in.calls())
+        rest = stand_in.run(script, *named, "--broker", "added-1:8080=real-1:8080", answers="y\n")
+        assert rest.returncode == 0, rest.stdout
+        assert not [call for call in stand_in.calls()[calls:] if call[2] == "unload"]
+
+    def test_a_signal_ends_it_with_shedding_on(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        killing = script.replace("fresh 5 'Batch 2", "kill -TERM $$\nfresh 5 'Batch 2")
+        assert killing != script
+        assert stand_in.run(killing).returncode == 143
+        assert stand_in.state()["settings"]["loadBalancerSheddingEnabled"] == "true"
+
+    def test_from_standard_input_it_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+        done = subprocess.run(
+            ["/bin/sh"], input=script, env=environment, text=True, cwd=tmp_path, capture_output=True, check=False
+        )
+        assert done.returncode == 2
+        assert "Save this script" in done.stdout
+        assert stand_in.calls() == []
+
+    def test_shellcheck_has_nothing_to_say(self, script: str, tmp_path: Path) -> None:
+        checker = Path(sys.executable).with_name("shellcheck")
+        path = tmp_path / "plan.sh"
+        path.write_text(script)
+        done = subprocess.run([str(checker), str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout

@@ -1,0 +1,98 @@
+"""The cluster before a plan and after it, and whether the plan is worth its disconnections."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from planner.explain.failure_review import Standing, at_the_end, standing
+from planner.simulate.measures import summary
+from planner.simulate.trace import Trace
+
+_POINT: Final = 0.01
+_NEAR: Final = 1.25
+"""A headroom above this is not worth a warning however it changed."""
+_LOSS: Final = 0.98
+_MUCH: Final = 0.1
+_LITTLE_GAIN: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measure, as it is read: before and after."""
+
+    measure: str
+    now: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeAfter:
+    """What a plan changes.
+
+    Attributes:
+        before: The cluster as it was captured.
+        after: The cluster at the end of the simulation.
+        topics: Topics that are cut off on the way, each as often as it is.
+        clients: Producers and consumers, likewise.
+        all_topics: Topics that the cluster has.
+        worse: What speaks against the plan, one sentence each; none when nothing does.
+    """
+
+    before: Standing
+    after: Standing
+    topics: int
+    clients: int
+    all_topics: int
+    worse: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The measures that count, for a table."""
+        one, two = self.before, self.after
+        return (
+            Row("Highest usage", f"{one.peak_usage:.1%}", f"{two.peak_usage:.1%}"),
+            Row("Brokers over the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
+            Row("Headroom (growth until one is full)", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
+            Row("Deviation of usage", f"{one.std * 100:.1f} points", f"{two.std * 100:.1f} points"),
+            Row("Bundles that nobody serves", f"{one.unserved:,}", f"{two.unserved:,}"),
+            Row("Topics cut off on the way", "", f"{self.topics:,} of {self.all_topics:,}"),
+            Row("Clients that reconnect", "", f"{self.clients:,}"),
+        )
+
+
+def before_after(trace: Trace) -> BeforeAfter:
+    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it."""
+    config, assumptions = trace.start.settings, trace.scenario.assumptions
+    before = standing(trace.start, config, assumptions)
+    after = standing(at_the_end(trace), config, assumptions)
+    harm = summary(trace)
+    every = int(trace.start.bundles.topics.sum())
+    return BeforeAfter(
+        before=before,
+        after=after,
+        topics=harm.topics_disconnected,
+        clients=harm.producers_disconnected + harm.consumers_disconnected,
+        all_topics=every,
+        worse=tuple(_worse(trace, before, after, harm.topics_disconnected, every)),
+    )
+
+
+def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: int) -> list[str]:
+    limit = trace.start.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    found = []
+    if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
+        found.append(
+            f"The most used broker ends at {after.peak_usage:.1%}, now {before.peak_usage:.1%}; the limit is {limit} %."
+        )
+    if after.over_threshold > before.over_threshold:
+        found.append(f"{after.over_threshold:,} brokers end over {limit} %, now {before.over_threshold:,}.")
+    if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
+        found.append(f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x.")
+    if after.unserved > before.unserved:
+        found.append(f"Nobody serves {after.unserved:,} bundles at the end, now {before.unserved:,}.")
+    gain = before.std - after.std
+    if topics > _MUCH * every and gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT:
+        found.append(
+            f"It cuts off {topics:,} of {every:,} topics and gains nothing: the deviation of usage goes from"
+            f" {before.std * 100:.1f} to {after.std * 100:.1f} points."
+        )
+    return found

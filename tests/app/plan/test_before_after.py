@@ -1,0 +1,40 @@
+"""What a plan changes, and whether it is said when it ends worse than now."""
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.explain.before_after import before_after
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step
+from planner.workspace.samples import load_sample, samples
+
+
+@pytest.fixture(scope="module")
+def pip() -> Snapshot:
+    return load_sample(next(s for s in samples() if s.file == "pip-364.json"))
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ((), ()),
+        ((ScaleTraffic(factor=2.0),), ("The most used broker ends at", "brokers end over 85 %", "Headroom ends at")),
+        ((KillBroker(broker="broker-4:8080"),), ()),
+    ],
+)
+def test_worse_is_said(pip: Snapshot, edits: tuple[Edit, ...], said: tuple[str, ...]) -> None:
+    found = before_after(simulate(pip, Scenario(steps=tuple(map(Step, edits)), cycles=12)))
+    assert len(found.worse) == len(said)
+    for sentence, part in zip(found.worse, said, strict=True):
+        assert part in sentence
+
+
+def test_numbers_are_those_of_the_cluster(pip: Snapshot) -> None:
+    found = before_after(simulate(pip, Scenario(cycles=1, settings={"loadBalancerEnabled": False})))
+    assert found.before == found.after
+    assert found.topics == found.clients == 0
+    assert found.all_topics == int(pip.bundles.topics.sum())
+    assert found.before.growth.factor * found.before.peak_usage == pytest.approx(1, rel=0.02)
