@@ -270,10 +270,8 @@ def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
     commands = plan_commands(trace, options)
     yield "## Commands"
     yield "To read: the script that asks, checks and restores is on the page Moves, and what `plan --commands` prints."
-    for section, title in SECTIONS.items():
-        listed = command_list(commands, section)
-        longest = max((len(run) for run in re.findall(r"`+", listed)), default=0)
-        fence = "`" * max(3, longest + 1)
-        if listed:
-            yield f"**{title}**"
-            yield f"{fence}sh\n{listed}\n{fence}"
+    listed = {title: command_list(commands, section) for section, title in SECTIONS.items()}
+    script = "\n\n".join(f"# === {title}\n{lines}" for title, lines in listed.items() if lines)
+    longest = max((len(run) for run in re.findall(r"`+", script)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}sh\n{script}\n{fence}"
