@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -106,10 +107,12 @@ def test_commands_report_and_csv(
     script = capsys.readouterr().out
     assert script.startswith("#!/bin/sh\n# Plan without one for PIP-364")
     assert "--config loadBalancerBrokerThresholdShedderPercentage --value 5\n" in script
-    assert "\nsleep 7\n" in script
+    assert "\nfresh 7 'Batch 1 of " in script
     text = report.read_text(encoding="utf-8")
     assert text.startswith("# Plan: without one\n")
-    assert script.partition("\n")[2].partition("\n")[2] in text
+    unloads = re.findall(r"pulsar-admin namespaces unload .*", script)
+    assert unloads
+    assert all(line in text for line in unloads)
     assert len(rows.read_text(encoding="utf-8").splitlines()) == len(expected.events) + 1
 
 
