@@ -148,6 +148,7 @@ class RunWriter:
         self._group = 0
         self._first_of_group = 0
         self._waiting: list[Snapshot] = []
+        self._held = dict.fromkeys(_GROUP_ROWS, 0)
         self._files = {part: self._open(part) for part in ("brokers", "bundles")}
 
     def _open(self, part: str) -> _PartFile:
@@ -157,8 +158,9 @@ class RunWriter:
         """Add the next moment."""
         self.moments.append(row_of_moment(snapshot, self._group))
         self._waiting.append(snapshot)
-        held = self.moments[self._first_of_group :]
-        if len(held) >= _GROUP_MOMENTS or any(sum(m[p] for m in held) >= most for p, most in _GROUP_ROWS.items()):
+        for part in _GROUP_ROWS:
+            self._held[part] += self.moments[-1][part]
+        if len(self._waiting) >= _GROUP_MOMENTS or any(self._held[p] >= most for p, most in _GROUP_ROWS.items()):
             self._flush()
 
     def _flush(self) -> None:
@@ -170,6 +172,7 @@ class RunWriter:
         for part, file in self._files.items():
             file.write(tables[part])
         self._waiting = []
+        self._held = dict.fromkeys(_GROUP_ROWS, 0)
         self._group += 1
         self._first_of_group = len(self.moments)
 
@@ -342,8 +345,12 @@ def delete_day(folder: Path) -> None:
             folder.rmdir()
 
 
-def clear_staging(root: Path) -> None:
+def clear_staging(root: Path, keep: str = "") -> None:
     """Delete what a run that was killed left behind; call it only while no other run writes to the history.
+
+    Args:
+        root: The history.
+        keep: The folder that stays.
 
     Raises:
         ReplayError: The folder cannot be written.
@@ -352,7 +359,7 @@ def clear_staging(root: Path) -> None:
         if root.is_dir():
             clear_unfinished(root)
         for path in (root / STAGING).glob("*"):
-            if path.is_dir():
+            if path.is_dir() and path.name != keep:
                 shutil.rmtree(path, ignore_errors=True)
             elif path.suffix == ".parquet":
                 path.unlink(missing_ok=True)

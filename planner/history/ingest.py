@@ -1,22 +1,24 @@
 """Raw recordings in, history out, by Spark.
 
-Two stages. The first reads blocks of files into records (`sources`); what it finds is kept on disk by Spark, counted,
-and compared with the days that are complete (`plan`). The second brings the records of each day that has to be made
-together in the order of time, and makes the day of them (`assemble`, `days`); a worker holds one state of one cluster,
-and writes the day itself, so that it appears as a whole or not at all. The ledger is written last: a run that was
-killed is repeated, and skips the days that are complete.
+Two stages. The first reads blocks of files into records (`sources`), which stay in files aside (`staged`); what they
+hold is counted, and compared with the days that are complete (`plan`). The second brings the records of each day
+that has to be made together in the order of time, and makes the day of them (`assemble`, `days`); a worker holds one
+state of one cluster, and writes the day itself, so that it appears as a whole or not at all. Through Spark go only
+pieces of work, and what became of them. The ledger is written last: a run that was killed is repeated, reads no block
+that was read, and skips the days that are complete.
 """
 
 import json
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from heapq import heappop, heappush
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +38,9 @@ from planner.history.ledger import (
     read_ledger,
     write_ledger,
 )
-from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of, day_start_ms
+from planner.history.manifest import DAY_MS, DayManifest, SourceRows, day_folder, day_of, day_start_ms
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
-from planner.history.records import DDL, Hint, Kind, Lane, Row, Tally, batches, rows_of_batch
+from planner.history.records import Lane, Tally, batches
 from planner.history.sources import (
     Block,
     Source,
@@ -49,11 +51,30 @@ from planner.history.sources import (
     snapshot_of_source,
 )
 from planner.history.spec import Options
+from planner.history.staged import (
+    READ,
+    Piece,
+    Strays,
+    asides_in_order,
+    hint_of,
+    lags_of,
+    rows_in_order,
+    staged,
+    without_strays,
+)
 from planner.spark.schema import arrow_schema
-from planner.spark.session import OpenSession, SparkPlace, check_workers, first_line, open_session, parallel_of
+from planner.spark.session import (
+    OpenSession,
+    SparkPlace,
+    check_workers,
+    code_digest,
+    first_line,
+    open_session,
+    parallel_of,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 SET_ASIDE = "set_aside"
@@ -63,8 +84,7 @@ _TASKS_A_CORE = 4
 _MOST_REASONS = 1_000
 _MOST_CLOCKS = 5
 _YEAR_DAYS = 366
-_BATCH_ROWS = "256"
-_RESULT = "cluster string, day int, failed boolean, said string"
+_PIECES = "source int, block bigint, said string"
 _ASIDE_SCHEMA = arrow_schema(
     "file string, line bigint, rows bigint, reason string, bytes bigint, sha256 string, raw binary"
 )
@@ -172,7 +192,7 @@ def ingest(
     chosen, root = options or Options(), root.resolve()
     found = find_sources(inputs, root)
     with only_ingest(root):
-        clear_staging(root)
+        clear_staging(root, keep=READ)
         ledger = _without_segments(read_ledger(root), found)
         settings = {
             "interval_ms": chosen.interval_ms,
@@ -212,7 +232,6 @@ class _Session:
             opened = self.stack.enter_context(open_session("pulsar-bundle-planner history", code))
             if opened.place.kind != "local":
                 check_workers(opened, __name__, self.folders)
-        self.stack.enter_context(_small_batches(opened.spark))
         return opened
 
     @property
@@ -245,43 +264,27 @@ def _said_plainly(root: Path) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def _small_batches(spark: "SparkSession") -> Iterator[None]:
-    """Hand few rows at a time to Python, since a row may hold thousands of topics."""
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name)
-    spark.conf.set(name, _BATCH_ROWS)
-    try:
-        yield
-    finally:
-        if before is not None:
-            spark.conf.set(name, before)
-
-
 class _Ingest:
     """One run."""
 
     def __init__(self, session: _Session, root: Path, options: Options, progress: Callable[[str], None]) -> None:
         self.session, self.root, self.options, self.progress = session, root, options, progress
+        self.aside = root / STAGING / READ
 
     def run(
         self, found: list[Source], read: list[Source], ledger: Ledger, settings: dict[str, int], *, anew: bool
     ) -> IngestResult:
-        stream = self._parsed(read)
-        try:
-            entries = self._entries(stream, read)
-            known = {} if anew else dict(ledger.sources)
-            everything = known | entries
-            plan = plan_days(self.root, everything, frozenset(entries), anew=anew)
-            reasons = self._set_aside(stream, read)
-            if entries and not anew:  # a run that is killed from here on need not read them again
-                write_ledger(self.root, Ledger(settings=settings, sources=everything))
-            again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
-            self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
-            made = self._make(stream, again, plan)
-        finally:
-            if stream is not None:
-                stream.kept.unpersist()
+        pieces = self._parsed(read)
+        entries = self._entries(pieces, read)
+        known = {} if anew else dict(ledger.sources)
+        everything = known | entries
+        plan = plan_days(self.root, everything, frozenset(entries), anew=anew)
+        reasons = self._set_aside(pieces, read)
+        if entries and not anew:  # a run that is killed from here on need not read them again
+            write_ledger(self.root, Ledger(settings=settings, sources=everything))
+        again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
+        self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
+        made = self._make([*pieces, *self._parsed(again)], plan)
         for cluster, day in plan.remove:
             delete_day(day_folder(self.root, cluster, day))
         write_ledger(self.root, Ledger(settings=settings, sources=everything))
@@ -298,23 +301,89 @@ class _Ingest:
             damaged=plan.damaged,
         )
 
+    def _on_spark(
+        self, work: Callable[[str], Iterable[tuple[Any, ...]]], pieces: Sequence[tuple[int, str]], columns: str
+    ) -> list[tuple[Any, ...]]:
+        """Do pieces of work, each with a weight and told as text, on the workers; return the rows that they give.
+
+        Raises:
+            ReplayError: One of them cannot be done.
+        """
+        tasks = self._tasks([weight for weight, _ in pieces])
+        rows = [(task, text) for task, (_, text) in zip(tasks, pieces, strict=True)]
+        table = self.session.spark.createDataFrame(rows, "task int, text string").repartitionById(
+            max(tasks) + 1, "task"
+        )
+        schema = arrow_schema(f"trouble string, {columns}")
+
+        def run(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in given:
+                for text in batch["text"].to_pylist():
+                    try:
+                        found = [dict(zip(schema.names, ("", *row), strict=True)) for row in work(text)]
+                    except PlannerError as error:
+                        found = [{"trouble": json.dumps([error.what, error.where, error.remedy])}]
+                    yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+        done = table.mapInArrow(run, f"trouble string, {columns}").collect()
+        troubles = [trouble for trouble, *_ in done if trouble]
+        if troubles:
+            what, where, remedy = json.loads(min(troubles))
+            raise ReplayError(what, where=where, remedy=remedy)
+        return [tuple(row)[1:] for row in done]
+
     # --- first stage
 
-    def _parsed(self, sources: Sequence[Source]) -> "_Stream | None":
+    def _parsed(self, sources: Sequence[Source]) -> list[Piece]:
         """Read files; the rows are kept on disk once they were read."""
-        from pyspark import StorageLevel  # noqa: PLC0415 - takes a second to import
-
         if not sources:
-            return None
+            return []
+        with writing_history(self.root):
+            self.aside.mkdir(exist_ok=True)
         blocks = [(number, block) for number, source in enumerate(sources) for block in blocks_of(source)]
-        tasks = self._tasks([block.last - block.first for _, block in blocks])
-        rows = [(task, n, b.path, b.kind.value, b.first, b.last) for task, (n, b) in zip(tasks, blocks, strict=True)]
-        columns = "task int, source int, path string, kind string, first bigint, last bigint"
-        table = self.session.spark.createDataFrame(rows, columns)
-        read = table.repartitionById(max(tasks) + 1, "task").mapInArrow(_reader(self.options), DDL)
-        kept = read.persist(StorageLevel.DISK_ONLY)
-        sums = _sums(kept)
-        return without_strays(kept, sums) or _Stream(kept, kept, sums)
+        work = [(n, block, self._name(sources[n], block)) for n, block in blocks]
+        pieces = self._read(work, {})
+        strays = strays_of(pieces)
+        if not strays:
+            return pieces
+        kept = [piece for piece in pieces if piece.source not in strays]
+        again = {n: [piece for piece in pieces if piece.source == n] for n in strays}
+        return kept + self._read(
+            [
+                (n, block, f"{name}-{blake2b(repr(strays[n]).encode(), digest_size=8).hexdigest()}")
+                for n, block, name in work
+                if n in strays
+            ],
+            {n: (strays[n], again[n]) for n in strays},
+        )
+
+    def _name(self, source: Source, block: Block) -> str:
+        """Return what is read: the same name for the same rows."""
+        about = [code_digest(), self.options.cluster, self.options.carry_ms, source.size, source.changed_ns]
+        text = json.dumps([*about, block.path, block.kind, block.first, block.last])
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def _read(
+        self, blocks: Sequence[tuple[int, Block, str]], strays: Mapping[int, tuple[Strays, Sequence[Piece]]]
+    ) -> list[Piece]:
+        """Read blocks of files, or put aside what strays in pieces of them."""
+        work = []
+        for source, block, name in blocks:
+            stray, pieces = strays.get(source, (None, ()))
+            mine = [piece.to_json() for piece in pieces if piece.block == block.first]
+            content = [
+                source,
+                block.path,
+                block.kind.value,
+                block.first,
+                block.last,
+                name,
+                stray and astuple(stray),
+                mine,
+            ]
+            work.append((block.last - block.first, json.dumps(content)))
+        found = self._on_spark(_reader(self.aside, self.options), work, _PIECES)
+        return [replace(Piece.from_json(said), source=source, block=block) for source, block, said in found]
 
     def _tasks(self, weights: Sequence[int]) -> list[int]:
         """Share pieces of work out to as many tasks as keep the cluster busy; return the task of each."""
@@ -327,37 +396,21 @@ class _Ingest:
             heappush(loads, (load + weights[at] + 1, task))
         return chosen
 
-    def _entries(self, stream: "_Stream | None", sources: Sequence[Source]) -> dict[str, SourceEntry]:
+    def _entries(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> dict[str, SourceEntry]:
         """Return what the ledger says of the files just read, and see that the counts add up."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
-        if stream is None:
-            return {}
-        moment: dict[int, Moment] = {}
-        if any(source.kind in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for source in sources):
-            moments = stream.rows.where((f.col("lane") == Lane.ROW.value) & (f.col("kind") == Kind.SNAPSHOT.value))
-            last = moments.groupBy("source").agg(f.max(f.struct("time_ms", "cluster", "text"))).collect()
-            moment = {source: Moment(time_ms=at, cluster=name, digest=said) for source, (at, name, said) in last}
         counts: dict[int, dict[str, int]] = {}
-        days: dict[int, dict[str, dict[str, DayRows]]] = {}
-        for found in stream.sums:
-            per_lane = counts.setdefault(found.source, {})
-            per_lane[found.lane] = per_lane.get(found.lane, 0) + found.rows
-            if found.cluster is not None and found.day is not None:
-                digest = f"{found.high % (1 << 32):08x}{found.low % (1 << 32):08x}"
-                made = DayRows(rows=found.rows, carried=found.carried, digest=digest)
-                days.setdefault(found.source, {}).setdefault(found.cluster, {})[day_of(found.day * DAY_MS)] = made
+        days: dict[int, dict[tuple[str, int], list[Piece]]] = {}
+        for piece in pieces:
+            per_lane = counts.setdefault(piece.source, {})
+            per_lane[piece.lane] = per_lane.get(piece.lane, 0) + piece.rows
+            if piece.lane == Lane.ROW:
+                days.setdefault(piece.source, {}).setdefault((piece.cluster, piece.day), []).append(piece)
         return {
-            source.path: self._entry(source, counts.get(n, {}), days.get(n, {}), moment.get(n))
-            for n, source in enumerate(sources)
+            source.path: self._entry(source, counts.get(n, {}), days.get(n, {})) for n, source in enumerate(sources)
         }
 
     def _entry(
-        self,
-        source: Source,
-        counts: Mapping[str, int],
-        days: dict[str, dict[str, DayRows]],
-        moment: Moment | None,
+        self, source: Source, counts: Mapping[str, int], of_days: Mapping[tuple[str, int], Sequence[Piece]]
     ) -> SourceEntry:
         read, kept, aside = (counts.get(lane.value, 0) for lane in (Lane.BLOCK, Lane.ROW, Lane.ASIDE))
         if read != kept + aside:
@@ -366,130 +419,74 @@ class _Ingest:
                 where=source.path,
                 remedy="The file changed while it was read; run again when nobody writes to it.",
             )
-        about = {"size": source.size, "changed_ns": source.changed_ns, "cluster": self.options.cluster}
-        return SourceEntry(kind=source.kind, **about, read=read, kept=kept, set_aside=aside, days=days, moment=moment)
+        days: dict[str, dict[str, DayRows]] = {}
+        for (cluster, day), pieces in of_days.items():
+            low, high = (sum(getattr(piece, half) for piece in pieces) % (1 << 32) for half in ("low", "high"))
+            sums = {name: sum(getattr(piece, name) for piece in pieces) for name in ("rows", "carried")}
+            days.setdefault(cluster, {})[day_of(day * DAY_MS)] = DayRows(**sums, digest=f"{high:08x}{low:08x}")
+        last = max((piece.snapshot for pieces in of_days.values() for piece in pieces if piece.snapshot), default=None)
+        return SourceEntry(
+            kind=source.kind,
+            size=source.size,
+            changed_ns=source.changed_ns,
+            cluster=self.options.cluster,
+            read=read,
+            kept=kept,
+            set_aside=aside,
+            days=days,
+            moment=last and Moment(time_ms=last[0], cluster=last[1], digest=last[2]),
+        )
 
-    def _set_aside(self, stream: "_Stream | None", sources: Sequence[Source]) -> tuple[tuple[str, int], ...]:
+    def _set_aside(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> tuple[tuple[str, int], ...]:
         """Write the rows that could not be read, file by file, and count the reasons."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
         for source in sources:
             (self.root / SET_ASIDE / _aside_name(source.path)).unlink(missing_ok=True)
-        with_bad_rows = {found.source for found in stream.sums if found.lane == Lane.ASIDE.value} if stream else set()
-        if stream is None or not with_bad_rows:
+        bad: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            if piece.lane == Lane.ASIDE:
+                bad.setdefault(piece.source, []).append(piece)
+        if not bad:
             return ()
         (self.root / SET_ASIDE).mkdir(exist_ok=True)
-        blocks = stream.rows.where((f.col("lane") == Lane.BLOCK.value) & f.col("source").isin(list(with_bad_rows)))
-        before: dict[tuple[int, int], int] = {}
+        before: dict[int, dict[int, int]] = {}
         lines: dict[int, int] = {}
-        for source, first, count in sorted(tuple(r) for r in blocks.select("source", "block", "line").collect()):
-            before[source, first] = lines.get(source, 0)
-            lines[source] = before[source, first] + count
-        bad = stream.rows.where(f.col("lane") == Lane.ASIDE.value)
-        columns = ("source", "block", "line", "rows", "text", "measure", "subject", "body")
-        paths = {number: sources[number].path for number in with_bad_rows}
-        ordered = bad.select(*columns).repartition("source").sortWithinPartitions("source", "block", "line")
-        ordered.mapInArrow(_aside_writer(self.root, paths, before), "source int").collect()
-        reasons = bad.groupBy("text").agg(f.sum("rows").alias("n")).orderBy(f.desc("n"), "text").limit(_MOST_REASONS)
-        return tuple((reason, count) for reason, count in reasons.collect())
+        for piece in sorted((p for p in pieces if p.lane == Lane.BLOCK), key=lambda p: p.block):
+            before.setdefault(piece.source, {})[piece.block] = lines.get(piece.source, 0)
+            lines[piece.source] = lines.get(piece.source, 0) + piece.lines
+        work = [
+            (
+                sum(piece.rows for piece in mine),
+                json.dumps([sources[n].path, list(before[n].items()), [piece.to_json() for piece in mine]]),
+            )
+            for n, mine in bad.items()
+        ]
+        reasons: Counter[str] = Counter()
+        for reason, count in self._on_spark(_aside_writer(self.root), work, "reason string, rows bigint"):
+            reasons[reason] += count
+        return tuple(sorted(reasons.items(), key=lambda said: (-said[1], said[0]))[:_MOST_REASONS])
 
     # --- second stage
 
-    def _make(self, stream: "_Stream | None", again: Sequence[Source], plan: Plan) -> list[DayManifest]:
+    def _make(self, pieces: Sequence[Piece], plan: Plan) -> list[DayManifest]:
         """Make the days of a plan."""
-        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
         if not plan.make:
             return []
-        parts = [part.rows for part in (stream, self._parsed(again)) if part is not None]
-        rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-        days = [(p.cluster, day_start_ms(p.day) // DAY_MS) for p in plan.make]
-        shares = self._tasks([sum(rows.rows for rows in p.sources.values()) for p in plan.make])
-        tasks = [(*day, task) for task, day in zip(shares, days, strict=True)]
-        wanted = self.session.spark.createDataFrame(tasks, "cluster string, day int, task int")
-        ordered = (
-            rows.where(f.col("lane").isin(Lane.ROW.value, Lane.HINT.value))
-            .join(f.broadcast(wanted), ["cluster", "day"])
-            .repartitionById(max(shares) + 1, "task")
-            .sortWithinPartitions(
-                "cluster", "day", "lane", "time_ms", "broker", "kind", "subject", "source", "block", "line"
-            )
-        )
-        plans = {(p.cluster, day): p for p, (_, day) in zip(plan.make, days, strict=True)}
-        made: list[DayManifest] = []
-        troubles: list[tuple[str, dict[str, str]]] = []
-        for cluster, day, failed, said in ordered.mapInArrow(_maker(self.root, self.options, plans), _RESULT).collect():
-            if failed:
-                troubles.append((f"{day_of(day * DAY_MS)} of {cluster}", json.loads(said)))
-            else:
-                made.append(DayManifest.model_validate_json(said))
-        if troubles:
-            which, trouble = min(troubles)
-            others = f" ({len(troubles) - 1} more days failed.)" if len(troubles) > 1 else ""
-            raise ReplayError(
-                f"{which} cannot be made: {trouble['what']}{others}", where=trouble["where"], remedy=trouble["remedy"]
-            )
-        return sorted(made, key=lambda m: (m.cluster, m.day))
+        mine: dict[tuple[str, int], list[Piece]] = {}
+        for piece in pieces:
+            if piece.lane in (Lane.ROW, Lane.HINT):
+                mine.setdefault((piece.cluster, piece.day), []).append(piece)
+        work = []
+        for one in plan.make:
+            parts = mine.get((one.cluster, day_start_ms(one.day) // DAY_MS), [])
+            wanted = {**asdict(one), "sources": {path: rows.model_dump() for path, rows in one.sources.items()}}
+            content = json.dumps([wanted, [part.to_json() for part in parts]])
+            work.append((sum(rows.rows for rows in one.sources.values()), content))
+        made = self._on_spark(_maker(self.root, self.options), work, "said string")
+        return sorted((DayManifest.model_validate_json(said) for (said,) in made), key=lambda m: (m.cluster, m.day))
 
 
 def _aside_name(path: str) -> str:
     return f"{blake2b(path.encode(), digest_size=8).hexdigest()}.parquet"
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What a file has in a lane of the stream, for each cluster and day where these are records.
-
-    Attributes:
-        rows: Rows of this day.
-        carried: Rows of the day before.
-        low: Sum of the lower halves of the digests.
-        high: Sum of the upper halves.
-        least: The shortest lag of any broker's clock; None where none is known.
-        most: The longest.
-    """
-
-    source: int
-    lane: str
-    cluster: str | None
-    day: int | None
-    rows: int
-    carried: int
-    low: int
-    high: int
-    least: int | None
-    most: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """Rows of the stream.
-
-    Attributes:
-        rows: The rows.
-        kept: The same as Spark keeps them on disk.
-        sums: What they come to.
-    """
-
-    rows: "DataFrame"
-    kept: "DataFrame"
-    sums: list[_Sum]
-
-
-def _sums(stream: "DataFrame") -> list[_Sum]:
-    from pyspark.sql import functions as f  # noqa: PLC0415 - takes a second to import
-
-    own = f.when(f.col("carry"), f.lit(0)).otherwise(f.col("rows"))
-    carried = f.when(f.col("carry"), f.col("rows")).otherwise(f.lit(0))
-    is_row = f.col("lane") == Lane.ROW.value
-    numbers = (own, carried, f.col("digest_low"), f.col("digest_high"))
-    lag = f.when(is_row, f.col("measure"))
-    found = (
-        stream.groupBy("source", "lane", f.when(is_row, f.col("cluster")), f.when(is_row, f.col("day")))
-        .agg(*(f.sum(number) for number in numbers), f.min(lag), f.max(lag))
-        .collect()
-    )
-    return [_Sum(*row) for row in found]
 
 
 def _span(rows_of_day: Mapping[int, int]) -> tuple[int, int]:
@@ -508,143 +505,105 @@ def _span(rows_of_day: Mapping[int, int]) -> tuple[int, int]:
     return kept[0][0], kept[-1][-1]
 
 
-def without_strays(stream: "DataFrame", sums: Sequence[_Sum]) -> _Stream | None:
-    """Put aside what a wrong clock has dated; None when there is nothing.
+def strays_of(pieces: Sequence[Piece]) -> dict[int, Strays]:
+    """Return what a wrong clock has dated, by the number of the file; nothing for most files.
 
     That are rows years off from the others of their file, and reports whose broker dates them more than a day off from
     its other reports in the file. What is put aside depends on nothing but the file.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
-    days: dict[int, dict[int, int]] = {}
-    lags: dict[int, list[int]] = {}
-    for found in sums:
-        if found.day is not None and found.rows:
-            of_source = days.setdefault(found.source, {})
-            of_source[found.day] = of_source.get(found.day, 0) + found.rows
-            lags.setdefault(found.source, []).extend(lag for lag in (found.least, found.most) if lag is not None)
-    spans = {source: _span(of_source) for source, of_source in days.items()}
-    off = {source for source, (first, last) in spans.items() if (first, last) != (min(days[source]), max(days[source]))}
-    apart = {source for source, of_source in lags.items() if of_source and max(of_source) - min(of_source) > DAY_MS}
-    if not off | apart:
-        return None
-    spark = stream.sparkSession
-    is_row, own_day = f.col("lane") == Lane.ROW.value, f.floor(f.col("time_ms") / DAY_MS)
-    whole = spark.createDataFrame(
-        [(source, *spans[source]) for source in sorted(off | apart)], "source int, first int, last int"
-    )
-    keys = ["source", "cluster", "broker"]
-    middle = (
-        stream.where(is_row & f.col("source").isin(sorted(apart)) & ~f.col("carry") & f.col("measure").isNotNull())
-        .groupBy(*keys)
-        .agg(f.median("measure").alias("middle"))
-    )
-    years = f.coalesce((own_day < f.col("first")) | (own_day > f.col("last")), f.lit(False))
-    clock = f.coalesce(f.abs(f.col("measure") - f.col("middle")) > DAY_MS, f.lit(False))
-    bad = is_row & (years | clock)
-    instead: dict[str, Any] = {
-        "lane": f.lit(Lane.ASIDE.value),
-        "text": f.when(years, f.lit(_YEARS_OFF)).otherwise(f.lit(_CLOCK_OFF)),
-        "measure": f.lit(0),
-        "subject": f.lit(""),
-        "body": f.lit(bytearray()),
-    }
-    joined = stream.join(f.broadcast(whole), "source", "left").join(middle, keys, "left")
-    columns = [
-        f.when(bad, instead[c]).otherwise(f.col(c)).alias(c) if c in instead else f.col(c) for c in stream.columns
-    ]
-    rows = joined.where(~(bad & f.col("carry"))).select(*columns)
-    return _Stream(rows, stream, _sums(rows))
+    records: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        if piece.lane == Lane.ROW:
+            records.setdefault(piece.source, []).append(piece)
+    found = {}
+    for source, mine in records.items():
+        days: dict[int, int] = {}
+        for piece in mine:
+            if piece.rows:
+                days[piece.day] = days.get(piece.day, 0) + piece.rows
+        if not days:
+            continue
+        (first, last) = span = _span(days)
+        lags = [lag for piece in mine if piece.rows for lag in (piece.least, piece.most) if lag is not None]
+        is_apart = bool(lags) and max(lags) - min(lags) > DAY_MS
+        if is_apart or span != (min(days), max(days)):
+            found[source] = Strays(first, last, lags_of(mine) if is_apart else ())
+    return found
 
 
-def _aside_writer(
-    root: Path, paths: Mapping[int, str], before: Mapping[tuple[int, int], int]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what writes the rows that could not be read: those of a file, which come together, into one file."""
+def _aside_writer(root: Path) -> Callable[[str], Iterator[tuple[str, int]]]:
+    """Return what writes the rows of a file that could not be read, and counts the reasons."""
 
-    def lines_of(batch: pa.RecordBatch) -> Iterator[tuple[int, dict[str, Any]]]:
-        for row in batch.to_pylist():
-            source, line = row["source"], row["line"]
-            place = line + before.get((source, row["block"]), 0) if line else 0
-            said = {"rows": row["rows"], "reason": row["text"], "bytes": row["measure"], "sha256": row["subject"]}
-            yield source, {"file": paths[source], "line": place, **said, "raw": row["body"]}
+    def write(text: str) -> Iterator[tuple[str, int]]:
+        path, before, said = json.loads(text)
+        lines = dict(before)
+        reasons: Counter[str] = Counter()
 
-    def write(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in given for row in lines_of(batch))
-        for source, mine in groupby(rows, key=lambda item: item[0]):
-            name = _aside_name(paths[source])
-            unfinished = root / STAGING / f"{uuid.uuid4().hex}-{name}"
-            with writing_history(root), pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
-                while some := [row for _, row in islice(mine, _ASIDE_BATCH)]:
-                    writer.write_table(pa.Table.from_pylist(some, schema=_ASIDE_SCHEMA))
-            with writing_history(root):
-                put_in_place(unfinished, root / SET_ASIDE / name)
-            yield pa.RecordBatch.from_pydict({"source": pa.array([source], pa.int32())})
+        def listed() -> Iterator[dict[str, Any]]:
+            for block, row in asides_in_order([Piece.from_json(piece) for piece in said]):
+                reasons[row["text"]] += row["rows"]
+                line = row["line"] + lines.get(block, 0) if row["line"] else 0
+                about = {"rows": row["rows"], "reason": row["text"], "bytes": row["measure"], "sha256": row["subject"]}
+                yield {"file": path, "line": line, **about, "raw": row["body"]}
+
+        rows = listed()
+        unfinished = root / STAGING / f"{uuid.uuid4().hex}-{_aside_name(path)}"
+        with writing_history(root), pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
+            while some := list(islice(rows, _ASIDE_BATCH)):
+                writer.write_table(pa.Table.from_pylist(some, schema=_ASIDE_SCHEMA))
+        with writing_history(root):
+            put_in_place(unfinished, root / SET_ASIDE / _aside_name(path))
+        yield from reasons.most_common(_MOST_REASONS)
 
     return write
 
 
-def _reader(options: Options) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a worker of the first stage does: blocks in, rows of the stream out."""
+def _reader(aside: Path, options: Options) -> Callable[[str], Iterator[tuple[int, int, str]]]:
+    """Return what a worker of the first stage does: a block in, its pieces out."""
 
-    def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in given:
-            for row in batch.to_pylist():
-                block = Block(row["path"], SourceKind(row["kind"]), row["first"], row["last"])
-                tally = Tally()
-                found = read_block(block, options.cluster, tally)
-                yield from batches(found, row["source"], options.carry_ms, tally, block.first)
+    def read(text: str) -> Iterator[tuple[int, int, str]]:
+        source, path, kind, first, last, name, stray, pieces = json.loads(text)
+        block = Block(path, SourceKind(kind), first, last)
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            if stray is not None:
+                again = [Piece.from_json(piece) for piece in pieces]
+                strays = Strays(stray[0], stray[1], tuple(map(tuple, stray[2])))
+                return without_strays(again, strays, _YEARS_OFF, _CLOCK_OFF)
+            tally = Tally()
+            return batches(read_block(block, options.cluster, tally), source, options.carry_ms, tally, first)
+
+        with writing_history(aside.parent.parent):
+            yield from ((source, first, said) for said in staged(aside, name, rows))
 
     return read
 
 
-def _days_of(given: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
-    """Cut batches where another cluster or day begins."""
-    for batch in given:
-        keys = list(zip(batch.column("cluster").to_pylist(), batch.column("day").to_pylist(), strict=True))
-        start = 0
-        for end in range(1, len(keys) + 1):
-            if end == len(keys) or keys[end] != keys[start]:
-                yield keys[start], batch.slice(start, end - start)
-                start = end
+def _maker(root: Path, options: Options) -> Callable[[str], Iterator[tuple[str]]]:
+    """Return what a worker of the second stage does: a day and its pieces in, the manifest out."""
 
-
-def _maker(
-    root: Path, options: Options, plans: Mapping[tuple[str, int], DayPlan]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a worker of the second stage does: ordered rows in, a line for each day written out."""
-
-    def make(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for key, pieces in groupby(_days_of(given), key=lambda item: item[0]):
-            failed, said = False, ""
-            try:
-                said = _make_day(root, options, plans[key], (piece for _, piece in pieces)).model_dump_json()
-            except PlannerError as error:
-                failed, said = True, json.dumps({"what": error.what, "where": error.where, "remedy": error.remedy})
-            row = {"cluster": key[0], "day": key[1], "failed": failed, "said": said}
-            yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(_RESULT))
+    def make(text: str) -> Iterator[tuple[str]]:
+        wanted, said = json.loads(text)
+        plan = DayPlan(**{**wanted, "sources": {path: SourceRows(**rows) for path, rows in wanted["sources"].items()}})
+        try:
+            yield (_make_day(root, options, plan, [Piece.from_json(piece) for piece in said]).model_dump_json(),)
+        except PlannerError as error:
+            what = f"{plan.day} of {plan.cluster} cannot be made: {error.what}"
+            raise ReplayError(what, where=error.where, remedy=error.remedy) from error
 
     return make
 
 
-def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Iterator[pa.RecordBatch]) -> DayManifest:
-    hint = Hint()
+def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Sequence[Piece]) -> DayManifest:
     base = snapshot_of_source(Path(plan.base)) if plan.base else None
-    assembler: DayAssembler | None = None
+    hint = hint_of(piece for piece in pieces if piece.lane == Lane.HINT)
+    rows = [piece for piece in pieces if piece.lane == Lane.ROW]
+    if not rows:
+        raise ReplayError("There are no rows.", where=plan.day, remedy="Run the same command again.")
+    assembler = DayAssembler(plan.cluster, day_start_ms(plan.day) // DAY_MS, hint, options, base)
     with DayWriter(root, plan.cluster, plan.day) as writer:
-        for piece in pieces:
-            lanes = piece.column("lane").to_pylist()
-            hints = next((i for i, lane in enumerate(lanes) if lane == Lane.ROW.value), len(lanes))
-            for row in piece.slice(0, hints).to_pylist():
-                hint.take(row)
-            if hints < len(lanes):
-                if assembler is None:
-                    assembler = DayAssembler(plan.cluster, day_start_ms(plan.day) // DAY_MS, hint, options, base)
-                rows: Iterator[Row] = rows_of_batch(piece.slice(hints))
-                for snapshot in assembler.take(rows):
-                    writer.add(snapshot)
-        if assembler is None:
-            raise ReplayError("There are no rows.", where=plan.day, remedy="Run the same command again.")
+        for snapshot in assembler.take(rows_in_order(rows)):
+            writer.add(snapshot)
         for snapshot in assembler.finish():
             writer.add(snapshot)
         return writer.commit(

@@ -273,10 +273,11 @@ def _digest(record: Record) -> int:
     return int.from_bytes(digest.digest()) >> 2
 
 
-_EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() else 0 for f in SCHEMA} | {
+EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() else 0 for f in SCHEMA} | {
     "carry": False,
     "measure": None,
 }
+"""A row of the stream that says nothing."""
 
 
 def _pack(record: Record) -> bytes:
@@ -345,7 +346,7 @@ def batches(
         tally: What is counted while it is read.
         first: First byte of the block.
     """
-    place = _EMPTY | {"source": source, "block": first}
+    place = EMPTY | {"source": source, "block": first}
     waiting: list[dict[str, Any]] = []
     weight = listed = listed_bytes = 0
     more = Aside("", rows=0)

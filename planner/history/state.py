@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -113,6 +114,12 @@ _TOPIC = {
 }
 
 
+@lru_cache(maxsize=1 << 10)
+def _facts_of(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 class ClusterState:
     """One cluster; records are applied in the order of time.
 
@@ -214,7 +221,7 @@ class ClusterState:
         self.brokers["values"][broker] = own
         self.brokers["reports"][broker] = True
         self.brokers["by_samples"][broker] = False
-        text = json.loads(record.text)
+        text = _facts_of(record.text)
         self.broker_texts[broker] = text
         self.extensible |= "Extensible" in text["load_manager_class"]
         if text["complete"]:
@@ -485,6 +492,7 @@ class ClusterState:
         there = present[order]
         reported = ~np.isnan(values[:, BROKER_VALUES.index("cpu_usage_percent")])
         columns: dict[str, Any] = {}
+        plain = np.nan_to_num(values).T.copy()
         for at, name in enumerate(BROKER_VALUES):
             column = values[:, at]
             if name in EMAS.values():
@@ -493,7 +501,7 @@ class ClusterState:
                 unknown = -1 if name == "reported_bundles" else 0
                 columns[name] = np.where(np.isnan(column), unknown, column).astype(np.int64)
             else:
-                columns[name] = np.nan_to_num(column)
+                columns[name] = plain[at]
         texts = [self.broker_texts[i] for i in order.tolist()]
         columns["version"] = [text.get("version", "") for text in texts]
         columns["load_manager_class"] = [text.get("load_manager_class", "") for text in texts]

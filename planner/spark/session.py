@@ -15,6 +15,9 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -37,6 +40,12 @@ _KUBERNETES: Final = "k8s://"
 _KUBERNETES_PORT: Final = 443
 _ATTEMPTS: Final = 4
 """How often Spark here runs a task whose Python was killed; on a cluster that is `spark.task.maxFailures`."""
+_LIGHT: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Java only hands work to Python and lives for minutes: compiling its code well costs more than it ever brings back."""
 _LOOK_S: Final = 2.0
 _SAY_S: Final = 15.0
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -54,6 +63,7 @@ def local_session(name: str, cores: int | None = None, java: JavaRuntime | None 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     more = {
         "spark.driver.bindAddress": "127.0.0.1",
+        **_LIGHT,
         "spark.sql.shuffle.partitions": str(cores or os.cpu_count() or 1),
     }
     return _start(f"local[{cores or '*'},{_ATTEMPTS}]", name, java or find_java(), more)
@@ -123,19 +133,41 @@ def spark_place() -> SparkPlace:
     return SparkPlace("master", master) if master else SparkPlace("local")
 
 
+def _code() -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files of this package, code and tables."""
+    root = resources.files(__package__.partition(".")[0])
+    folders = [("planner", root)]
+    while folders:
+        name, folder = folders.pop()
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            inside = f"{name}/{entry.name}"
+            if entry.is_dir():
+                folders.append((inside, entry))
+            elif entry.name.endswith((".py", ".csv")):
+                yield inside, entry.read_bytes()
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the code of this package, wherever it lies; the same only for the same version."""
+    digest = sha256()
+    for name, content in sorted(_code()):
+        digest.update(f"{name} {sha256(content).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
 def package_code(folder: Path) -> Path:
     """Write this package, code and tables, as a zip in a folder; Spark gives it to workers that do not have it.
 
     Returns:
         The file.
     """
-    root = Path(__file__).resolve().parents[1]
     target = folder / "planner-code.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", ".csv"}):
-            entry = zipfile.ZipInfo(path.relative_to(root.parent).as_posix())
+        for name, content in sorted(_code()):
+            entry = zipfile.ZipInfo(name)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, path.read_bytes())
+            archive.writestr(entry, content)
     return target
 
 
@@ -393,8 +425,11 @@ def parallel_of(spark: "SparkSession") -> int:
         ReplayError: It runs nothing.
     """
     from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415 - see above
+    from pyspark.sql.utils import is_remote  # noqa: PLC0415
 
     try:
+        if not is_remote():
+            return max(int(spark.sparkContext.defaultParallelism), 1)
         return max(spark.range(100_000).select(spark_partition_id().alias("p")).distinct().count(), 1)
     except Exception as error:
         reason = first_line(error)

@@ -38,6 +38,23 @@ def python_without_planner(folder: Path) -> Path:
     return script
 
 
+def below(pid: int, mark: str) -> dict[int, int]:
+    """Return the processes below one whose command line has a mark, and the parent of each."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    marked = {}
+    for child in sorted(found - {pid}):
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                marked[child] = parents[child]
+    return marked
+
+
 class Server:
     """A Java program of Spark, in a process group of its own."""
 
