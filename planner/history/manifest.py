@@ -399,10 +399,18 @@ def _bare(folder: Path) -> DayManifest:
     return DayManifest(cluster=cluster, day=day, made_by="watch")
 
 
-def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]:
+def complete_days(
+    root: Path, cluster: str | None = None, first_day: str = "", last_day: str = "9"
+) -> Iterator[DayFolder]:
     """Yield the days of a history, or of one cluster, that hold a moment; one under way has those there are so far.
 
     A day that is damaged comes with its damage, so that whoever needs no other days than that one fails alone.
+
+    Args:
+        root: The history.
+        cluster: The only cluster wanted.
+        first_day: The first day wanted, `yyyy-mm-dd`; manifests of others are not opened.
+        last_day: The last one.
 
     Raises:
         FormatError: There is no such folder, or it cannot be read.
@@ -413,6 +421,8 @@ def complete_days(root: Path, cluster: str | None = None) -> Iterator[DayFolder]
         if cluster is not None and unquote(parent.name.removeprefix(_CLUSTER)) != cluster:
             continue
         for folder in sorted(parent.glob("day=*")):
+            if not first_day <= folder.name.removeprefix("day=") <= last_day:
+                continue
             try:
                 day = open_day(folder) if is_day_folder(folder) and folder.is_dir() else None
             except OSError as error:

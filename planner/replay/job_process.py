@@ -55,7 +55,7 @@ class _Worker:
         self.cancelled = threading.Event()
         self.on_cancel: Callable[[], None] = lambda: None
         self.in_flight: Callable[[], int] = lambda: 0
-        self.begin_s = 0.0
+        self.begin_s = self.replaying_s = 0.0
 
     # What the job says
 
@@ -163,6 +163,7 @@ class _Worker:
         failed = 0
         try:
             with _runner(job, tasks, self) as results:
+                self.replaying_s = time.monotonic()
                 self.tell(state="running", stage="Replays")
                 for result in results:
                     failed += bool(result.error)
@@ -186,7 +187,7 @@ class _Worker:
     def progress(self, done: int, failed: int) -> None:
         """Say how many tasks have ended, how fast, and how long the others will take."""
         mine = done - self.status.kept
-        taken = time.monotonic() - self.begin_s
+        taken = time.monotonic() - self.replaying_s
         rate = mine / taken if taken > 0 else 0.0
         left = self.status.tasks - done
         self.tell(

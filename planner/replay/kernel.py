@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +21,16 @@ import pyarrow as pa
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_topics
 from planner.history.days import read_day
-from planner.history.manifest import complete_days, day_of
+from planner.history.manifest import DayFolder, complete_days, day_of
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.trace import Cycle, Event, Stretch
 from planner.spark.schema import arrow_schema
 
+_MOST_DAYS_KEPT: Final = 4
+_MOST_ROWS_KEPT: Final = 100_000
+_kept: dict[tuple[Any, ...], list[Snapshot]] = {}
 _PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
 
 INTERVALS: Final = arrow_schema(
@@ -128,6 +131,23 @@ def task_from_json(text: str) -> ReplayTask:
     return ReplayTask(**{**content, "scenario": scenario_from_json(content["scenario"])})
 
 
+def _snapshots(day: DayFolder, start_ms: int, end_ms: int) -> Iterable[Snapshot]:
+    """Return the snapshots of a day within a time.
+
+    Those of a small day that does not grow are kept: the next task of this process is mostly another scenario of it.
+    """
+    rows = sum(part.rows for part in day.manifest.parts.values())
+    if day.damage is not None or day.is_watched or rows > _MOST_ROWS_KEPT:
+        return read_day(day.path, start_ms=start_ms, end_ms=end_ms)
+    key = (str(day.path), tuple(sorted(part.sha256 for part in day.manifest.parts.values())), start_ms, end_ms)
+    if key not in _kept:
+        found = list(read_day(day.path, start_ms=start_ms, end_ms=end_ms))
+        while len(_kept) >= _MOST_DAYS_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = found
+    return _kept[key]
+
+
 def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
     """Yield the snapshots of the history within the time of a task.
 
@@ -135,12 +155,10 @@ def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
         ReplayError: There are none.
     """
     root, found = Path(task.history), False
-    first, last = day_of(task.start_ms), day_of(task.end_ms - 1)
-    for day in complete_days(root, task.cluster):
-        if first <= day.manifest.day <= last:
-            for snapshot in read_day(day.path, start_ms=task.start_ms, end_ms=task.end_ms):
-                found = True
-                yield snapshot
+    for day in complete_days(root, task.cluster, day_of(task.start_ms), day_of(task.end_ms - 1)):
+        for snapshot in _snapshots(day, task.start_ms, task.end_ms):
+            found = True
+            yield snapshot
     if not found:
         raise ReplayError(
             f"The history has no snapshot of {task.cluster} in this time.",

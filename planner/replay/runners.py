@@ -41,6 +41,7 @@ _COLUMNS: Final = (
 ROWS: Final = arrow_schema(_COLUMNS)
 """How a result travels: one row for each day, one without a day for a task that has none."""
 
+_SMALL_BYTES: Final = 16 << 10
 _WAVES: Final = 3
 _WAVE_S: Final = 8.0
 _MOST_IN_PARTITION: Final = 500
@@ -52,7 +53,7 @@ _KILLED: Final = "Its worker was killed each time, perhaps for want of memory. G
 
 def _packed(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if table.nbytes > _SMALL_BYTES else None)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())

@@ -7,14 +7,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from planner.advise.material import rows_of
 from planner.cluster.errors import ReplayError
-from planner.replay import runners
+from planner.cluster.snapshot import Snapshot
+from planner.history.days import read_day
+from planner.replay import kernel, runners
 from planner.replay.aggregate import totals_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
@@ -129,6 +131,25 @@ def test_a_task_that_kills_its_process_fails_alone(
         assert "was killed each time" in found[killed[0]].error
         for name, one in well.items():
             same(one, found[name])
+
+
+def test_scenarios_of_a_small_day_share_its_decoding(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, read = tasks_of(make_job(replay_history))[:3], list[Path]()
+    assert len({(task.cluster, task.start_ms) for task in tasks}) == 1
+
+    def counted(folder: Path, **bounds: Any) -> Iterator[Snapshot]:
+        read.append(folder)
+        return read_day(folder, **bounds)
+
+    monkeypatch.setattr(kernel, "read_day", counted)
+    monkeypatch.setattr(kernel, "_MOST_ROWS_KEPT", 0)
+    apart = [replay_one(task).digest for task in tasks]
+    assert len(read) == len(tasks)
+    monkeypatch.undo()
+    monkeypatch.setattr(kernel, "read_day", counted)
+    monkeypatch.setattr(kernel, "_kept", {})
+    assert [replay_one(task).digest for task in tasks] == apart
+    assert len(read) == len(tasks) + 1
 
 
 def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:

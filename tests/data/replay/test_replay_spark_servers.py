@@ -3,6 +3,7 @@
 import re
 import tarfile
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,13 @@ def test_spark_connect(
         monkeypatch.setenv("SPARK_REMOTE", address)
         monkeypatch.setenv("JAVA_HOME", "/nowhere")  # the client needs no Java
         monkeypatch.setenv("PATH", "/nowhere")
-        done = wait_for(submit(job, jobs_folder))
+        stored = submit(job, jobs_folder)
+        done = wait_for(stored)
+    lines = log_tail(stored.folder).splitlines()
+    begin, end = (
+        next(datetime.fromisoformat(line[:19]) for line in lines if mark in line) for mark in ("Runs on", "Done.")
+    )
+    assert done.rate_per_min > done.done * 60 / ((end - begin).total_seconds() + 1)  # without the start of Spark
     assert (done.state, done.done, done.failed) == ("done", 12, 0)
     assert done.where == f"Spark Connect at {address}, 2 tasks at once"
     assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
