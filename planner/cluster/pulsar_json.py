@@ -129,17 +129,17 @@ def number(value: object, where: str, *, least: float = 0.0) -> float:
     )
 
 
-def whole(value: object, where: str) -> int:
+def whole(value: object, where: str, *, most: int = 2**63 - 1) -> int:
     """Return a whole number of a message; 0 when it is absent.
 
     Raises:
-        FormatError: It is something else, or below 0.
+        FormatError: It is something else, below 0, or more than it can be.
     """
     if value is None:
         return 0
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
-    raise FormatError(f"{str(value)[:60]!r} is no whole number from 0 on.", where=where, remedy=_AGAIN)
+    raise FormatError(f"{str(value)[:60]!r} is no whole number from 0 to {most}.", where=where, remedy=_AGAIN)
 
 
 def or_unknown(value: object, where: str) -> float:
@@ -278,7 +278,7 @@ class TopicStats:
         consumers = [s.get("consumers") for _, s in objects(stats.get("subscriptions"))]
         return cls(
             tuple(number(stats.get(key), f"{where}: {key}") for key in RATES),
-            whole(producers, f"{where}: producerCount"),
+            whole(producers, f"{where}: producerCount", most=2**31 - 1),
             sum(len(c) for c in consumers if isinstance(c, list)),
         )
 

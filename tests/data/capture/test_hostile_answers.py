@@ -174,6 +174,11 @@ def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
         (REPORT, b"[" * 200_000),
         ("/admin/v2/broker-stats/topics", b'{"a": {"b": {"c": {"persistent://a/b/c": {"msgRateIn": "x"}}}}}'),
         ("/admin/v2/broker-stats/topics", b'{"a": ' * 100_000),
+        (
+            "/admin/v2/broker-stats/topics",
+            b'{"acme/orders":{"0x00000000_0x40000000":{"persistent":{"persistent://acme/orders/t":{"producerCount":%d}}}}}'
+            % (2**63 - 1),
+        ),
         ("/admin/v2/namespaces/acme", b'["../../etc", 7, null, "acme/or\\u0000ders", "x"]'),
         ("/admin/v2/namespaces/acme", b'{"acme": 1}'),
         ("/admin/v2/tenants", b'["../..", {}, "acme"]'),
