@@ -667,7 +667,9 @@ class _Step:
         afterwards = (one for one in around if one.view.info.captured_at_ms > at_ms)
         found.extend((Cause.LATE_REPORT, partial(_itself, one)) for one in afterwards)
         found.append((Cause.LATE_REPORT, lambda: _predict(self.loads_of(view, later), memory)))
-        before = (one for one in reversed(around) if one.view.info.captured_at_ms < at_ms)
+        before = [one for one in reversed(around) if one.view.info.captured_at_ms < at_ms]
+        if self.state.rhythm_known and view.info.load_manager is LoadManager.MODULAR:
+            before = []  # reports that were in the metadata store when it decided are known to it
         found.extend((Cause.EARLIER, partial(_itself, one)) for one in before)
         memories = other_memories(prediction.decision, memory, view)
         found.extend((Cause.MEMORY, partial(_predict, view, other)) for other in memories)
