@@ -93,12 +93,13 @@ def _moves(outcome: Outcome) -> None:
 def _before_after(outcome: Outcome) -> bool:
     """Draw what the plan changes; say whether its commands may be shown."""
     found = outcome.before_after
+    wanted = True
+    if found.worse:
+        st.error(f"**This plan ends worse than now.** {' '.join(found.worse)}", icon=":material/dangerous:")
+        wanted = st.checkbox("Give me its commands all the same", key=f"worse-{outcome.digest[:16]}")
     rows = [{"measure": row.measure, "now": row.now, "after the plan": row.after} for row in found.rows]
     table(pd.DataFrame(rows), "before-after", height="content")
-    if not found.worse:
-        return True
-    st.error(f"**This plan ends worse than now.** {' '.join(found.worse)}", icon=":material/dangerous:")
-    return st.checkbox("Give me its commands all the same", key=f"worse-{outcome.digest[:16]}")
+    return wanted
 
 
 def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:

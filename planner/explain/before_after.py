@@ -49,10 +49,10 @@ class BeforeAfter:
         """The measures that count, for a table."""
         one, two = self.before, self.after
         return (
-            Row("Highest usage", f"{one.peak_usage:.1%}", f"{two.peak_usage:.1%}"),
+            Row("Highest usage", f"{one.peak_usage * 100:.1f} %", f"{two.peak_usage * 100:.1f} %"),
             Row("Brokers over the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
-            Row("Headroom (growth until one is full)", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
-            Row("Deviation of usage", f"{one.std * 100:.1f} points", f"{two.std * 100:.1f} points"),
+            Row("Growth until one is full", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
+            Row("Deviation of usage (points)", f"{one.std * 100:.1f}", f"{two.std * 100:.1f}"),
             Row("Bundles that nobody serves", f"{one.unserved:,}", f"{two.unserved:,}"),
             Row("Topics cut off on the way", "", f"{self.topics:,} of {self.all_topics:,}"),
             Row("Clients that reconnect", "", f"{self.clients:,}"),
@@ -81,7 +81,8 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
     found = []
     if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
         found.append(
-            f"The most used broker ends at {after.peak_usage:.1%}, now {before.peak_usage:.1%}; the limit is {limit} %."
+            f"The most used broker ends at {after.peak_usage * 100:.1f} %, now {before.peak_usage * 100:.1f} %; the limit"
+            f" is {limit} %."
         )
     if after.over_threshold > before.over_threshold:
         found.append(f"{after.over_threshold:,} brokers end over {limit} %, now {before.over_threshold:,}.")

@@ -438,7 +438,7 @@ def test_before_and_after_stand_above_the_commands(page: Page) -> None:
     test = page("moves", snapshot=sample()[:12])
     (frame,) = [d.value for d in test.dataframe if "after the plan" in d.value.columns]
     rows = {row["measure"]: (row["now"], row["after the plan"]) for row in frame.to_dict("records")}
-    assert rows["Highest usage"] == ("68.5%", "62.0%")
+    assert rows["Highest usage"] == ("68.5 %", "62.0 %")
     assert rows["Topics cut off on the way"] == ("", "6 of 120")
     assert not test.error
     assert [code for code in test.code if "namespaces unload" in code.value]
