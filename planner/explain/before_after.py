@@ -81,8 +81,8 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
     found = []
     if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
         found.append(
-            f"The most used broker ends at {after.peak_usage * 100:.1f} %, now {before.peak_usage * 100:.1f} %; the limit"
-            f" is {limit} %."
+            f"The most used broker ends at {after.peak_usage * 100:.1f} %, now {before.peak_usage * 100:.1f} %; the"
+            f" limit is {limit} %."
         )
     if after.over_threshold > before.over_threshold:
         found.append(f"{after.over_threshold:,} brokers end over {limit} %, now {before.over_threshold:,}.")
