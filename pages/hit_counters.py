@@ -1,6 +1,6 @@
 """Hit counters: what a leader counts over consecutive snapshots, and what fires when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,14 @@ def _when(what: str, fired: Sequence[int], cycles: int) -> str:
     return f"**{what}** acts in cycle {', '.join(map(str, fired[:_SAID]))}{' …' if len(fired) > _SAID else ''}."
 
 
-def _grid(label: str, values: Mapping[str, list[float]], needed: int, marked: set[tuple[str, int]], mark: str) -> None:
+def _grid(
+    label: str,
+    values: Mapping[str, list[float]],
+    needed: int,
+    marked: set[tuple[str, int]],
+    mark: str,
+    in_vain: Collection[tuple[str, int]] = (),
+) -> None:
     """Draw counters as cells, those with the largest counts first; nothing when nothing was counted."""
     rows = sorted((name for name in values if max(values[name]) > 0), key=lambda name: -max(values[name]))
     shown = rows[:_ROWS]
@@ -133,20 +140,45 @@ def _grid(label: str, values: Mapping[str, list[float]], needed: int, marked: se
         return
     more = f" The {_ROWS} with the most of {len(rows)} are drawn." if len(rows) > _ROWS else ""
     marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
-    figure = counter_grid(shown, np.array([values[name] for name in shown]), float(needed), marks, mark)
+    crosses = [(shown.index(name), cycle) for name, cycle in sorted(in_vain) if name in shown]
+    figure = counter_grid(shown, np.array([values[name] for name in shown]), float(needed), marks, mark, crosses)
     framed = f" A frame marks who {mark}; the count starts again there." if marks else ""
-    chart(figure, f"{label}: {needed} needed; the cells show the count after each cycle.{framed}{more}", label)
+    framed += " A cross marks where it was reached, but no bundle fits; it starts again, too." if crosses else ""
+    chart(figure, f"{label}: {needed} needed; the cells show the count of each cycle.{framed}{more}", label)
 
 
-def _tallied(steps: Sequence[CycleStep], tally: Tally, config: Settings, fired: list[int]) -> dict[str, list[float]]:
+def _reached(
+    steps: Sequence[CycleStep], shedder: Shedder, tally: Tally, config: Settings, values: Mapping[str, list[float]]
+) -> tuple[dict[str, list[float]], set[tuple[str, int]], set[tuple[str, int]]]:
+    """Return the counts with those that were reached, which are 0 after the cycle; who acts then, and who in vain."""
+    drawn = {name: list(counts) for name, counts in values.items()}
+    acting: set[tuple[str, int]] = set()
+    in_vain: set[tuple[str, int]] = set()
+    if shedder.profile.spent is None or tally.needed is None or tally.apart is None:
+        return drawn, acting, in_vain
+    state = shedder.initial()
+    for cycle, step in enumerate(steps, start=1):
+        for broker, (acts, points) in shedder.profile.spent(step.decision.shedding).items():
+            name = step.snapshot.brokers.name[broker]
+            count = tally.of(state, (name,))[name] + 1
+            if name in drawn and points >= tally.apart(config) and count >= tally.needed(config):
+                drawn[name][cycle - 1] = count
+                (acting if acts else in_vain).add((name, cycle))
+        state = step.after.shedding.state
+    return drawn, acting, in_vain
+
+
+def _tallied(
+    steps: Sequence[CycleStep], shedder: Shedder, tally: Tally, config: Settings, fired: list[int]
+) -> dict[str, list[float]]:
     """Draw what is counted or averaged from cycle to cycle, and return it by broker."""
     states = [step.after.shedding.state for step in steps]
     rows = [tally.of(state, steps[-1].snapshot.brokers.name) for state in states]
     values = {name: [row[name] for row in rows] for name in rows[-1]}
     label, needed = tally.label(config), tally.needed(config) if tally.needed else 0
     if tally.unit == "hits":
-        marked = {(m.source, at) for at, step in enumerate(steps, start=1) for m in step.decision.shedding.moves}
-        _grid(f"**{label.replace(' (', '** (', 1)}", values, needed, marked, "unloads")
+        drawn, marked, in_vain = _reached(steps, shedder, tally, config, values)
+        _grid(f"**{label.replace(' (', '** (', 1)}", drawn, needed, marked, "unloads or takes", in_vain)
         return {f"{name} ({tally.name})": counts for name, counts in values.items() if max(counts) > 0}
     if tally.unit == "cycles":
         figure = counter_lines(
@@ -186,7 +218,7 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     st.markdown(_when(shedder.name, fired, len(steps)))
     series: dict[str, list[float]] = {}
     for tally in shedder.profile.tallies:
-        series |= _tallied(steps, tally, config, fired)
+        series |= _tallied(steps, shedder, tally, config, fired)
     chosen = [len(s.decision.shedding.moves) for s in steps]
     numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
     _one_cycle(steps, fired, shedder, config, numbers)

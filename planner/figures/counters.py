@@ -17,7 +17,12 @@ _FAINT = "#6B7B8C"  # white numbers can be read on it
 
 
 def counter_grid(
-    names: Sequence[str], values: FloatArray, needed: float, marked: Sequence[tuple[int, int]], mark: str
+    names: Sequence[str],
+    values: FloatArray,
+    needed: float,
+    marked: Sequence[tuple[int, int]],
+    mark: str,
+    in_vain: Sequence[tuple[int, int]] = (),
 ) -> go.Figure:
     """Draw counters as cells, one row for each that counts and one column for each cycle; empty where nothing counts.
 
@@ -27,6 +32,7 @@ def counter_grid(
         needed: Count at which the strategy acts; the colour is full there.
         marked: Rows and cycles (from 1) to mark, such as those in which the strategy acts.
         mark: What the mark means.
+        in_vain: Rows and cycles in which the count was reached, and nothing came of it.
     """
     cycles = values.shape[1] if values.ndim > 1 else 0
     few = cycles <= _NUMBERED
@@ -49,15 +55,17 @@ def counter_grid(
             hovertemplate=f"%{{customdata}}<br>cycle %{{x}}: %{{z:d}} of {needed:g} needed<extra></extra>",
         )
     )
-    figure.add_trace(
-        go.Scatter(
-            x=[cycle for _, cycle in marked],
-            y=[row + _BELOW for row, _ in marked],
-            mode="markers",
-            marker={"symbol": "square-open", "size": 17, "color": WARNING, "line": {"width": 3}},
-            hovertemplate=f"{mark} in cycle %{{x}}<extra></extra>",
-        )
-    )
+    for places, symbol, said in ((marked, "square-open", mark), (in_vain, "x-thin", "reached in vain")):
+        if places or places is marked:
+            figure.add_trace(
+                go.Scatter(
+                    x=[cycle for _, cycle in places],
+                    y=[row + _BELOW for row, _ in places],
+                    mode="markers",
+                    marker={"symbol": symbol, "size": 17, "color": WARNING, "line": {"width": 3, "color": WARNING}},
+                    hovertemplate=f"{said} in cycle %{{x}}<extra></extra>",
+                )
+            )
     figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(names)), x_title="cycle")
     _label_rows(figure, names)
     figure.update_xaxes(range=[0.5, max(cycles, 1) + 0.5], dtick=1 if few else None, showgrid=False)

@@ -250,6 +250,17 @@ def _full(state: AvgState, brokers: Sequence[str], config: Settings) -> Iterator
         yield replace(state, hits_high=dict.fromkeys(brokers, high), hits_low=dict.fromkeys(brokers, hits_low))
 
 
+def _spent(decision: SheddingDecision) -> dict[int, tuple[bool, float]]:
+    acts = {_DONOR: True, _RECEIVER: True, _TOO_LITTLE: False, _NO_FIT: False}
+    found = {}
+    for group in decision.reasons:
+        if group.code in acts:
+            for broker, other in zip(group.brokers.tolist(), group.others.tolist(), strict=True):
+                apart = abs(decision.scores[broker] - decision.scores[other]) * 100 if other >= 0 else 0.0
+                found[broker] = (acts[group.code], float(apart))
+    return found
+
+
 def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     scores, pairs = decision.scores, set()
     for group in decision.reasons:
@@ -303,6 +314,7 @@ _PROFILE = Profile(
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
     tallies=(_tally("Low"), _tally("High")),
     pairs=_pairs_of,
+    spent=_spent,
     paired_placement="AvgShedder",
     calmer=_calmer,
     for_idle_brokers=_for_idle_brokers,

@@ -108,6 +108,8 @@ class Profile:
         counters: Its counters; None when it has none.
         tallies: What it counts or averages from cycle to cycle.
         pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
+        spent: The brokers, by position, whose counts were enough in a decision and start again: whether their pair
+            acts, and how many points it is apart; None when it counts by no broker.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
         calmer: What makes it shed less at once.
         for_idle_brokers: What makes it fill brokers that are nearly empty.
@@ -131,6 +133,7 @@ class Profile:
     counters: Counters | None = None
     tallies: tuple[Tally, ...] = ()
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None
+    spent: Callable[[SheddingDecision], Mapping[int, tuple[bool, float]]] | None = None
     paired_placement: str = ""
 
 

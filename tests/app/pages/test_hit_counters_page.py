@@ -1,9 +1,11 @@
 """The Hit counters page: what a leader counts, and when it acts."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.web import state
@@ -101,6 +103,36 @@ def test_every_kind_of_sample_opens(page: Page) -> None:
         test = page("hit_counters", snapshot=sample.digest[:12])
         assert not test.exception, sample.file
         assert not test.error, sample.file
+
+
+def cells(test: AppTest, label: str) -> list[list[str]]:
+    """The counts drawn in the grid that stands below a label."""
+    at = next(i for i, m in enumerate(test.markdown) if m.value.startswith(f"**{label}**"))
+    assert "nothing is counted" not in test.markdown[at].value
+    grids = [json.loads(chart.proto.spec)["data"] for chart in test.get("plotly_chart")]
+    drawn = [data for data in grids if data[0]["type"] == "heatmap"]
+    labels = [m.value for m in test.markdown if " hits** (" in m.value and "nothing is counted" not in m.value]
+    texts: list[list[str]] = drawn[labels.index(test.markdown[at].value)][0]["text"]
+    return texts
+
+
+@pytest.mark.parametrize("needed", [1, 3])
+def test_a_count_that_is_reached_is_drawn(page: Page, needed: int) -> None:
+    test = page(
+        "hit_counters", snapshot=digest("avg-shedder.json"), loadBalancerAvgShedderHitCountHighThreshold=str(needed)
+    )
+    assert not test.exception
+    assert [row[:needed] for row in cells(test, "High hits")] == [[str(n) for n in range(1, needed + 1)]] * 2
+    assert "A frame marks who unloads or takes" in shown(test)
+
+
+def test_a_count_that_is_reached_in_vain_is_crossed(page: Page) -> None:
+    huge = {"minUnloadMessage": "2000000000", "minUnloadMessageThroughput": "2000000000"}
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"), **huge)
+    assert "does not act in any of these cycles" in shown(test)
+    assert cells(test, "High hits")
+    assert "A cross marks where it was reached, but no bundle fits" in shown(test)
+    assert "A frame" not in shown(test)
 
 
 def test_choices_one_after_the_other_all_count(page: Page) -> None:
