@@ -65,7 +65,7 @@ def test_memory(cluster: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = ",".join(f'{{"name": "persistent://t/n/{i}"}}' for i in range(300_000))
+    many = ",".join(f'{{"name": "persistent://t/n/{i}"}}' for i in range(1_500_000))
     head = '{"format": "pulsar-bundle-planner document", "version": 1, "topics": ['
     monkeypatch.setattr(apart, "MOST_CPU_S", 1)
     error = refused(f"{head}{many}]}}".encode())

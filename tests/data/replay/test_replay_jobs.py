@@ -36,7 +36,7 @@ from planner.replay.queries import ReplayResults
 from planner.replay.results import result_files
 from planner.replay.runners import run_local
 from planner.replay.spec import job_to_json, tasks_of
-from tests.data.replay.replays import EVERY_MINUTE, OFTEN, make_job, wait_for
+from tests.data.replay.replays import EVERY_MINUTE, OFTEN, SHEDDING, make_job, wait_for
 from tests.data.replay.spark_servers import free_port
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -56,7 +56,9 @@ def test_two_jobs_run_one_after_the_other_and_outlive_who_submitted_them(
 ) -> None:
     monkeypatch.setenv("PLANNER_WORKSPACE", str(jobs_folder.parent / "planner.duckdb"))
     command = [sys.executable, "-m", "planner", "replay", "--history", str(replay_history), "--detach"]
+    # So much that it has not ended when the other one is submitted.
     command += ["--cluster", "east", "--first-day", "2027-01-12", "--runner", "local"]
+    command += ["--setting", f"{SHEDDING}={','.join(map(str, range(1, 91)))}"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     first = open_job(said.strip(), jobs_folder)
     job = make_job(replay_history)
