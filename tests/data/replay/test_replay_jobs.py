@@ -58,7 +58,7 @@ def test_two_jobs_run_one_after_the_other_and_outlive_who_submitted_them(
     command = [sys.executable, "-m", "planner", "replay", "--history", str(replay_history), "--detach"]
     # So much that it has not ended when the other one is submitted.
     command += ["--cluster", "east", "--first-day", "2027-01-12", "--runner", "local"]
-    command += ["--setting", f"{SHEDDING}={','.join(map(str, range(1, 91)))}"]
+    command += ["--setting", f"{SHEDDING}={','.join(map(str, range(1, 13)))}"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     first = open_job(said.strip(), jobs_folder)
     job = make_job(replay_history)
