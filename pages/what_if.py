@@ -26,6 +26,7 @@ from planner.figures.simulation import (
     heat_map_text,
     timeline_text,
 )
+from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle
@@ -298,7 +299,10 @@ def _result(view: state.Current) -> None:
         if everything.open:
             shown = events.head(_SHOWN_EVENTS)
             table(shown, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
-    st.caption(f"Plan digest `{outcome.digest[:16]}`: the same scenario on the same snapshot gives the same plan.")
+    st.caption(
+        f"Plan digest `{outcome.digest[:16]}`: what moves. Scenario digest `{scenario_digest(present)[:16]}`: what was"
+        " asked; the same on the same snapshot gives the same plan."
+    )
 
 
 def draw(view: state.Current) -> None:

@@ -17,6 +17,9 @@ from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
+_TITLE = 60
+"""Longest name of a snapshot in a window's title."""
+
 
 class Subject(Enum):
     """What a page is about."""
@@ -56,6 +59,7 @@ class Page:
         if self.subject is Subject.SCENARIO:
             scenarios.take_from_address()
         head, aside = st.columns([3, 2], vertical_alignment="bottom")
+        st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         with head:
             st.title(self.title)
             st.caption(self.purpose)
@@ -66,6 +70,7 @@ class Page:
         view = _snapshot_in_view()
         if view is None:
             return
+        st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
         with aside:
             _picker(view.digest)
         _describe(view)

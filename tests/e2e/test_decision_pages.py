@@ -53,6 +53,7 @@ def test_deep_link_on_a_fresh_server(
     page = window.open(f"{fresh_server.url}/{path}?snapshot={digest(file)}{more}", text)
     title = next(s.title for s in samples() if s.file == file)
     expect(page.get_by_role("combobox", name="Snapshot", exact=True)).to_have_value(re.compile(re.escape(title)))
+    expect(page).to_have_title(f"{page.get_by_role('heading', level=1).first.inner_text()} · {title[:60]}")
     no_traceback(page)
     assert window.foreign == []
 

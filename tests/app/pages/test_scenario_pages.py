@@ -99,6 +99,18 @@ class TestWhatIf:
         assert "3 bundles shed" in shown(test)
         assert "Plan digest" in shown(test)
 
+    def test_scenarios_that_move_alike_have_digests_of_their_own(self, page: Page) -> None:
+        calm, file = {"loadBalancerEnabled": False}, "pip-364.json"
+        found = []
+        for factor in (1.0, 1.01):
+            text = shown(page("what_if", scenario=link(Step(ScaleTraffic(factor=factor)), file=file, settings=calm)))
+            digests = re.search(r"Plan digest `(\w{16})`.* Scenario digest `(\w{16})`", text)
+            assert digests is not None
+            found.append(digests.groups())
+        (plan, asked), (same, other) = found
+        assert plan == same
+        assert asked != other
+
     def test_another_strategy_changes_plan_and_link(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         before = shown(test)
