@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from planner.cluster.errors import ScenarioError
 from planner.cluster.files import writing
+from planner.cluster.snapshot import Snapshot
 from planner.simulate.trace import Cycle
 
 MOST_DISK_BYTES = 1 << 30
@@ -34,14 +35,22 @@ class Shelf:
 
     Args:
         cycles: How many the run has, for the messages.
+        start: The cluster that it starts from, whose own columns need no copy.
         folder: Where the file lies; the system's own place for such files when None.
 
     Attributes:
         disk_bytes: How much of the file is used.
     """
 
-    def __init__(self, cycles: int, folder: Path | None = None) -> None:
+    def __init__(self, cycles: int, start: Snapshot, folder: Path | None = None) -> None:
         self._cycles = cycles
+        tables = (start.brokers, start.bundles, start.topics)
+        self._start = {
+            id(column): column
+            for table in tables
+            for column in (getattr(table, field.name) for field in fields(table))
+            if isinstance(column, np.ndarray)
+        }
         self._events = 0
         self.disk_bytes = 0
         self._last: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
@@ -78,6 +87,8 @@ class Shelf:
     def _column(
         self, column: npt.NDArray[Any], before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int
     ) -> npt.NDArray[Any]:
+        if id(column) in self._start:
+            return column
         _, kept = before.get(id(column)) or self._last.get(id(column)) or (None, None)
         if kept is None and not column.nbytes:
             kept = column

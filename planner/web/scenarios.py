@@ -395,7 +395,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
 
     _TURNS.begin(job.stop.is_set)
     try:
-        job.shelf = Shelf(scenario.cycles, default_path().parent)
+        job.shelf = Shelf(scenario.cycles, snapshot, default_path().parent)
         trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
         if trace.complete:
             outcome = Outcome(trace)

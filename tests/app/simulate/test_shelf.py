@@ -20,7 +20,7 @@ from planner.simulate.shelf import Shelf
 
 def test_cycles_on_disk_are_the_same(small: Snapshot, tmp_path: Path) -> None:
     scenario = Scenario(cycles=8)
-    kept = Shelf(8, tmp_path)
+    kept = Shelf(8, small, tmp_path)
     plain, shelved = simulate(small, scenario), simulate(small, scenario, keep=kept.keep)
     assert kept.disk_bytes > 0
     assert plain.digest() == shelved.digest()
@@ -42,7 +42,7 @@ def test_a_run_that_fills_its_room_says_how_far_it_came(
     monkeypatch.setattr(shelf, bound, most)
     steps = (Step(AddBrokers(count=3)),)
     with pytest.raises(ScenarioError, match=r"After \d of 9 cycles there are .* Watch at most \d cycles"):
-        simulate(small, Scenario(steps=steps, cycles=9), keep=Shelf(9).keep)
+        simulate(small, Scenario(steps=steps, cycles=9), keep=Shelf(9, small).keep)
 
 
 def test_a_cycle_without_end_is_stopped_inside(small: Snapshot) -> None:
