@@ -77,6 +77,11 @@ class Shelf:
         owner = self._column(cycle.owner, before, cycle.index)
         return replace(cycle, view=replace(view, **tables), owner=owner)
 
+    def rest(self) -> None:
+        """Take no memory for now: the file is read again when somebody looks, and nothing more comes."""
+        self._last = {}
+        self._map.madvise(mmap.MADV_DONTNEED)
+
     def _put(self, table: Any, before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int) -> Any:
         columns = {field.name: getattr(table, field.name) for field in fields(table)}
         arrays = {

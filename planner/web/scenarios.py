@@ -274,17 +274,27 @@ class Run:
     finished: threading.Event = field(default_factory=threading.Event)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Ticket:
+    """A run that waits for its turn, and the tabs that it is for, which may become more."""
+
+    tabs: Collection[str]
+
+
 class _Turns:
-    """Lets a few runs work at a time, each for a moment, those that wait longest first."""
+    """Lets a few runs work at a time, those that wait longest first; one passes on its turn to other tabs alone.
+
+    Those of one tab work one after the other, so that few are in memory at once, and the first result comes early.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[object] = deque()
+        self._waiting: deque[_Ticket] = deque()
         self._working = 0
         self._changed = threading.Condition()
 
-    def begin(self, stopped: Callable[[], bool]) -> None:
+    def begin(self, stopped: Callable[[], bool], tabs: Collection[str]) -> None:
         """Wait for a turn; it is given at once to a run that is stopped, so that it can end."""
-        ticket = object()
+        ticket = _Ticket(tabs)
         with self._changed:
             self._waiting.append(ticket)
             while not stopped() and (self._working >= _AT_ONCE or self._waiting[0] is not ticket):
@@ -298,11 +308,14 @@ class _Turns:
             self._working -= 1
             self._changed.notify_all()
 
-    def pass_on(self, stopped: Callable[[], bool]) -> None:
-        """Let others have a turn, if any waits."""
-        if self._waiting:
+    def pass_on(self, stopped: Callable[[], bool], tabs: Collection[str]) -> None:
+        """Let runs of other tabs have a turn, if any waits."""
+        mine = set(tabs)
+        with self._changed:
+            others = any(mine.isdisjoint(tuple(ticket.tabs)) for ticket in self._waiting)
+        if others:
             self.end()
-            self.begin(stopped)
+            self.begin(stopped, tabs)
 
 
 _TURNS = _Turns()
@@ -389,11 +402,11 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
                 seen = now
             elif now - seen > _RELOAD_S:
                 job.stop.set()
-            _TURNS.pass_on(job.stop.is_set)
+            _TURNS.pass_on(job.stop.is_set, job.tabs)
             begun = time.monotonic()
         return job.stop.is_set()
 
-    _TURNS.begin(job.stop.is_set)
+    _TURNS.begin(job.stop.is_set, job.tabs)
     try:
         job.shelf = Shelf(scenario.cycles, snapshot, default_path().parent)
         trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
@@ -401,6 +414,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             outcome = Outcome(trace)
             outcome.prepare()
             diagnose(outcome)
+            job.shelf.rest()
             job.outcome = outcome
     except PlannerError as error:
         job.error = error

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -111,10 +112,10 @@ def test_turns_are_taken_in_order() -> None:
     turns, done = scenarios._Turns(), []
 
     def work(name: int) -> None:
-        turns.begin(lambda: False)
+        turns.begin(lambda: False, {str(name)})
         for _ in range(20):
             done.append(name)
-            turns.pass_on(lambda: False)
+            turns.pass_on(lambda: False, {str(name)})
         turns.end()
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
@@ -125,6 +126,30 @@ def test_turns_are_taken_in_order() -> None:
     assert sorted(done) == sorted([*range(6)] * 20)
     assert turns._working == 0
     assert not turns._waiting
+
+
+@pytest.mark.parametrize("tabs", ["aa", "ab"])
+def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tabs: str) -> None:
+    monkeypatch.setattr(scenarios, "_AT_ONCE", 1)
+    turns, done, started = scenarios._Turns(), [], threading.Event()
+
+    def work(name: int, tab: str) -> None:
+        turns.begin(lambda: False, {tab})
+        started.wait(60)
+        for _ in range(5):
+            done.append(name)
+            turns.pass_on(lambda: False, {tab})
+        turns.end()
+
+    threads = [threading.Thread(target=work, args=one) for one in enumerate(tabs)]
+    for at, thread in enumerate(threads):
+        thread.start()
+        while turns._working + len(turns._waiting) <= at:
+            time.sleep(0.001)
+    started.set()
+    for thread in threads:
+        thread.join(60)
+    assert done == ([0] * 5 + [1] * 5 if tabs == "aa" else [0, 1] * 5)
 
 
 class TestWords:

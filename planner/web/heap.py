@@ -1,0 +1,22 @@
+"""How the C library keeps memory that was freed: with its own rules a server holds on to gigabytes of it."""
+
+import ctypes
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_LARGE_BYTES = 4 << 20
+_SPARE_BYTES = 64 << 20
+
+
+def give_back_what_is_freed() -> None:
+    """Let glibc take large arrays from the system and give them back, and share its heaps between threads.
+
+    By itself it raises the size from which it does so to 32 MB, and gives every thread a heap, so that arrays of
+    simulations leave holes that nothing else fits into. Where there is no glibc nothing is done.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        return
+    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+    mallopt(_TRIM_THRESHOLD, _SPARE_BYTES)
+    mallopt(_ARENA_MAX, 2)

@@ -1,0 +1,23 @@
+"""The heap is bounded where there is glibc, and nothing fails where there is none."""
+
+import ctypes
+
+import pytest
+
+from planner.web.heap import give_back_what_is_freed
+
+
+def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[int, int] = {}
+
+    class Library:
+        mallopt = staticmethod(asked.__setitem__)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
+    give_back_what_is_freed()
+    assert asked == {-3: 4 << 20, -1: 64 << 20, -8: 2}
+
+
+def test_without_glibc_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    give_back_what_is_freed()
