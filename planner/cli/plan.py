@@ -44,8 +44,8 @@ def plan(
         pause: Seconds between two batches.
     """
     from planner.cluster.digest import snapshot_digest
-    from planner.explain.before_after import before_after
     from planner.explain.diagnosis import diagnose
+    from planner.explain.outcome import Outcome
     from planner.share.commands import CommandOptions, plan_commands
     from planner.share.export import events_csv, plan_json
     from planner.share.plan_text import plan_text
@@ -73,7 +73,7 @@ def plan(
         sys.stdout.write(plan_json(trace, snapshot_name=name, findings=findings, options=options))
     elif commands:
         title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
-        for sentence in before_after(trace).worse:
+        for sentence in Outcome(trace).before_after.worse:
             sys.stderr.write(f"warning: this plan ends worse than now. {sentence}\n")
         commands_ = plan_commands(trace, options)
         sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))

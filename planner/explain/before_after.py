@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.explain.failure_review import Standing, at_the_end, standing
-from planner.simulate.measures import summary
+from planner.simulate.measures import Summary
 from planner.simulate.trace import Trace
 
 _POINT: Final = 0.01
@@ -59,12 +59,16 @@ class BeforeAfter:
         )
 
 
-def before_after(trace: Trace) -> BeforeAfter:
-    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it."""
+def before_after(trace: Trace, harm: Summary) -> BeforeAfter:
+    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it.
+
+    Args:
+        trace: The simulation.
+        harm: The same in numbers.
+    """
     config, assumptions = trace.start.settings, trace.scenario.assumptions
     before = standing(trace.start, config, assumptions)
     after = standing(at_the_end(trace), config, assumptions)
-    harm = summary(trace)
     every = int(trace.start.bundles.topics.sum())
     return BeforeAfter(
         before=before,

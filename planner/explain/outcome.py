@@ -108,7 +108,7 @@ class Outcome:
     @cached_property
     def before_after(self) -> BeforeAfter:
         """What the plan changes, and what speaks against it."""
-        return before_after(self.trace)
+        return before_after(self.trace, self.summary)
 
     @cached_property
     def load_manager(self) -> LoadManager:

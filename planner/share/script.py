@@ -95,6 +95,7 @@ has() {
 # cut NUMBER BROKER BUNDLE COMMAND...: split a bundle that the broker owns.
 cut() {
     if [ -n "$dry_run" ] || has "$1" "$2" "$3"; then
+        rm -f "$seen/$1" # it owns the parts afterwards
         shift 3
         run "$@"
     else

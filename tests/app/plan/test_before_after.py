@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.before_after import before_after
+from planner.explain.outcome import Outcome
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
@@ -28,14 +28,14 @@ def pip() -> Snapshot:
     ],
 )
 def test_worse_is_said(pip: Snapshot, edits: tuple[Edit, ...], said: tuple[str, ...]) -> None:
-    found = before_after(simulate(pip, Scenario(steps=tuple(map(Step, edits)), cycles=12)))
+    found = Outcome(simulate(pip, Scenario(steps=tuple(map(Step, edits)), cycles=12))).before_after
     assert len(found.worse) == len(said)
     for sentence, part in zip(found.worse, said, strict=True):
         assert part in sentence
 
 
 def test_numbers_are_those_of_the_cluster(pip: Snapshot) -> None:
-    found = before_after(simulate(pip, Scenario(cycles=1, settings={"loadBalancerEnabled": False})))
+    found = Outcome(simulate(pip, Scenario(cycles=1, settings={"loadBalancerEnabled": False}))).before_after
     assert replace(found.after, std=found.before.std) == found.before
     assert found.after.std == pytest.approx(found.before.std)
     assert found.topics == found.clients == 0

@@ -474,6 +474,18 @@ class TestScript:
         assert "capture again" in done.stdout
         assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
 
+    def test_a_part_of_a_split_bundle_is_split_again(self, several: Snapshot, tmp_path: Path) -> None:
+        name = several.bundle_names[0]
+        namespace, low, high = parse_bundle(name)
+        middle = low + (high - low) // 2
+        trace = trace_of(
+            several, SplitBundle(bundle=name), SplitBundle(bundle=bundle_name(namespace, low, middle)), cycles=1
+        )
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script_of(trace, pause_s=0))
+        assert done.returncode == 0, done.stdout
+        assert stand_in.state()["owners"] == self.owners(trace)
+
     def test_it_stops_at_steps_by_hand_and_asks_for_real_names(self, several: Snapshot, tmp_path: Path) -> None:
         trace = trace_of(several, AddBrokers(count=2), DrainBroker(broker=several.brokers.name[0]), cycles=8)
         script = script_of(trace, pause_s=0)
