@@ -217,14 +217,18 @@ def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> 
         assumptions: How CPU follows traffic.
     """
     cluster = _Cluster.of(snapshot, config, assumptions)
-    usage = cluster.usage(cluster.served())[cluster.alive]
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    return _standing(cluster, cluster.usage(cluster.served()))
+
+
+def _standing(cluster: _Cluster, usages: FloatArray) -> Standing:
+    usage = usages[cluster.alive]
+    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     return Standing(
         peak_usage=float(usage.max(initial=0.0)),
         std=float(usage.std()) if len(usage) else 0.0,
         over_threshold=int((usage > limit).sum()),
         growth=_growth(cluster),
-        unserved=int((snapshot.bundles.owner < 0).sum()),
+        unserved=int((cluster.snapshot.bundles.owner < 0).sum()),
     )
 
 
@@ -261,7 +265,7 @@ def review_losses(
     step = max(_CELLS // max(len(snapshot.brokers), 1), 1)
     parts = [_after(cluster, rule, losses[at : at + step]) for at in range(0, len(losses), step)]
     columns = [np.concatenate(rows) for rows in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
-    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    now = _standing(cluster, before)
     skipped = "" if len(paired) == len(alive) else f" Pairs of the {len(paired)} most used brokers only."
     return FailureReview(
         brokers=snapshot.brokers.name,
@@ -272,9 +276,9 @@ def review_losses(
         headroom_factor=frozen(columns[3]),
         unserved=frozen(columns[4].astype(np.int64)),
         clients=frozen(columns[5].astype(np.int64)),
-        before_peak_usage=float(before[alive].max(initial=0.0)),
-        before_over_threshold=int((before[alive] > limit).sum()),
-        before=_growth(cluster),
+        before_peak_usage=now.peak_usage,
+        before_over_threshold=now.over_threshold,
+        before=now.growth,
         method=rule.method + skipped,
     )
 
