@@ -1,6 +1,6 @@
 """What a person changes on the What-if page: edits, strategies, settings, assumptions; undo, links, saved scenarios."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -138,12 +138,25 @@ def _choose_shedder(view: state.Current, chosen: str) -> None:
     """Change the shedding strategy, and the placement strategy where it needs another one."""
     present, own = scenarios.present(view), view.snapshot.settings
     settings = {**present.settings, _SHEDDING: chosen}
-    if present.load_manager_over(view.snapshot) is LoadManager.MODULAR:
+    manager = present.load_manager_over(view.snapshot)
+    if chosen == effective_shedder(manager, own)[0].name:
+        del settings[_SHEDDING]
+    if manager is LoadManager.MODULAR:
         config = present.settings_over(view.snapshot)
         place = placement_beside(shedder_by_name(chosen), config, own)
         if place != _placement(config):
-            settings[PLACEMENT] = place
+            settings = _placed(own, settings, place)
     _take(view, settings=settings)
+
+
+def _choose_placement(view: state.Current, chosen: str) -> None:
+    _take(view, settings=_placed(view.snapshot.settings, scenarios.present(view).settings, chosen))
+
+
+def _placed(own: Settings, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return a scenario's settings with a placement strategy; without one when it is the snapshot's own."""
+    others = {name: value for name, value in settings.items() if name != PLACEMENT}
+    return others if place == _placement(own) else {**others, PLACEMENT: place}
 
 
 def _placement(config: Settings) -> str:
@@ -160,7 +173,7 @@ def _strategies(view: state.Current, config: Settings) -> None:
         names = [p.name for p in PLACEMENTS if p.load_manager is manager]
         placed = _placement(config)
         box = partial(st.selectbox, "Placement strategy", names)
-        bound("scenario-placement", placed if placed in names else names[0], box, partial(_set, view, PLACEMENT))
+        bound("scenario-placement", placed if placed in names else names[0], box, partial(_choose_placement, view))
 
 
 def _settings(view: state.Current, config: Settings) -> None:
