@@ -23,6 +23,7 @@ LAYERS = (
     "workspace",
     "replay",
     "advise",
+    "optimize",
     "figures",
     "cli",
     "web",
@@ -41,6 +42,7 @@ HOMES = {
     "urllib3": {"capture"},
     "kazoo": {"capture"},
     "oauthlib": {"capture"},
+    "highspy": {"optimize"},
 }
 
 

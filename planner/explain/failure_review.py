@@ -96,8 +96,8 @@ class FailureReview:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cluster:
-    """The cluster as columns."""
+class UsageModel:
+    """A cluster as columns: what machines use by themselves, what each bundle adds, and the weighted usage of both."""
 
     snapshot: Snapshot
     config: Settings
@@ -115,7 +115,8 @@ class _Cluster:
     clients: Int64Array
 
     @staticmethod
-    def of(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> "_Cluster":
+    def of(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> "UsageModel":
+        """Return the columns of a snapshot."""
         machines, loads = load_of(snapshot, assumptions)
         brokers, manager = snapshot.brokers, snapshot.info.load_manager
         limits = np.array(
@@ -127,7 +128,7 @@ class _Cluster:
         fixed = direct * weights.direct_memory
         if manager is LoadManager.EXTENSIBLE:
             fixed = np.maximum(fixed, heap)
-        return _Cluster(
+        return UsageModel(
             snapshot,
             config,
             np.array([machines.cpu_percent, machines.bandwidth_in_kbit_per_s, machines.bandwidth_out_kbit_per_s]),
@@ -164,7 +165,7 @@ class _Cluster:
         return never
 
 
-def _growth(cluster: _Cluster) -> Growth:
+def _growth(cluster: UsageModel) -> Growth:
     factors = np.where(cluster.alive, cluster.growth(cluster.served()), np.inf)
     if not factors.size or not np.isfinite(factors).any():
         return Growth(float("inf"), "", "")
@@ -216,11 +217,11 @@ def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> 
         config: Settings with the weights and the threshold.
         assumptions: How CPU follows traffic.
     """
-    cluster = _Cluster.of(snapshot, config, assumptions)
+    cluster = UsageModel.of(snapshot, config, assumptions)
     return _standing(cluster, cluster.usage(cluster.served()))
 
 
-def _standing(cluster: _Cluster, usages: FloatArray) -> Standing:
+def _standing(cluster: UsageModel, usages: FloatArray) -> Standing:
     usage = usages[cluster.alive]
     limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     return Standing(
@@ -253,7 +254,7 @@ def review_losses(
     Raises:
         SettingError: The placement strategy is unknown.
     """
-    cluster = _Cluster.of(snapshot, config or snapshot.settings, assumptions or Assumptions())
+    cluster = UsageModel.of(snapshot, config or snapshot.settings, assumptions or Assumptions())
     alive = np.flatnonzero(cluster.alive)
     before = cluster.usage(cluster.served())
     paired = alive
@@ -314,7 +315,7 @@ class _Rule:
     method: str
 
     @staticmethod
-    def of(cluster: _Cluster) -> "_Rule":
+    def of(cluster: UsageModel) -> "_Rule":
         snapshot, config = cluster.snapshot, cluster.config
         modular = snapshot.info.load_manager is LoadManager.MODULAR
         placement = running_placement(snapshot.info.load_manager, config)
@@ -372,7 +373,7 @@ def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64
     return group, masks[0], masks[1], np.array([key[2] for key in found] or [0], dtype=np.int64)
 
 
-def _queues(cluster: _Cluster, losses: Int64Array) -> Int64Array:
+def _queues(cluster: UsageModel, losses: Int64Array) -> Int64Array:
     """Return the bundles freed by each loss, ordered by namespace, padded with -1. Shape (losses, most)."""
     snapshot = cluster.snapshot
     of_broker = [snapshot.bundles_of(b) for b in range(len(snapshot.brokers))]
@@ -383,7 +384,7 @@ def _queues(cluster: _Cluster, losses: Int64Array) -> Int64Array:
     return queues
 
 
-def _after(cluster: _Cluster, rule: _Rule, losses: Int64Array) -> tuple[npt.NDArray[np.generic], ...]:
+def _after(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> tuple[npt.NDArray[np.generic], ...]:
     """Place the bundles freed by some losses; return the columns of the review, each of shape (losses,)."""
     snapshot = cluster.snapshot
     rows, count = np.arange(len(losses)), len(snapshot.brokers)
@@ -419,7 +420,7 @@ class _Chooser:
         now: Namespace being placed in each loss. Shape (losses,).
     """
 
-    def __init__(self, cluster: _Cluster, rule: _Rule, alive: BoolArray) -> None:
+    def __init__(self, cluster: UsageModel, rule: _Rule, alive: BoolArray) -> None:
         self.rule, self.alive = rule, alive
         bundles = cluster.snapshot.bundles
         self.namespace = bundles.namespace.astype(np.int64)

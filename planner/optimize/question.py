@@ -1,0 +1,227 @@
+"""What is asked of the optimizer, and what it looks at while it answers."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.errors import ScenarioError
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import UsageModel
+from planner.optimize.rules import Rules
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.load_model import load_of
+
+COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
+"""What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""
+
+Progress: TypeAlias = Callable[[float], None]
+"""Is told the highest usage of the best plan so far (1.0 = 100 %)."""
+
+_NOBODY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question to the optimizer. Without `under_percent` it asks for the lowest peak, then the lowest deviation.
+
+    Attributes:
+        moves: Bundles that may be moved at most; None for any number, as of the other budgets.
+        topics: Topics that may be closed at most.
+        clients: Producers and consumers that may be disconnected at most.
+        bytes_per_s: Throughput in + out that may be interrupted at most.
+        under_percent: Asks for the least `cost` such that no broker is above this usage.
+        cost: What is to be least then: one of `COSTS`.
+        drain: Brokers to empty; they take nothing.
+        exclude: Brokers that take nothing.
+        keep_namespaces: Namespaces whose bundles stay, besides those that the settings exclude from shedding.
+        pins: Broker that a bundle must be on, by full bundle name.
+        even: Whether a bundle may only go where `loadBalancerDistributeBundlesEvenlyEnabled` would let placement put
+            it. Pulsar does not ask that of an unload with a destination; without it even brokers are preferred.
+        splits: How many bundles may be split at most, where one alone is the limit.
+        seed: Decides what is tried, not what is allowed.
+        rounds: How long to improve what was found, in rounds of work; the answer never depends on a clock.
+    """
+
+    moves: int | None = None
+    topics: int | None = None
+    clients: int | None = None
+    bytes_per_s: float | None = None
+    under_percent: float | None = None
+    cost: str = "clients"
+    drain: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    keep_namespaces: tuple[str, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=lambda: _NOBODY)
+    even: bool = False
+    splits: int = 0
+    seed: int = 0
+    rounds: int = 12
+
+    @property
+    def budgets(self) -> FloatArray:
+        """The budgets in the order of `COSTS`, infinite where there is none. Shape (4,)."""
+        given = (self.moves, self.topics, self.clients, self.bytes_per_s)
+        return np.array([math.inf if one is None else float(one) for one in given])
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A cluster and a question as columns; usage is weighted, 1.0 = 100 %.
+
+    Attributes:
+        snapshot: The cluster.
+        config: Settings in force.
+        question: The question.
+        usage: What brokers use with which bundles.
+        scale: Usage of a broker for one unit of each resource. Shape (resources, brokers).
+        owner: Broker of each bundle, -1 for nobody. Shape (bundles,).
+        takes: Brokers that may take a bundle, as far as the question goes. Shape (brokers,).
+        movable: Bundles that may move. Shape (bundles,).
+        forced: Bundles that must move. Shape (bundles,).
+        cost: What moving each bundle costs, rows as `COSTS`. Shape (4, bundles).
+        rules: Where each bundle may go.
+        pinned: Broker that a bundle must go to, by position of the bundle.
+    """
+
+    snapshot: Snapshot
+    config: Settings
+    question: Question
+    usage: UsageModel
+    scale: FloatArray
+    owner: Int64Array
+    takes: BoolArray
+    movable: BoolArray
+    forced: BoolArray
+    cost: FloatArray
+    rules: Rules
+    pinned: Mapping[int, int]
+
+    @property
+    def counts(self) -> BoolArray:
+        """Brokers whose usage counts: those that are there and are not drained. Shape (brokers,)."""
+        drained = np.isin(np.arange(len(self.usage.alive)), positions(self.snapshot, self.question.drain))
+        here: BoolArray = self.usage.alive & ~drained
+        return here
+
+    @property
+    def budgets(self) -> FloatArray:
+        """What may be spent. Shape (4,)."""
+        return self.question.budgets
+
+    def peak(self, usage: FloatArray) -> float:
+        """Return the highest usage that counts."""
+        return float(usage[self.counts].max(initial=0.0))
+
+
+def positions(snapshot: Snapshot, names: tuple[str, ...]) -> Int64Array:
+    """Return where brokers stand. Shape (names,).
+
+    Raises:
+        ScenarioError: There is no such broker.
+    """
+    unknown = [name for name in names if name not in snapshot.brokers.position]
+    if unknown:
+        raise ScenarioError(f"The cluster has no broker {unknown[0]}.", remedy="Choose one of its brokers.")
+    return np.array([snapshot.brokers.position[name] for name in names], dtype=np.int64)
+
+
+def model_of(
+    snapshot: Snapshot, question: Question, config: Settings | None = None, assumptions: Assumptions | None = None
+) -> Model:
+    """Return a cluster and a question as columns.
+
+    Args:
+        snapshot: The cluster.
+        question: What is asked.
+        config: Settings in force; those of the snapshot when None.
+        assumptions: How CPU follows traffic.
+
+    Raises:
+        ScenarioError: The question makes no sense, or not for this cluster; the message says why.
+    """
+    settings = config or snapshot.settings
+    supposed = assumptions or Assumptions()
+    usage = UsageModel.of(snapshot, settings, supposed)
+    _, load = load_of(snapshot, supposed)
+    bundles = snapshot.bundles
+    owner = bundles.owner.astype(np.int64)
+    owner[owner >= 0] = np.where(usage.alive[owner[owner >= 0]], owner[owner >= 0], -1)
+    drained, excluded = positions(snapshot, question.drain), positions(snapshot, question.exclude)
+    takes = usage.alive.copy()
+    takes[drained] = takes[excluded] = False
+    _check(snapshot, question, usage.alive, takes, owner)
+    internal = np.array([is_system_service_namespace(name) for name in snapshot.namespaces], dtype=np.bool_)
+    own = np.array([is_heartbeat_or_sla_namespace(name) for name in snapshot.namespaces], dtype=np.bool_)
+    stay = {*settings.names("loadBalancerSheddingExcludedNamespaces"), *question.keep_namespaces}
+    kept = internal | np.array([name in stay for name in snapshot.namespaces], dtype=np.bool_)
+    space = bundles.namespace
+    leaves = np.isin(owner, drained) & (owner >= 0) & ~own[space]
+    pinned = _pinned(snapshot, question)
+    forced = leaves.copy()
+    movable = ((owner >= 0) & ~kept[space]) | leaves
+    for bundle, broker in pinned.items():
+        movable[bundle] = forced[bundle] = bool(owner[bundle] != broker)
+    traffic = load.msg_throughput_in_bytes_per_s + load.msg_throughput_out_bytes_per_s
+    cost = np.array([np.ones(len(bundles)), np.rint(load.topics), usage.clients, traffic], dtype=np.float64)
+    rules = Rules(snapshot, settings, even=question.even)
+    for bundle, broker in pinned.items():
+        if not rules.static(int(space[bundle]))[broker] or not takes[broker]:
+            raise ScenarioError(
+                f"{snapshot.bundle_names[bundle]} is pinned to {snapshot.brokers.name[broker]}, which"
+                f" {'takes nothing' if not takes[broker] else 'the filters of placement refuse for its namespace'}.",
+                remedy="Pin it elsewhere, or change the policy.",
+            )
+    scale = usage.weight / usage.limit
+    return Model(
+        snapshot,
+        settings,
+        question,
+        usage,
+        scale,
+        frozen(owner),
+        frozen(takes),
+        frozen(movable),
+        frozen(forced),
+        frozen(cost),
+        rules,
+        pinned,
+    )
+
+
+def _pinned(snapshot: Snapshot, question: Question) -> dict[int, int]:
+    found = {}
+    for bundle, broker in question.pins.items():
+        at = snapshot.bundle_position.get(bundle, -1)
+        if at < 0:
+            raise ScenarioError(f"The cluster has no bundle {bundle}.", remedy="Pin one of its bundles.")
+        found[at] = int(positions(snapshot, (broker,))[0])
+    return found
+
+
+def _check(snapshot: Snapshot, question: Question, alive: BoolArray, takes: BoolArray, owner: Int64Array) -> None:
+    """Refuse what cannot be answered."""
+    for name, budget in zip(COSTS, question.budgets.tolist(), strict=True):
+        if math.isnan(budget) or budget <= 0:
+            raise ScenarioError(f"A budget of {budget:g} {name} allows no plan.", remedy="Allow at least 1.")
+    if question.cost not in COSTS:
+        raise ScenarioError(f"Nothing is counted in {question.cost[:40]}.", remedy=f"Choose one of {', '.join(COSTS)}.")
+    if not alive.any():
+        raise ScenarioError("No broker of this cluster has a load report.", remedy="Load another snapshot.")
+    if not takes.any():
+        what = "drained" if question.drain else "excluded"
+        raise ScenarioError(f"Every broker is {what}, so nobody is left to take a bundle.", remedy="Leave some out.")
+    if not (owner >= 0).any():
+        raise ScenarioError("No broker of this cluster serves a bundle: nothing is loaded.", remedy="Load another one.")
+    unknown = [name for name in question.keep_namespaces if name not in snapshot.namespaces]
+    if unknown:
+        raise ScenarioError(f"The cluster has no namespace {unknown[0]}.", remedy="Choose one of its namespaces.")
+    under = question.under_percent
+    if under is not None and not 0 < under < math.inf:
+        raise ScenarioError(f"No broker can be under {under:g} %.", remedy="Give a percentage above 0.")

@@ -1,0 +1,150 @@
+"""Where a bundle may go: the candidate filters of the load manager in force, kept up to date while a plan is made.
+
+What no move changes (isolation, versions, load manager class) is asked of the product's filters once. Topics per
+broker, anti-affinity groups and even distribution change with every move, and are counted here by the same functions.
+Stricter than Pulsar in two things: a broker is never filled above its topic limit, and candidates that the filters left
+out are never taken back because nobody else is left. `refused` asks the filters themselves about a finished plan.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.namespace_policies import anti_affinity_group
+from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.placement.filters import broker_domains, least_of_group
+from planner.pulsar.placement.modular_filters import ModularFilters
+
+_EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
+
+
+class Rules:
+    """Which brokers may take a bundle of a namespace.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        even: Whether the even distribution of the modular load manager is a rule.
+    """
+
+    def __init__(self, snapshot: Snapshot, config: Settings, *, even: bool) -> None:
+        self.snapshot = snapshot
+        self._modular = snapshot.info.load_manager is LoadManager.MODULAR
+        self.spreads = self._modular and config.flag(_EVENLY)
+        """Whether placement spreads the bundles of a namespace."""
+        self.even = even and self.spreads
+        limit = config.integer("loadBalancerBrokerMaxTopics")
+        self.most_topics = limit if self._modular else limit - 1
+        brokers = snapshot.brokers
+        free = replace(
+            snapshot,
+            brokers=replace(brokers, topics=frozen(np.zeros(len(brokers), dtype=np.int64))),
+            policies=replace(snapshot.policies, anti_affinity_group={}),
+        ).sharing(snapshot)
+        self._early, self._late = _static(free, config.changed(**{_EVENLY: False}))
+        self._masks: dict[int, BoolArray] = {}
+        self._before: dict[int, BoolArray] = {}
+        self.domains = broker_domains(snapshot.policies) if config.flag("failureDomainsEnabled") else {}
+        groups = {at: anti_affinity_group(snapshot.policies, name) for at, name in enumerate(snapshot.namespaces)}
+        self.group = {at: name.lower() for at, name in groups.items() if name is not None}
+        """Anti-affinity group of the namespaces that are in one."""
+
+    def static(self, namespace: int) -> BoolArray:
+        """Return what filters that no move changes leave to a namespace. Shape (brokers,)."""
+        if namespace not in self._masks:
+            self._masks[namespace] = frozen(self._late(self.snapshot.namespaces[namespace]))
+        return self._masks[namespace]
+
+    def before_group(self, namespace: int) -> BoolArray:
+        """Return what is left when the anti-affinity filter has its turn, topics apart. Shape (brokers,)."""
+        if namespace not in self._before:
+            self._before[namespace] = frozen(self._early(self.snapshot.namespaces[namespace]))
+        return self._before[namespace]
+
+    def changes(self, namespace: int) -> bool:
+        """Say whether moves of other bundles change where bundles of a namespace may go."""
+        return self.even or namespace in self.group
+
+    def dynamic(self, namespace: int, counts: IntArray, topics: Int64Array) -> BoolArray:
+        """Return where a bundle of a namespace may go now, apart from the topic limit. Shape (brokers,).
+
+        Args:
+            namespace: Its position.
+            counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
+            topics: Topics of each broker. Shape (brokers,).
+        """
+        left = self.before_group(namespace) & (topics <= self.most_topics)
+        group = self.group.get(namespace)
+        if group is not None:
+            members = [at for at, other in self.group.items() if other == group]
+            here = counts[members]
+            of_group = ((here > 0) if self._modular else here).sum(axis=0)
+            names = self.snapshot.brokers.name
+            count = {names[at]: int(of_group[at]) for at in np.flatnonzero(left).tolist()}
+            kept = set(least_of_group(count, self.domains).kept)
+            left = np.array([name in kept for name in names], dtype=np.bool_)
+        if self.even and left.any():
+            left &= counts[namespace] == counts[namespace][left].min()
+        return left & self.static(namespace)
+
+
+def _static(free: Snapshot, config: Settings) -> tuple[Callable[[str], BoolArray], Callable[[str], BoolArray]]:
+    """Return what is left before the anti-affinity filter, and after all of them."""
+    brokers = free.brokers
+
+    def mask(positions: Iterable[int]) -> BoolArray:
+        found = np.zeros(len(brokers), dtype=np.bool_)
+        found[list(positions)] = True
+        return found
+
+    if free.info.load_manager is LoadManager.MODULAR:
+        modular = ModularFilters(free, config)
+        return (
+            lambda name: mask(modular.isolation(name)[1].tolist()),
+            lambda name: mask(modular.steps(f"{name}/", explain=False)[-1].kept.tolist()),
+        )
+    extensible = ExtensibleFilters(free, config)
+    return (
+        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[2].kept),
+        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[-1].kept),
+    )
+
+
+def refused(
+    snapshot: Snapshot, config: Settings, moves: Iterable[tuple[str, str]], *, even: bool = False
+) -> list[tuple[str, str]]:
+    """Play moves one after the other and ask the load manager's own filters about each destination.
+
+    Args:
+        snapshot: The cluster before them.
+        config: Settings in force.
+        moves: Bundle and destination, in their order.
+        even: Whether even distribution counts.
+
+    Returns:
+        The moves that the filters refuse.
+    """
+    asked = config if even else config.changed(**{_EVENLY: False})
+    modular, wrong, now = snapshot.info.load_manager is LoadManager.MODULAR, [], snapshot
+    for bundle, destination in moves:
+        at, to = now.bundle_position[bundle], now.brokers.position[destination]
+        space = bundle.rpartition("/")[0]
+        if modular:
+            allowed = to in ModularFilters(now, asked).steps(bundle, explain=False)[-1].kept.tolist()
+        else:
+            allowed = destination in ExtensibleFilters(now, asked).steps(space)[-1].kept
+        if not allowed:
+            wrong.append((bundle, destination))
+        owner, topics = now.bundles.owner.copy(), now.brokers.topics.copy()
+        if owner[at] >= 0:
+            topics[owner[at]] -= now.bundles.topics[at]
+        topics[to] += now.bundles.topics[at]
+        owner[at] = to
+        brokers = replace(now.brokers, topics=frozen(topics))
+        now = now.with_owner(owner).with_columns(brokers=brokers)
+    return wrong

@@ -1,0 +1,412 @@
+"""Looks for a plan: moves from the most used broker to where they fit, swaps, chains, and then what makes usage even.
+
+Every step is a few array operations over the bundles of one broker and all brokers that may take them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.optimize.question import Model
+
+EPSILON = 1e-9
+"""Usage (1.0 = 100 %) that is no difference."""
+
+_MOST_BUNDLES = 64
+_FEW = 8
+_PARTNERS = 24
+
+
+class State:
+    """A cluster while bundles are moved.
+
+    Args:
+        model: The cluster and the question.
+
+    Attributes:
+        owner: Who serves each bundle now. Shape (bundles,).
+        served: Demand of each broker's bundles. Shape (resources, brokers).
+        usage: Weighted usage of each broker. Shape (brokers,).
+        order: Bundles that are not where they were, the one that moved last at the end.
+        spent: What the moves cost, as `COSTS`. Shape (4,).
+        space: Namespace of each bundle. Shape (bundles,).
+        topics: Topics of each broker. Shape (brokers,).
+        counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
+        changing: Namespaces whose bundles may go elsewhere after moves of others. Shape (namespaces,).
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        usage, snapshot = model.usage, model.snapshot
+        self.owner: Int64Array = model.owner.copy()
+        mine, count = self.owner >= 0, len(snapshot.brokers)
+        self.served: FloatArray = np.array(
+            [np.bincount(self.owner[mine], row[mine], minlength=count) for row in usage.bundle]
+        )
+        self.usage: FloatArray = usage.usage(self.served)
+        self.order: dict[int, None] = {}
+        self.spent: FloatArray = np.zeros(len(model.cost))
+        self.space = snapshot.bundles.namespace.astype(np.int64)
+        self._topic_count = snapshot.bundles.topics
+        self.topics: Int64Array = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
+        self.counts: IntArray = np.zeros((len(snapshot.namespaces), count), dtype=np.int32)
+        np.add.at(self.counts, (self.space[mine], self.owner[mine]), 1)
+        self._by_broker: list[set[int]] = [set() for _ in range(count)]
+        for bundle in np.flatnonzero(mine & model.movable).tolist():
+            self._by_broker[self.owner[bundle]].add(bundle)
+        rules = model.rules
+        masks: dict[bytes, int] = {}
+        self._mask_of = np.zeros(len(snapshot.namespaces), dtype=np.int64)
+        table: list[BoolArray] = []
+        for space in range(len(snapshot.namespaces)):
+            mask = rules.static(space) & model.takes
+            at = masks.setdefault(mask.tobytes(), len(table))
+            if at == len(table):
+                table.append(mask)
+            self._mask_of[space] = at
+        self._masks = np.array(table) if table else np.zeros((1, count), dtype=np.bool_)
+        self.changing = np.array([rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
+
+    # What may go where
+
+    def movable_on(self, broker: int) -> Int64Array:
+        """Return the bundles on a broker that may leave it within the budgets. Shape (such bundles,)."""
+        mine = np.array(sorted(self._by_broker[broker]), dtype=np.int64)
+        if not len(mine):
+            return mine
+        pinned = [bundle for bundle, to in self.model.pinned.items() if to == broker]
+        away = self.owner[mine] != self.model.owner[mine]
+        left = (self.model.budgets - self.spent)[:, np.newaxis]
+        free: Int64Array = mine[(away | (self.model.cost[:, mine] <= left).all(axis=0)) & ~np.isin(mine, pinned)]
+        return free
+
+    def allowed(self, bundles: Int64Array) -> BoolArray:
+        """Return who may take bundles now, their own broker left out. Shape (bundles, brokers)."""
+        space = self.space[bundles]
+        mask: BoolArray = self._masks[self._mask_of[space]].copy()
+        most = self.model.rules.most_topics
+        if int(self.topics.max(initial=0)) + int(self._topic_count[bundles].max(initial=0)) > most:
+            mask &= self.topics + self._topic_count[bundles, np.newaxis] <= most
+        for row in np.flatnonzero(self.changing[space]).tolist():
+            mask[row] &= self.model.rules.dynamic(int(space[row]), self.counts, self.topics)
+        for row, bundle in enumerate(bundles.tolist()):
+            if bundle in self.model.pinned:
+                mask[row] &= np.arange(mask.shape[1]) == self.model.pinned[bundle]
+        mask[np.arange(len(bundles)), self.owner[bundles]] = False
+        return mask
+
+    def spreads(self, bundle: int, brokers: Int64Array) -> BoolArray:
+        """Say which brokers have as few bundles of the namespace as any other that may have one. Shape as given."""
+        counts = self.counts[self.space[bundle]]
+        every = counts[self._masks[self._mask_of[self.space[bundle]]]]
+        few: BoolArray = counts[brokers] <= every.min(initial=np.iinfo(np.int32).max)
+        return few
+
+    # What would be
+
+    def without(self, broker: int, bundles: Int64Array) -> FloatArray:
+        """Return usage of a broker without each of some bundles. Shape (bundles,)."""
+        usage = self.model.usage
+        left = usage.own[:, broker, np.newaxis] + self.served[:, broker, np.newaxis] - usage.bundle[:, bundles]
+        found = (left * self.model.scale[:, broker, np.newaxis]).max(axis=0)
+        kept: FloatArray = np.maximum(found, usage.fixed[broker])
+        return kept
+
+    def with_each(self, bundles: Int64Array) -> FloatArray:
+        """Return usage of every broker with each of some bundles besides. Shape (bundles, brokers)."""
+        usage, scale = self.model.usage, self.model.scale
+        found = np.repeat(usage.fixed[np.newaxis], len(bundles), axis=0)
+        for row in range(len(scale)):
+            here = (usage.own[row] + self.served[row]) * scale[row]
+            np.maximum(found, here + usage.bundle[row, bundles, np.newaxis] * scale[row], out=found)
+        return found
+
+    # Moves
+
+    def move(self, bundle: int, to: int) -> None:
+        """Let another broker serve a bundle."""
+        model, before, home = self.model, int(self.owner[bundle]), int(self.model.owner[bundle])
+        load = model.usage.bundle[:, bundle]
+        self.served[:, before] -= load
+        self.served[:, to] += load
+        both = [before, to]
+        here = (model.usage.own[:, both] + self.served[:, both]) * model.scale[:, both]
+        self.usage[both] = np.maximum(here.max(axis=0), model.usage.fixed[both])
+        self.topics[before] -= self._topic_count[bundle]
+        self.topics[to] += self._topic_count[bundle]
+        self.counts[self.space[bundle], both] += (-1, 1)
+        self._by_broker[before].discard(bundle)
+        self._by_broker[to].add(bundle)
+        self.owner[bundle] = to
+        self.spent += model.cost[:, bundle] * (int(to != home) - int(before != home))
+        self.order.pop(bundle, None)
+        if to != home:
+            self.order[bundle] = None
+
+    def peak(self) -> float:
+        """Return the highest usage that counts."""
+        return self.model.peak(self.usage)
+
+    def squares(self) -> float:
+        """Return the sum of the squares of the usage that counts: what a lower deviation makes less."""
+        return float((self.usage[self.model.counts] ** 2).sum())
+
+    def moves(self) -> list[tuple[int, int]]:
+        """Return the bundles that are elsewhere than at the start, with their brokers, in order."""
+        return [(bundle, int(self.owner[bundle])) for bundle in self.order]
+
+    def restore(self, moves: list[tuple[int, int]]) -> None:
+        """Go back to what `moves` returned."""
+        wanted = dict(moves)
+        for bundle in list(self.order):
+            if bundle not in wanted:
+                self.move(bundle, int(self.model.owner[bundle]))
+        for bundle, to in moves:
+            if self.owner[bundle] != to:
+                self.move(bundle, to)
+        self.order = dict.fromkeys(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The plan after one more move: a point of the frontier.
+
+    Attributes:
+        moves: Bundles moved.
+        clients: Producers and consumers disconnected.
+        peak: Highest usage (1.0 = 100 %).
+    """
+
+    moves: int
+    clients: int
+    peak: float
+
+
+def step_of(state: State) -> Step:
+    """Return where a search stands."""
+    return Step(round(float(state.spent[0])), round(float(state.spent[2])), state.peak())
+
+
+def _picked(state: State, broker: int) -> Int64Array:
+    """Return bundles worth trying to move from a broker: the large ones, and some of every size."""
+    mine = state.movable_on(broker)
+    if len(mine) <= _MOST_BUNDLES:
+        return mine
+    by_size = mine[np.argsort(state.without(broker, mine), kind="stable")]
+    large = by_size[: _MOST_BUNDLES // 2]
+    rest = by_size[_MOST_BUNDLES // 2 :]
+    some = rest[np.linspace(0, len(rest) - 1, _MOST_BUNDLES // 2).astype(np.int64)]
+    return np.concatenate([large, np.unique(some)])
+
+
+def _receiver(state: State, bundle: int, after: FloatArray, most: float) -> int:
+    """Return who takes a bundle: of those that stay at or below a usage the least used, where possible an even one."""
+    fit = np.flatnonzero(after <= most + EPSILON)
+    if state.model.rules.spreads:
+        even = fit[state.spreads(bundle, fit)]
+        fit = even if len(even) else fit
+    return int(fit[after[fit].argmin()])
+
+
+def lower_peak(state: State, caps: FloatArray, told: Callable[[], bool], steps: list[Step] | None = None) -> None:
+    """Move the most used broker's bundles to where they fit best, until the budgets or the ideas are used up.
+
+    Args:
+        state: Is changed.
+        caps: Usage that a receiver may not exceed. Shape (brokers,).
+        told: Is called after every move; says whether to stop.
+        steps: Gets a point after every move.
+    """
+    while not told():
+        counted = np.where(state.model.counts, state.usage, -np.inf)
+        hot = int(counted.argmax())
+        if not (_single(state, hot, caps) or _chain(state, hot, caps)):
+            return
+        if steps is not None:
+            steps.append(step_of(state))
+
+
+def _single(state: State, hot: int, caps: FloatArray) -> bool:
+    mine = _picked(state, hot)
+    if not len(mine):
+        return False
+    here, after = state.without(hot, mine), state.with_each(mine)
+    after[~state.allowed(mine) | (after > caps + EPSILON)] = np.inf
+    worse = np.maximum(here, after.min(axis=1))
+    best = int(worse.argmin())
+    if worse[best] >= state.usage[hot] - EPSILON:
+        return False
+    bundle = int(mine[best])
+    state.move(bundle, _receiver(state, bundle, after[best], float(worse[best])))
+    return True
+
+
+def _chain(state: State, hot: int, caps: FloatArray) -> bool:
+    """Move a bundle to a broker that gives one of its own to a third one, or back: two moves that help together."""
+    mine = _picked(state, hot)
+    if not len(mine):
+        return False
+    near = np.argsort(state.without(hot, mine), kind="stable")
+    chosen = np.unique(np.concatenate([near[:_FEW], near[:: max(len(near) // _FEW, 1)][:_FEW]]))
+    found = [pair for bundle in mine[chosen].tolist() for pair in _pairs(state, hot, int(bundle), caps)]
+    top, before = float(state.usage[hot]), state.moves()
+    if not found or min(found)[0] >= top - EPSILON:
+        return False
+    _, bundle, partner, other, third = min(found)
+    state.move(other, third)
+    if state.allowed(np.array([bundle]))[0, partner]:
+        state.move(bundle, partner)
+        if state.peak() <= top and (state.spent <= state.model.budgets).all():
+            return True
+    state.restore(before)
+    return False
+
+
+def _pairs(state: State, hot: int, bundle: int, caps: FloatArray) -> Iterator[tuple[float, int, int, int, int]]:
+    """Yield the best chain over each likely partner: usage it leads to, bundle, partner, its bundle, third broker."""
+    model, one = state.model, np.array([bundle])
+    usage, scale, load = model.usage, model.scale, model.usage.bundle
+    here = float(state.without(hot, one)[0])
+    spent = model.cost[:, bundle] * int(state.owner[bundle] == model.owner[bundle])
+    budgets = (model.budgets - state.spent - spent)[:, np.newaxis]
+    after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+    for partner in np.argsort(after, kind="stable")[:_FEW].tolist():
+        others = _picked(state, partner) if np.isfinite(after[partner]) else one[:0]
+        away = state.owner[others] != model.owner[others]
+        others = others[away | (model.cost[:, others] <= budgets).all(axis=0)][:_PARTNERS]
+        if not len(others):
+            continue
+        left = usage.own[:, [partner]] + state.served[:, [partner]] + load[:, one] - load[:, others]
+        kept = np.maximum((left * scale[:, [partner]]).max(axis=0), usage.fixed[partner])
+        third = state.with_each(others)
+        third[third > caps + EPSILON] = np.inf
+        back = usage.own[:, [hot]] + state.served[:, [hot]] - load[:, one] + load[:, others]
+        third[:, hot] = (back * scale[:, [hot]]).max(axis=0)
+        third[~state.allowed(others)] = np.inf
+        to = third.argmin(axis=1)
+        worst = np.maximum(np.maximum(kept, third.min(axis=1)), np.where(to == hot, 0.0, here))
+        worst[kept > caps[partner] + EPSILON] = np.inf
+        at = int(worst.argmin())
+        yield float(worst[at]), bundle, partner, int(others[at]), int(to[at])
+
+
+def under(state: State, target: float, weight: FloatArray, caps: FloatArray, told: Callable[[], bool]) -> bool:
+    """Move bundles that cost little until no broker is above a usage.
+
+    Args:
+        state: Is changed.
+        target: The usage (1.0 = 100 %).
+        weight: What each bundle costs. Shape (bundles,).
+        caps: Usage that a receiver may not exceed. Shape (brokers,).
+        told: Is called after every move; says whether to stop.
+
+    Returns:
+        Whether it is done.
+    """
+    most = np.minimum(caps, target)
+    while not told():
+        counted = np.where(state.model.counts, state.usage, -np.inf)
+        hot = int(counted.argmax())
+        top = float(counted[hot])
+        if top <= target + EPSILON:
+            return True
+        mine = state.movable_on(hot)
+        after = state.with_each(mine)
+        after[~state.allowed(mine) | (after > most + EPSILON)] = np.inf
+        gain = np.minimum(top - state.without(hot, mine), top - target)
+        fits = np.isfinite(after.min(axis=1, initial=np.inf)) & (gain > EPSILON)
+        if not fits.any():
+            if not _chain(state, hot, most):
+                return False
+            continue
+        away = state.owner[mine] != state.model.owner[mine]
+        price = np.where(away, 0.0, weight[mine])
+        rate = np.where(fits, price / np.maximum(gain, EPSILON), np.inf)
+        best = int(np.lexsort((-gain, rate))[0])
+        state.move(int(mine[best]), _receiver(state, int(mine[best]), after[best], target))
+    return False
+
+
+def send_home(state: State, target: float, weight: FloatArray) -> None:
+    """Take moves back, the dearest first, that a usage can be kept without."""
+    for bundle in sorted(state.order, key=lambda one: (-weight[one], one)):
+        home = int(state.model.owner[bundle])
+        if state.model.forced[bundle] or not state.model.usage.alive[home]:
+            continue
+        after = state.with_each(np.array([bundle]))[0, home]
+        if after <= target + EPSILON and not state.model.rules.changes(int(state.space[bundle])):
+            state.move(bundle, home)
+
+
+def even_out(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
+    """Lower the deviation by single moves that raise nobody above the highest usage, within the budgets."""
+    model = state.model
+    counts = model.counts
+    idle = np.zeros(len(state.usage), dtype=np.bool_)
+    while not told():
+        waiting = np.where(counts & ~idle, state.usage, -np.inf)
+        hot = int(waiting.argmax())
+        if waiting[hot] == -np.inf:
+            return
+        mine = _picked(state, hot)
+        gain = _gains(state, mine, hot, caps, state.peak())
+        if not gain.size or gain.min() >= -EPSILON:
+            idle[hot] = True
+            continue
+        best, to = np.unravel_index(int(gain.argmin()), gain.shape)
+        state.move(int(mine[best]), int(to))
+        idle[[hot, int(to)]] = False
+
+
+def settle(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
+    """Give what has moved anyway a better place: no further bundle is disconnected by it."""
+    for bundle in list(state.order):
+        if told():
+            return
+        if state.model.rules.changes(int(state.space[bundle])):
+            continue
+        hot = int(state.owner[bundle])
+        gain = _gains(state, np.array([bundle]), hot, caps, state.peak())
+        home = int(state.model.owner[bundle])
+        if state.model.forced[bundle]:
+            gain[0, home] = np.inf
+        to = int(gain[0].argmin())
+        if gain[0, to] < -EPSILON:
+            state.move(bundle, to)
+
+
+def _gains(state: State, bundles: Int64Array, source: int, caps: FloatArray, peak: float) -> FloatArray:
+    """Return by how much moves change the sum of squares. Shape (bundles, brokers); infinite where not allowed."""
+    if not len(bundles):
+        return np.zeros((0, len(caps)))
+    here, after = state.without(source, bundles), state.with_each(bundles)
+    gain: FloatArray = after**2 - state.usage**2 + (here**2 - state.usage[source] ** 2)[:, np.newaxis]
+    gain[~state.allowed(bundles) | (after > np.minimum(caps, peak) + EPSILON)] = np.inf
+    return gain
+
+
+def place_forced(state: State, told: Callable[[], bool]) -> list[int]:
+    """Move what must move, the largest first, to where the peak is lowest afterwards.
+
+    Returns:
+        What no broker may take.
+    """
+    forced = np.flatnonzero(state.model.forced)
+    size = (state.model.usage.bundle[:, forced] * state.model.scale.min(axis=1, keepdims=True)).max(axis=0)
+    waiting = forced[np.argsort(-size, kind="stable")].tolist()
+    while waiting and not told():
+        left = []
+        for bundle in waiting:
+            one = np.array([bundle])
+            may = state.allowed(one)[0]
+            if not may.any():
+                left.append(bundle)
+                continue
+            after = np.where(may, state.with_each(one)[0], np.inf)
+            state.move(bundle, _receiver(state, bundle, after, float(after.min())))
+        if len(left) == len(waiting):
+            return left
+        waiting = left
+    return []

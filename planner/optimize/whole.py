@@ -1,0 +1,156 @@
+"""The question as a mixed-integer program: all of a small cluster, or the brokers of a large one that matter now."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.optimize.bound import SLACK
+from planner.optimize.highs import Program
+from planner.optimize.question import Model
+from planner.optimize.search import EPSILON, State
+
+MOST_CHOICES = 2_000
+"""Bundles x brokers up to which a question is asked as a whole."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """What the program says.
+
+    Attributes:
+        value: Highest usage, or cost, of the placement; infinite when none was found.
+        bound: Proven to be at or below every value, for these bundles and brokers.
+        moves: Bundles with the broker that each is to have.
+    """
+
+    value: float
+    bound: float
+    moves: list[tuple[int, int]]
+
+
+def solve_whole(
+    model: Model,
+    state: State,
+    bundles: Int64Array,
+    brokers: Int64Array,
+    *,
+    under: float | None = None,
+    weight: FloatArray | None = None,
+    nodes: int = 2_000,
+) -> Answer:
+    """Place some bundles anew on some brokers; everything else stays as it is.
+
+    Args:
+        model: The cluster and the question.
+        state: How things are.
+        bundles: What may be placed anew; all of it is on `brokers`, or may leave a broker that does not count.
+        brokers: Where, and whose usage counts. Those that do not count may lose bundles only.
+        under: Asks for the least cost with no broker above this usage, else for the lowest peak.
+        weight: What each bundle costs then. Shape (bundles of the cluster,).
+        nodes: How long to search, in nodes.
+    """
+    program = Program()
+    counted = brokers[model.counts[brokers]]
+    floor = float(model.usage.fixed[counted].max(initial=0.0))
+    most = np.inf if under is None else under
+    peak = program.add(1, cost=0.0 if weight is not None else 1.0, low=min(floor, most), high=most)
+    which, where = _choices(model, program, bundles, brokers, weight)
+    columns = 1 + np.arange(len(which))
+    for broker in counted.tolist():
+        mine = where == broker
+        here = state.owner[bundles] == broker
+        left = model.usage.own[:, broker] + state.served[:, broker] - model.usage.bundle[:, bundles[here]].sum(axis=1)
+        for row in np.flatnonzero(model.scale[:, broker] > 0).tolist():
+            scale = model.scale[row, broker]
+            load = np.append(model.usage.bundle[row, which[mine]] * scale, -1.0)
+            program.row(np.append(columns[mine], peak), load, high=-float(left[row] * scale))
+        others = int(state.topics[broker] - model.snapshot.bundles.topics[bundles[here]].sum())
+        limit = max(model.rules.most_topics, int(state.topics[broker]))
+        topics = model.snapshot.bundles.topics[which[mine]].astype(np.float64)
+        if others + topics.sum() > limit:
+            program.row(columns[mine], topics, high=float(limit - others))
+    away = where != model.owner[which]
+    elsewhere = [bundle for bundle in state.order if bundle not in set(bundles.tolist())]
+    for row, budget in enumerate(model.budgets.tolist()):
+        if np.isfinite(budget):
+            spent = float(model.cost[row, elsewhere].sum()) if elsewhere else 0.0
+            program.row(columns[away], model.cost[row, which[away]], high=budget - spent)
+    found = program.solve(nodes=nodes, gap=1e-5)
+    slack = SLACK if weight is None else 1e-6 * max(found.bound, 1.0) if np.isfinite(found.bound) else 0.0
+    if not len(found.values):
+        return Answer(np.inf, found.bound, [])
+    taken = found.values[columns] > 0.5  # noqa: PLR2004 - a whole number
+    moves = list(zip(which[taken].tolist(), where[taken].tolist(), strict=True))
+    return Answer(found.objective, found.bound - slack, moves)
+
+
+def _choices(
+    model: Model, program: Program, bundles: Int64Array, brokers: Int64Array, weight: FloatArray | None
+) -> tuple[Int64Array, Int64Array]:
+    """Add a column for each bundle and each broker that may have it; return bundle and broker of each."""
+    which, where = [], []
+    for bundle in bundles.tolist():
+        home = int(model.owner[bundle])
+        may = model.rules.static(int(model.snapshot.bundles.namespace[bundle])) & model.takes
+        options = [broker for broker in brokers.tolist() if may[broker] and broker != home]
+        if not model.forced[bundle] and home in brokers:
+            options.append(home)
+        if bundle in model.pinned:
+            options = [model.pinned[bundle]]
+        dear = [0.0 if weight is None or broker == home else float(weight[bundle]) for broker in options]
+        program.row(
+            program.add(len(options), cost=np.array(dear), high=1.0, whole=True), np.ones(len(options)), 1.0, 1.0
+        )
+        which += [bundle] * len(options)
+        where += options
+    return np.array(which, dtype=np.int64), np.array(where, dtype=np.int64)
+
+
+def adopt(state: State, moves: list[tuple[int, int]]) -> bool:
+    """Carry out what a program says, in an order in which every rule holds; go back where there is none.
+
+    Returns:
+        Whether it was carried out.
+    """
+    before = state.moves()
+    waiting = [(bundle, to) for bundle, to in moves if state.owner[bundle] != to]
+    while waiting:
+        left = []
+        for bundle, to in waiting:
+            back_home = to == state.model.owner[bundle] and not state.model.forced[bundle]
+            if back_home or state.allowed(np.array([bundle]))[0, to]:
+                state.move(bundle, to)
+            else:
+                left.append((bundle, to))
+        if len(left) == len(waiting):
+            state.restore(before)
+            return False
+        waiting = left
+    if (state.spent > state.model.budgets + EPSILON).any():
+        state.restore(before)
+        return False
+    return True
+
+
+def neighbourhood(state: State, seed: int, turn: int) -> tuple[Int64Array, Int64Array]:
+    """Return bundles and brokers that are worth a program: the most used brokers, and some with room.
+
+    Shapes (bundles,) and (brokers,).
+    """
+    model = state.model
+    random = np.random.default_rng([seed, turn])
+    used = np.where(model.counts, state.usage, -np.inf)
+    hot = np.argsort(-used, kind="stable")[: 2 + turn % 3]
+    cold = np.argsort(np.where(model.counts & model.takes, used, np.inf), kind="stable")[: int(model.takes.sum())]
+    pool = cold[: max(len(cold) // 2, 6)]
+    some = random.choice(pool, size=min(5, len(pool)), replace=False)
+    brokers = np.unique(np.concatenate([hot, some]))
+    bundles: list[int] = []
+    for broker in brokers.tolist():
+        mine = state.movable_on(broker)
+        mine = mine[~state.changing[model.snapshot.bundles.namespace[mine]]]
+        moved = mine[state.owner[mine] != model.owner[mine]]
+        large = mine[np.argsort(state.without(broker, mine), kind="stable")[: 16 if broker in hot else 6]]
+        bundles += np.unique(np.concatenate([moved[:12], large])).tolist()
+    return np.array(bundles, dtype=np.int64), brokers

@@ -1,0 +1,75 @@
+"""Small random clusters, and every plan that there is for them."""
+
+from dataclasses import replace
+from itertools import combinations, product
+from random import Random
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, Int64Array, frozen
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import UsageModel
+from planner.optimize.rules import refused
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+
+FREE = {"loadBalancerDistributeBundlesEvenlyEnabled": False}
+
+
+def small_cluster(seed: int, *, bundles: int = 14, grouped: bool = False) -> Snapshot:
+    """Return a cluster of 2 to 5 unlike brokers with up to so many bundles, some of them isolated."""
+    random = Random(seed)  # noqa: S311 - no secret
+    spec = ClusterSpec(
+        brokers=random.randint(2, 5),
+        bundles=random.randint(4, bundles),
+        namespaces=random.randint(1, 4),
+        topics=random.randint(20, 200),
+        msg_rate_per_s=random.choice([5_000, 30_000, 80_000]),
+        topic_skew=random.uniform(0.0, 1.2),
+        ownership_skew=random.random(),
+        heterogeneity=random.choice([0.0, 0.5, 1.0]),
+        load_manager=random.choice(list(LoadManager)),
+        isolated_namespaces=random.choice([0, 0, 1]),
+        anti_affinity_namespaces=random.choice([0, 2, 4]) if grouped else 0,
+        cluster="brute",
+    )
+    spec = replace(spec, namespaces=min(spec.namespaces, spec.bundles))
+    spec = replace(spec, isolated_namespaces=min(spec.isolated_namespaces, spec.namespaces))
+    spec = replace(spec, anti_affinity_namespaces=min(spec.anti_affinity_namespaces, spec.namespaces))
+    return generate(spec, seed)
+
+
+def _usage(model: UsageModel, owners: Int64Array) -> FloatArray:
+    """Return the peak of each of many placements. Shape (placements,) for (placements, bundles)."""
+    peaks = np.zeros(len(owners))
+    for broker in range(len(model.alive)):
+        mine = (owners == broker).astype(np.float64)
+        demand = mine @ model.bundle.T + model.own[:, broker]
+        used = np.maximum((demand / model.limit[:, broker] * model.weight[:, 0]).max(axis=1), model.fixed[broker])
+        peaks = np.maximum(peaks, used)
+    return peaks
+
+
+def every_placement(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatArray]:
+    """Return all placements with at most so many moves to brokers that the filters allow, and their peaks."""
+    names, owner = snapshot.brokers.name, snapshot.bundles.owner.astype(np.int64)
+    config = Settings({**snapshot.settings.overrides, **FREE})
+    options = []
+    for bundle, home in zip(snapshot.bundle_names, owner.tolist(), strict=True):
+        free = [(bundle, name) for name in names if name != names[home]]
+        wrong = {to for move in free for _, to in refused(snapshot, config, [move])}
+        options.append([at for at, name in enumerate(names) if at != home and name not in wrong])
+    found = [owner[np.newaxis]]
+    for size in range(1, moves + 1):
+        for chosen in combinations(range(len(owner)), size):
+            targets = list(product(*(options[at] for at in chosen)))
+            if targets:
+                placed = np.repeat(owner[np.newaxis], len(targets), axis=0)
+                placed[:, list(chosen)] = np.array(targets)
+                found.append(placed)
+    every = np.concatenate(found)
+    model = UsageModel.of(snapshot, snapshot.settings, Assumptions())
+    return frozen(every), frozen(_usage(model, every))

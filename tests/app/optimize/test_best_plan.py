@@ -1,0 +1,205 @@
+"""The best plan: never beaten, never below its bound, no rule broken, and one sentence where there is none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.cluster.errors import ScenarioError
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.optimize.plan import Plan, best_plan
+from planner.optimize.question import Question
+from planner.optimize.rules import refused
+from planner.workspace.samples import load_sample, samples
+from tests.app.optimize.brute import every_placement, small_cluster
+
+
+@pytest.fixture(scope="module")
+def hundred() -> Snapshot:
+    return load_sample(next(sample for sample in samples() if sample.file == "generated-100.zip"))
+
+
+def _against_every_plan(seeds: range) -> None:
+    equal = 0
+    for seed in seeds:
+        snapshot, moves = small_cluster(seed), seed % 4 + 1
+        plan = best_plan(snapshot, Question(moves=moves))
+        optimum = float(every_placement(snapshot, moves)[1].min())
+        assert plan.bound <= optimum + 1e-9, f"seed {seed}: the bound is beaten"
+        assert len(plan.moves) <= moves
+        assert plan.peak <= optimum * 1.02, f"seed {seed}"
+        equal += plan.peak <= optimum + 1e-6
+    assert equal >= 0.95 * len(seeds)
+
+
+def test_no_plan_of_a_small_cluster_is_better() -> None:
+    _against_every_plan(range(40))
+
+
+@pytest.mark.slow
+def test_no_plan_of_500_small_clusters_is_better() -> None:
+    _against_every_plan(range(1_000, 1_500))
+
+
+def _dearest(snapshot: Snapshot, question: Question) -> tuple[float, float] | None:
+    """Return what the plan costs and the least that any plan of at most four moves does; None where there is none."""
+    every, peaks = every_placement(snapshot, 4)
+    under = float(question.under_percent or 0) / 100
+    clients = np.rint(snapshot.bundles.producers + snapshot.bundles.consumers)
+    costs = ((every != snapshot.bundles.owner) * clients).sum(axis=1)[peaks <= under + 1e-9]
+    try:
+        plan = best_plan(snapshot, question)
+    except ScenarioError:
+        assert not len(costs)
+        return None
+    assert plan.peak <= under + 1e-6
+    assert plan.bound <= plan.spent["clients"] + 1e-9
+    if len(costs):
+        assert plan.bound <= costs.min() + 1e-6
+    return (plan.spent["clients"], float(costs.min())) if len(costs) else None
+
+
+def test_enough_costs_no_more_than_any_plan() -> None:
+    pairs = []
+    for seed in range(24):
+        snapshot = small_cluster(seed, bundles=10)
+        before = best_plan(snapshot, Question(moves=1))
+        level = best_plan(snapshot, Question())
+        middle = (float(before.usage_before.max()) + level.peak) * 50
+        found = _dearest(snapshot, Question(under_percent=middle))
+        pairs += [found] if found is not None else []
+    assert len(pairs) > 8
+    assert all(cost <= least * 1.02 + 1e-6 for cost, least in pairs)
+
+
+def _asked(seed: int, snapshot: Snapshot) -> Question:
+    """Return some question about a cluster."""
+    names = snapshot.brokers.name
+    kinds = (
+        Question(moves=seed % 6 + 1),
+        Question(even=True),
+        Question(drain=names[:1], moves=20),
+        Question(drain=names[-1:]),
+        Question(exclude=names[:1], clients=200),
+        Question(),
+    )
+    return kinds[seed % len(kinds)]
+
+
+def _every_destination_passes(seeds: range) -> None:
+    answered = 0
+    for seed in seeds:
+        snapshot = small_cluster(seed, bundles=40, grouped=True)
+        if seed % 5 == 0:  # hardly any broker has room for more topics
+            most = int(snapshot.brokers.topics.max()) + 5
+            settings = Settings({**snapshot.settings.overrides, "loadBalancerBrokerMaxTopics": most})
+            snapshot = replace(snapshot, settings=settings)
+        question = _asked(seed, snapshot)
+        try:
+            plan = best_plan(snapshot, question)
+        except ScenarioError:
+            continue
+        answered += 1
+        pairs = [(move.bundle, move.destination) for move in plan.moves]
+        assert len({bundle for bundle, _ in pairs}) == len(pairs)
+        assert refused(snapshot, snapshot.settings, pairs, even=question.even) == [], f"seed {seed}"
+        assert not {to for _, to in pairs} & {*question.drain, *question.exclude}
+        owners = plan.after().bundles.owner
+        drained = [snapshot.brokers.position[name] for name in question.drain]
+        assert not np.isin(owners, drained).any()
+    assert answered > len(seeds) / 2
+
+
+def test_every_destination_passes_the_filters() -> None:
+    _every_destination_passes(range(60))
+
+
+@pytest.mark.slow
+def test_every_destination_of_2000_plans_passes_the_filters() -> None:
+    _every_destination_passes(range(10_000, 12_000))
+
+
+@pytest.mark.parametrize(("moves", "peak"), [(10, 0.927), (50, 0.725), (200, 0.534), (500, 0.421)])
+def test_the_generated_cluster_is_near_its_bound(hundred: Snapshot, moves: int, peak: float) -> None:
+    plan = best_plan(hundred, Question(moves=moves))
+    assert plan.peak <= peak
+    assert plan.gap_percent <= 2
+    assert len(plan.moves) <= moves
+    assert [step.peak for step in plan.frontier] == sorted((step.peak for step in plan.frontier), reverse=True)
+    for step in plan.frontier:
+        assert step.peak >= plan.least[min(step.moves, len(plan.least) - 1)] - 1e-6
+
+
+def test_the_same_question_has_the_same_plan(hundred: Snapshot) -> None:
+    one, two = (best_plan(hundred, Question(moves=60)) for _ in range(2))
+    assert one.digest() == two.digest()
+    assert one.digest() != best_plan(hundred, Question(moves=61)).digest()
+
+
+def test_a_drain_moves_what_it_must_and_no_more(hundred: Snapshot) -> None:
+    gone = hundred.brokers.name[:2]
+    plan = best_plan(hundred, Question(drain=gone))
+    mine = sum(len(hundred.bundles_of(hundred.brokers.position[name])) for name in gone)
+    assert len(plan.moves) == mine
+    assert {move.source for move in plan.moves} == set(gone)
+    assert plan.gap_percent < 2
+
+
+def test_it_can_be_stopped(hundred: Snapshot) -> None:
+    asked: list[int] = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) > 20
+
+    plan = best_plan(hundred, Question(), cancelled=stop)
+    assert not plan.complete
+    assert 0 < len(plan.moves) <= 25
+    assert plan.bound <= plan.peak
+
+
+def _message(snapshot: Snapshot, question: Question) -> str:
+    with pytest.raises(ScenarioError) as refusal:
+        best_plan(snapshot, question)
+    return str(refusal.value)
+
+
+def test_bad_questions_get_one_sentence(hundred: Snapshot) -> None:
+    assert "A budget of 0 moves allows no plan" in _message(hundred, Question(moves=0))
+    below = _message(hundred, Question(under_percent=30))
+    assert "No plan brings every broker under 30 %: All traffic" in below
+    assert "41.2" in below
+    assert "Every broker is drained" in _message(hundred, Question(drain=hundred.brokers.name))
+    assert "no broker nowhere:1" in _message(hundred, Question(drain=("nowhere:1",)))
+    unloaded = hundred.with_owner(np.full_like(hundred.bundles.owner, -1))
+    assert "nothing is loaded" in _message(unloaded, Question())
+    few = _message(hundred, Question(drain=hundred.brokers.name[:1], moves=3))
+    assert "What must move costs" in few
+
+
+def test_a_pin_that_policies_forbid_is_named() -> None:
+    snapshot = next(s for s in map(small_cluster, range(100)) if s.policies.isolation and len(s.brokers) > 2)
+    policy = snapshot.policies.isolation[0]
+    space = next(name for name in snapshot.namespaces if name in "".join(policy.namespaces).replace("\\", ""))
+    bundle = next(name for name in snapshot.bundle_names if name.startswith(f"{space}/"))
+    wrong = next(to for to in snapshot.brokers.name if refused(snapshot, snapshot.settings, [(bundle, to)]))
+    assert "the filters of placement refuse" in _message(snapshot, Question(pins={bundle: wrong}))
+
+
+def test_a_bundle_that_nobody_may_take_is_named() -> None:
+    snapshot = next(s for s in map(small_cluster, range(100)) if len(s.brokers) > 2)
+    first = snapshot.brokers.name[0]
+    host = first.rpartition(":")[0].replace(".", "\\.")
+    policy = IsolationPolicy(name="only", namespaces=snapshot.namespaces, primary=(host,))
+    message = _message(replace(snapshot, policies=Policies(isolation=(policy,))), Question(drain=(first,)))
+    assert "Nobody may take" in message
+    assert "drained" in message
+
+
+def test_pinned_bundles_end_where_they_are_wanted(hundred: Snapshot) -> None:
+    bundle, to = hundred.bundle_names[0], hundred.brokers.name[1]
+    plan = best_plan(hundred, Question(moves=5, pins={bundle: to}))
+    assert {move.bundle: move.destination for move in plan.moves}[bundle] == to
+    kept: Plan = best_plan(hundred, Question(moves=30, keep_namespaces=hundred.namespaces[:50]))
+    assert not {move.bundle.rpartition("/")[0] for move in kept.moves} & set(hundred.namespaces[:50])
