@@ -7,10 +7,12 @@ import streamlit as st
 
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
+from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
 from planner.figures.images import before_after_image, usage_image
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
+from planner.share.follow import STATES, follow, new_brokers
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius
@@ -23,6 +25,7 @@ from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, table
 
 _MANY = 12
+_INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
 
 
@@ -161,6 +164,42 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
         table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
 
 
+def _follow(view: state.Current, trace: Trace) -> None:
+    """Draw how far the plan has been carried out."""
+    st.caption("Capture the cluster again while you carry the plan out, or after it, and see here what became of it.")
+    captured_at_ms = view.snapshot.info.captured_at_ms
+    found = [
+        each
+        for each in state.workspace().saved()
+        if each.cluster == view.snapshot.info.cluster and each.captured_at_ms > captured_at_ms
+    ]
+    if not found:
+        st.info(
+            "No later capture of this cluster is loaded: make or upload one under Snapshots.", icon=":material/info:"
+        )
+        return
+    names = {each.digest: f"{plain(each.name)} · {moment(each.captured_at_ms)}" for each in found}
+    chosen = st.selectbox("Later capture", list(names), format_func=names.__getitem__, key="follow")
+    later = state.snapshot_of(chosen)
+    added, strange = new_brokers(trace, later)
+    real = {}
+    if added and strange:
+        for name in added:
+            real[name] = st.selectbox(f"{plain(name)} became", strange, index=None, key=f"became-{name}") or name
+    followed = follow(trace, later, real)
+    done = followed.counts["done"] == len(followed.steps)
+    (st.success if done else st.info)(f"**{followed.sentence}** {followed.advice}")
+    if followed.steps:
+        rows = [
+            {"what became of it": STATES[s.state], "step": s.kind, "of": s.name, "planned": s.wanted, "now": s.found}
+            for s in sorted(followed.steps, key=lambda step: list(STATES).index(step.state), reverse=True)
+        ]
+        table(pd.DataFrame(rows), "followed", height=420 if len(rows) > _MANY else "content")
+    if followed.strayed:
+        st.markdown(f"**{count(len(followed.strayed), 'bundle')} not of this plan went elsewhere meanwhile**")
+        table(pd.DataFrame(followed.strayed, columns=["bundle", "then", "now"]), "strayed")
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.present(view)
@@ -168,8 +207,8 @@ def draw(view: state.Current) -> None:
     if found is None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)
-    moves, diagnosis, act, files = st.tabs(
-        ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Export, report"]
+    moves, diagnosis, act, later, files = st.tabs(
+        ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Follow", "Export, report"]
     )
     with moves:
         _moves(outcome)
@@ -177,6 +216,8 @@ def draw(view: state.Current) -> None:
         finding_cards(view, diagnose(outcome), "moves")
     with act:
         options = _commands(outcome, trace)
+    with later:
+        _follow(view, trace)
     with files:
         _files(view, outcome, trace, options)
 

@@ -23,6 +23,8 @@ def plan(
     scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)],
     as_json: Annotated[bool, Parameter(name="--json", group=_SHOWN)] = False,
     commands: Annotated[bool, Parameter(group=_SHOWN)] = False,
+    follow: Annotated[str, Parameter(group=_SHOWN, metavar="LATER")] = "",
+    broker: Annotated[list[str] | None, Parameter(metavar="NAME=ID", negative="")] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     csv: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     batch: Annotated[int, Parameter(metavar="N")] = 10,
@@ -38,6 +40,8 @@ def plan(
         scenario: A scenario file, a link as the pages give it, or - for standard input.
         as_json: Print everything as JSON.
         commands: Print what to do as a script of pulsar-admin commands.
+        follow: Print how far the plan has been carried out, by a later snapshot of the same cluster.
+        broker: Real id of a broker that the plan adds; for --follow, and may be repeated.
         report: Write a Markdown report for a review.
         csv: Write a CSV with one row for each event.
         batch: Bundles unloaded between two pauses.
@@ -48,7 +52,9 @@ def plan(
     from planner.explain.outcome import Outcome
     from planner.share.commands import CommandOptions, plan_commands
     from planner.share.export import events_csv, plan_json
-    from planner.share.plan_text import plan_text
+    from planner.share.follow import follow as following
+    from planner.share.follow import real_names
+    from planner.share.plan_text import following_text, plan_text
     from planner.share.report import markdown_report
     from planner.share.script import command_script
     from planner.simulate.run import simulate
@@ -77,6 +83,8 @@ def plan(
             sys.stderr.write(f"warning: this plan ends worse than now. {sentence}\n")
         commands_ = plan_commands(trace, options)
         sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))
+    elif follow:
+        sys.stdout.write(following_text(following(trace, open_snapshot(follow)[1], real_names(broker or ()))))
     else:
         sys.stdout.write(plan_text(trace, name, findings))
 

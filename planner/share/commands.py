@@ -274,14 +274,17 @@ def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: Com
         )
 
 
-def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
+def planned_splits(trace: Trace) -> tuple[Event, ...]:
+    """Return the splits of a plan in their order, without those of namespaces that a scenario makes anew."""
     anew = _made_anew(trace)
+    return tuple(e for e in trace.events if e.kind == "split" and e.bundle.rpartition("/")[0] not in anew)
+
+
+def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
     supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
     owner = _OwnerAtStart(trace.start)
-    for event in trace.events:
-        if event.kind != "split" or event.bundle.rpartition("/")[0] in anew:
-            continue
+    for event in planned_splits(trace):
         for at, request in enumerate(_requests(event, two_at_a_time=extensible)):
             missing = (
                 f" {request.algorithm} must first be added to supportedNamespaceBundleSplitAlgorithms."

@@ -1,8 +1,11 @@
 """A plan as text for a terminal."""
 
+from collections.abc import Sequence
+
 from planner.cluster.digest import snapshot_digest
 from planner.explain.finding import Finding
 from planner.share.commands import final_moves
+from planner.share.follow import STATES, Following
 from planner.simulate.measures import MEASURES, summary
 from planner.simulate.trace import Trace
 
@@ -43,4 +46,22 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
     lines += [f"  {finding.severity}: {finding.title}. {finding.evidence} {finding.remedy}" for finding in findings]
     if trace.notes:
         lines += ["", "Notes:", *(f"  {note}" for note in trace.notes)]
+    return _lines(lines)
+
+
+def following_text(found: Following) -> str:
+    """Return what became of a plan, a line for each step that is not done and for each bundle that strayed."""
+    lines = [f"After {found.minutes:,.0f} minutes. {found.sentence} {found.advice}".rstrip(), ""]
+    undone = [step for step in found.steps if step.state != "done"]
+    lines += [f"  {STATES[step.state]}: {step.kind} {step.name} -> {step.wanted}; now {step.found}" for step in undone]
+    if found.strayed:
+        lines += ["", f"Not of this plan, and served by another broker now: {len(found.strayed):,} bundles"]
+        shown = found.strayed[:_MOVES_SHOWN]
+        lines += [f"  {bundle}: {then or 'nobody'} -> {now or 'nobody'}" for bundle, then, now in shown]
+        if len(found.strayed) > len(shown):
+            lines.append(f"  and {len(found.strayed) - len(shown):,} more")
+    return _lines(lines)
+
+
+def _lines(lines: Sequence[str]) -> str:
     return "".join("".join(sign if sign.isprintable() else "?" for sign in line) + "\n" for line in lines)

@@ -108,13 +108,13 @@ def wait_for(what: str, condition: Any, *, seconds: float, every: float = 0.5) -
     raise AssertionError(f"{what}: not within {seconds:g} s" + (f" ({last})" if last else ""))
 
 
-def classpath(folder: Path) -> str:
-    """Return the class path of a broker, downloaded by Maven where it is not there yet."""
+def classpath(folder: Path, project: Path = HERE) -> str:
+    """Return the class path of a broker or of another project, downloaded by Maven where it is not there yet."""
     if not shutil.which("mvn"):
         pytest.fail("Maven is needed for the tests of a real cluster: install `maven`, or leave `-m cluster` out.")
-    listed = folder / "classpath.txt"
+    listed = folder / f"{project.name}.txt"
     goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
-    subprocess.run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal], check=True, timeout=900)
+    subprocess.run(["mvn", "-q", "-B", "-f", str(project / "pom.xml"), *goal], check=True, timeout=900)
     return listed.read_text().strip()
 
 

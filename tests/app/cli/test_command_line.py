@@ -43,7 +43,7 @@ OPTIONS = {
         restarts-per-day spike-factor spike-minutes spikes-per-day splits-per-day topic-count weekend-share workers
     """,
     "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
-    "plan": "batch commands csv json pause report scenario snapshot",
+    "plan": "batch broker commands csv follow json pause report scenario snapshot",
     "replay": """
         advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json
         last-day list loss name retry runner scenarios setting show strategy weight workers

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import number
+from planner.share.commands import final_moves
 from planner.share.link import decode_link, encode_link
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.add_brokers import AddBrokers
@@ -303,6 +305,23 @@ class TestMoves:
         press(test, "Write the report")
         assert not test.exception
         assert "Markdown with its charts inside" in shown(test)
+
+    def test_a_plan_is_followed_in_a_later_capture(self, page: Page) -> None:
+        assert "No later capture" in "".join(info.value for info in page("moves", snapshot=sample()[:12]).info)
+        start = state.snapshot_of(state.workspace().find(sample()).digest)  # type: ignore[union-attr]
+        trace = simulate(start, Scenario())
+        (first, *_) = final_moves(trace)
+        row, later = start.bundle_position[first.bundle], start.info.captured_at_ms + 600_000
+        owner = start.bundles.owner.copy()
+        owner[row] = start.brokers.name.index(first.destination)
+        info = replace(start.info, captured_at_ms=later)
+        state.workspace().add(replace(start.with_owner(owner), info=info), "half way")
+        test = page("moves", snapshot=sample()[:12])
+        assert not test.exception
+        assert any("3 steps: 1 done, 2 still to do" in info.value for info in test.info)
+        (frame,) = [d.value for d in test.dataframe if "what became of it" in d.value.columns]
+        assert frame["what became of it"].tolist().count("done") == 1
+        assert frame.loc[frame["what became of it"] == "done", "of"].tolist() == [first.bundle]
 
     def test_a_filter_that_nothing_passes(self, page: Page) -> None:
         test = page("moves", snapshot=sample()[:12])

@@ -3,12 +3,14 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
+from planner.formats.archive import write_zip
 from planner.share.link import encode_link, encode_reference, scenario_digest
 from planner.share.scenario_file import scenario_file
 from planner.simulate.edits.move_bundle import MoveBundle
@@ -96,6 +98,26 @@ def test_text_shows_every_measure(expected: Trace, file: str, capsys: pytest.Cap
     assert all(f"\n{measure.label}  " in out or f"\n{measure.label} " in out for measure in MEASURES)
     assert expected.digest()[:12] in out
     assert f"{SNAPSHOT.brokers.name[0]} -> " in out
+
+
+def test_follow_says_how_far_a_plan_is(
+    expected: Trace, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = replace(expected.end, settings=expected.settings)
+    later = replace(SNAPSHOT, info=replace(SNAPSHOT.info, captured_at_ms=end.info.captured_at_ms))
+    said = []
+    for name, snapshot in {"all.zip": end, "none.zip": later}.items():
+        with (tmp_path / name).open("wb") as target:
+            write_zip(snapshot, target)
+        words = ["--follow", str(tmp_path / name), "--broker", "added-1:8080=added-1:8080"]
+        assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words]) == 0
+        said.append(capsys.readouterr().out)
+    done, left = said
+    assert "The plan is carried out" in done
+    assert "still to do: move " in left
+    assert "Run the script of the plan again" in left
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words[:2], "--broker", "nobody"]) == 2
+    assert "names no broker" in capsys.readouterr().err
 
 
 def test_commands_report_and_csv(

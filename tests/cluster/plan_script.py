@@ -1,0 +1,86 @@
+"""A plan's script, as it is, with the real `pulsar-admin` on a real cluster: cut short, run again, and followed."""
+
+from pathlib import Path
+
+from planner.cluster.snapshot import Snapshot
+from planner.share.commands import CommandOptions, final_moves, plan_commands
+from planner.share.follow import Following, follow
+from planner.share.script import command_script
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step
+from planner.simulate.trace import Trace
+from tests.cluster.launch import wait_for
+from tests.cluster.pulsar_admin import PulsarAdmin
+from tests.cluster.scene import Scene, one_in_each_bundle
+from tests.cluster.traffic import Flow, traffic
+
+PLANNED = "acme/planned"
+"""One topic with one producer in each bundle, so that one lookup places it; nobody else touches it."""
+
+_SHEDDING = "loadBalancerSheddingEnabled"
+
+
+def plan_of(snapshot: Snapshot) -> Trace:
+    """Return a plan that splits the first bundle of `PLANNED`, and moves the others to the next broker."""
+    rows = [row for row, name in enumerate(snapshot.bundle_names) if name.startswith(f"{PLANNED}/")]
+    brokers = snapshot.brokers.name
+    steps = [Step(SplitBundle(bundle=snapshot.bundle_names[rows[0]], algorithm="range_equally_divide"))]
+    for row in rows[1:]:
+        destination = brokers[(int(snapshot.bundles.owner[row]) + 1) % len(brokers)]
+        steps.append(Step(MoveBundle(bundle=snapshot.bundle_names[row], destination=destination)))
+    settings = {"loadBalancerNamespaceMaximumBundles": 120}
+    return simulate(snapshot, Scenario(steps=tuple(steps), settings=settings, cycles=1))
+
+
+def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
+    """Run a plan's script, first with a call that fails, then again, and see by captures how far it got.
+
+    Args:
+        scene: The cluster.
+        folder: An empty one.
+        calm: Settings with which shedding is on and moves nothing.
+    """
+    scene.admin.create_namespace(PLANNED, 4)
+    flows = {topic: Flow(2.0) for topic in one_in_each_bundle(PLANNED, 4)}
+    given = {**calm, _SHEDDING: True, "loadBalancerNamespaceMaximumBundles": 100}
+    with traffic(scene.cluster.brokers[0].service_url, flows), scene.settings(given):
+        wait_for(
+            "owners", lambda: sum(name.startswith(f"{PLANNED}/") for name in scene.cluster.owners()) == 4, seconds=60
+        )
+        before = scene.snapshot(PLANNED)
+        trace = plan_of(before)
+        moves = {move.bundle: move.destination for move in final_moves(trace)}
+        assert len(moves) == 3
+        options = CommandOptions(batch_bundles=2, pause_s=1)
+        script = command_script(plan_commands(trace, options), "a plan", options.program, before.info.cluster)
+        admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
+
+        shown = admin.run(script, "--dry-run")
+        assert (shown.returncode, admin.calls()) == (0, []), shown.stdout
+
+        # The second unload fails: nothing after it is done, and shedding is back.
+        second = list(moves)[1].rpartition("/")[2]
+        broken = admin.run(script, fail_on=f"namespaces unload {PLANNED} --bundle {second}")
+        assert broken.returncode == 7, broken.stdout + broken.stderr
+        assert scene.admin.ask("/brokers/configuration/values")[_SHEDDING] == "true"
+        half = _followed(scene, trace)
+        assert half.counts == {"done": 3, "left": 2}, half.steps  # the setting, the split and the first move
+
+        whole = admin.run(script)
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        wait_for("the bundles have landed", lambda: moves.items() <= scene.cluster.owners().items(), seconds=30)
+        done = _followed(scene, trace)
+        assert done.sentence.startswith("The plan is carried out"), done.steps
+        assert not [name for name, _, _ in done.strayed if name.startswith(f"{PLANNED}/")]
+        values = scene.admin.ask("/brokers/configuration/values")
+        assert (values[_SHEDDING], values["loadBalancerNamespaceMaximumBundles"]) == ("true", "120")
+
+
+def _owned(scene: Scene) -> int:
+    return sum(name.startswith(f"{PLANNED}/") for name in scene.cluster.owners())
+
+
+def _followed(scene: Scene, trace: Trace) -> Following:
+    return follow(trace, scene.snapshot(PLANNED))
