@@ -90,7 +90,8 @@ has() {
             : >"$seen/$1"
         fi
     fi
-    grep -qF "\"$3\"" "$seen/$1"
+    # A line begins with the bundle, bare (pulsar-admin 4.0.8) or, as JSON, in quotes.
+    sed 's/^[[:space:]]*"\{0,1\}//; s/["[:space:]].*//' "$seen/$1" | grep -qxF -e "$3"
 }
 # cut NUMBER BROKER BUNDLE COMMAND...: split a bundle that the broker owns.
 cut() {

@@ -19,7 +19,8 @@ status = 0
 if fails:
     status = 7
 elif words[:2] == ["brokers", "namespaces"]:
-    print(json.dumps({{b: {{"broker_assignment": "shared"}} for b, o in owners.items() if o == words[4]}}))
+    for bundle in [b for b, o in owners.items() if o == words[4]]:
+        print(bundle + "    [broker_assignment=shared is_controlled=false is_active=true]")
 elif words[:2] == ["brokers", "update-dynamic-config"]:
     state["settings"][given["--config"]] = given["--value"]
 elif words[:2] == ["namespaces", "unload"]:
