@@ -13,6 +13,7 @@ from planner.figures.images import before_after_image, usage_image
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.follow import STATES, follow, new_brokers
+from planner.share.rendered import html_report, pdf_report
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius
@@ -146,8 +147,12 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
     text = markdown_report(
         trace, snapshot_name=view.saved.name, charts=charts, findings=diagnose(outcome), link=link, options=options
     )
-    download("Download the report", text, "report.md", "text/markdown", type="primary")
-    st.caption(f"Markdown with its charts inside, {len(text) / 1000:,.0f} kB.")
+    title = f"Plan {trace.scenario.name} · {view.saved.name}"
+    with st.container(horizontal=True):
+        download("HTML", lambda: html_report(text, title).encode(), "report.html", "text/html", type="primary")
+        download("PDF", lambda: pdf_report(text, title), "report.pdf", "application/pdf")
+        download("Markdown", text, "report.md", "text/markdown")
+    st.caption("Question, verdict, before and after, losses, risks, moves and commands; the charts are inside.")
 
 
 def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:

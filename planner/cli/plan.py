@@ -42,7 +42,7 @@ def plan(
         commands: Print what to do as a script of pulsar-admin commands.
         follow: Print how far the plan has been carried out, by a later snapshot of the same cluster.
         broker: Real id of a broker that the plan adds; for --follow, and may be repeated.
-        report: Write a Markdown report for a review.
+        report: Write a report for a review: HTML, PDF or Markdown, by the ending of its name.
         csv: Write a CSV with one row for each event.
         batch: Bundles unloaded between two pauses.
         pause: Seconds between two batches.
@@ -72,7 +72,8 @@ def plan(
     trace = simulate(cluster, content_of(linked))
     findings = diagnose(trace)
     if report is not None:
-        _write(report, markdown_report(trace, snapshot_name=name, findings=findings, options=options))
+        text = markdown_report(trace, snapshot_name=name, findings=findings, options=options)
+        _write(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
     if csv is not None:
         _write(csv, events_csv(trace))
     if as_json:
@@ -89,7 +90,20 @@ def plan(
         sys.stdout.write(plan_text(trace, name, findings))
 
 
-def _write(path: Path, text: str) -> None:
+def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:
+    from planner.share.rendered import html_report, pdf_report
+
+    ending = path.suffix.lower()
+    return (
+        pdf_report(markdown, title)
+        if ending == ".pdf"
+        else html_report(markdown, title)
+        if ending in {".html", ".htm"}
+        else markdown
+    )
+
+
+def _write(path: Path, text: str | bytes) -> None:
     from planner.cluster.errors import FormatError
     from planner.cluster.files import write_whole, writing
 

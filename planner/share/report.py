@@ -1,18 +1,20 @@
-"""A plan as one Markdown file for a review: what is changed, what comes of it, why, and what to do.
+"""A plan as one Markdown file for a review: the question, the verdict, before and after, losses, risks, what to do.
 
 The file stands alone: charts are in it as `data:` addresses. Names from clusters and links are hostile; they are
-escaped, and HTML in them stays text.
+escaped, and HTML in them stays text. `planner.share.rendered` makes HTML and PDF of it.
 """
 
 import base64
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
+from planner.explain.before_after import before_after
+from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.finding import Finding
 from planner.explain.text import moment
 from planner.share.commands import (
@@ -29,7 +31,8 @@ from planner.simulate.measures import MEASURES, Measure, summary
 from planner.simulate.scenario import Step, scenario_to_json
 from planner.simulate.trace import Trace
 
-_MOST_MOVES = 200
+_MOST_MOVES = 50
+_MOST_LINES = 60
 _MAX_IMAGE_BYTES = 5_000_000
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#!~&$])")
 _MAGIC = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -77,12 +80,14 @@ def markdown_report(
     parts = [
         *_head(trace, snapshot_name, link),
         *_changes(trace),
-        *_measures(trace),
+        *_verdict(trace),
         *_charts(charts),
+        *_losses(trace),
         *_diagnosis(findings),
         *_moves(trace),
         *_notes(trace),
         *_commands(trace, options),
+        *_measures(trace),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -134,21 +139,18 @@ def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
 
 
 def _changes(trace: Trace) -> Iterator[str]:
-    yield "## What is changed"
+    yield "## The question"
+    changed = changed_settings(trace)
     if not trace.scenario.steps:
-        yield "No edits."
+        yield "What does the load balancer do with other settings?" if changed else "What does the load balancer do?"
     else:
         yield "\n".join(f"{at}. {_step(step)}" for at, step in enumerate(trace.scenario.steps, start=1))
-    yield "### Settings"
-    changed = changed_settings(trace)
     if changed:
         rows = [
             [_name(name), _text(conf_value(before)) or "not set", _text(conf_value(after)) or "not set"]
             for name, (before, after) in changed.items()
         ]
         yield _table(["setting", "before", "after"], rows)
-    else:
-        yield "None is changed."
     supposed = scenario_to_json(trace.scenario).get("assumptions", {})
     if supposed:
         rows = [
@@ -160,30 +162,64 @@ def _changes(trace: Trace) -> Iterator[str]:
 
 
 def _step(step: Step) -> str:
-    kind = _text(step.edit.kind.replace("_", " "))
-    written = _said(step)
-    rest = ", ".join(f"{_text(name.replace('_', ' '))} {_shown(value)}" for name, value in written.items())
-    return f"{'' if step.on else '(switched off) '}**{kind}**{': ' if rest else ''}{rest}"
+    words = step.edit.phrase()
+    return f"{'' if step.on else '(switched off) '}{_text(words[:1].upper() + words[1:])}"
 
 
-def _said(step: Step) -> dict[str, object]:
-    values = {f.name: (getattr(step.edit, f.name), f.default) for f in fields(step.edit) if f.name != "kind"}
-    return {name: value for name, (value, default) in values.items() if value != default}
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(_name(str(part)) for part in value)
-    return (
-        _name(str(value)) if isinstance(value, str) else _text(f"{value:g}" if isinstance(value, float) else str(value))
-    )
-
-
-def _measures(trace: Trace) -> Iterator[str]:
-    yield "## Measures"
+def _verdict(trace: Trace) -> Iterator[str]:
+    """Yield what the plan changes, and whether it is worth it."""
+    yield "## The verdict"
     if not trace.cycles:
         yield "No cycle was simulated."
         return
+    found = before_after(trace, summary(trace))
+    if found.worse:
+        yield f"**It ends worse than now.** {_text(' '.join(found.worse))}"
+    else:
+        one, two = found.before, found.after
+        yield (
+            f"**Nothing speaks against it**: the highest usage goes from {one.peak_usage * 100:.1f} to"
+            f" {two.peak_usage * 100:.1f} %, the deviation of usage from {one.std * 100:.1f} to {two.std * 100:.1f}"
+            f" points, for {found.topics:,} of {found.all_topics:,} topics cut off on the way."
+        )
+    yield _table(["", "now", "after the plan"], [[_text(row.measure), row.now, row.after] for row in found.rows])
+
+
+def _losses(trace: Trace) -> Iterator[str]:
+    """Yield what the loss of any one broker does, now and after the plan."""
+    yield "## The loss of a broker"
+    assumptions = trace.scenario.assumptions
+    reviews = [
+        review_losses(trace.start, assumptions=assumptions),
+        review_losses(at_the_end(trace), trace.settings, assumptions=assumptions),
+    ]
+    if not all(len(review.peak_usage) for review in reviews):
+        yield "Nobody would be left to take over: the cluster has too few brokers."
+        return
+
+    def cells(name: str, told: Callable[[FailureReview, int], str]) -> list[str]:
+        return [name, *(told(review, int(review.worst_first()[0])) for review in reviews)]
+
+    rows = [
+        cells("The worst loss", lambda review, at: _name(", ".join(review.names(at)))),
+        cells("Highest usage then", lambda review, at: f"{review.peak_usage[at] * 100:.1f} %"),
+        cells("On", lambda review, at: _name(review.brokers[int(review.peak_broker[at])])),
+        cells("Brokers over the limit then", lambda review, at: f"{int(review.over_threshold[at]):,}"),
+        cells("Bundles that nobody may take", lambda review, at: f"{int(review.unserved[at]):,}"),
+        cells(
+            "Losses that ask more than 100 % of a broker",
+            lambda review, _: f"{int((review.peak_usage > 1).sum()):,} of {len(review.peak_usage):,}",
+        ),
+        cells("Growth until one is full, nothing lost", lambda review, _: _number(float(review.before.factor), "x")),
+    ]
+    yield _table(["", "now", "after the plan"], rows)
+    yield f"An estimate. {_text(reviews[1].method)}"
+
+
+def _measures(trace: Trace) -> Iterator[str]:
+    if not trace.cycles:
+        return
+    yield "## All measures of the simulation"
     numbers = summary(trace)
 
     def row(measure: Measure) -> list[str]:
@@ -219,7 +255,7 @@ def _charts(charts: Sequence[Chart]) -> Iterator[str]:
 
 
 def _diagnosis(findings: Sequence[Finding]) -> Iterator[str]:
-    yield "## Diagnosis"
+    yield "## Risks"
     if not findings:
         yield "No known failure pattern shows."
     for finding in findings:
@@ -262,15 +298,22 @@ def _moves(trace: Trace) -> Iterator[str]:
 
 def _notes(trace: Trace) -> Iterator[str]:
     if trace.notes:
-        yield "## Notes"
+        yield "## What it supposes"
         yield "\n".join(f"- {_text(note)}" for note in trace.notes)
+
+
+def _cut(lines: str) -> str:
+    """Return the first of many lines."""
+    all_lines = lines.split("\n")
+    more = len(all_lines) - _MOST_LINES
+    return lines if more <= 0 else "\n".join([*all_lines[:_MOST_LINES], f"# And {more:,} more lines."])
 
 
 def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
     commands = plan_commands(trace, options)
     yield "## Commands"
     yield "To read: the script that asks, checks and restores is on the page Moves, and what `plan --commands` prints."
-    listed = {title: command_list(commands, section) for section, title in SECTIONS.items()}
+    listed = {title: _cut(command_list(commands, section)) for section, title in SECTIONS.items()}
     script = "\n\n".join(f"# === {title}\n{lines}" for title, lines in listed.items() if lines)
     longest = max((len(run) for run in re.findall(r"`+", script)), default=0)
     fence = "`" * max(3, longest + 1)

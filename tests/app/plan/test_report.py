@@ -1,18 +1,24 @@
 """The report for a review: whole, self-contained, and safe with hostile names."""
 
 import base64
+import io
 import re
 import struct
 import zlib
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import pytest
+from pypdf import PdfReader
 
 from planner.cluster.errors import FormatError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.before_after import before_after
+from planner.explain.failure_review import review_losses
 from planner.explain.finding import Finding
 from planner.share.commands import final_moves
 from planner.share.link import encode_link, scenario_digest
+from planner.share.rendered import html_report, pdf_report
 from planner.share.report import Chart, markdown_report
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.kill_broker import KillBroker
@@ -52,15 +58,28 @@ def test_everything_is_there(small: Snapshot) -> None:
     link = f"https://planner.example/what-if?scenario={encode_link(trace.scenario, 'ab' * 32)}"
     text = markdown_report(trace, snapshot_name="Production", findings=[finding], link=link)
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert headings[:5] == ["What is changed", "Measures", "Diagnosis", "Moves", headings[4]]
-    assert headings[-1] == "Commands"
+    assert [heading for heading in headings if heading != "What it supposes"] == [
+        "The question",
+        "The verdict",
+        "The loss of a broker",
+        "Risks",
+        "Moves",
+        "Commands",
+        "All measures of the simulation",
+    ]
     assert f"[Open the scenario](<{link}>)" in text
     assert scenario_digest(trace.scenario) in text
     assert trace.digest() in text
     assert "| `minUnloadMessage` | 1000 | 9 |" in text
     assert "| `idle_cpu_percent` | 2.0 | 5.0 |" in text
-    assert f"1. **remove broker**: broker `{small.brokers.name[0]}`, at min 1" in text
-    assert "2. (switched off) **move bundle**" in text
+    assert f"1. Shut down {small.brokers.name[0]} at minute 1" in text
+    assert "2. (switched off) Unload acme/" in text
+    found = before_after(trace, summary(trace))
+    for row in found.rows:
+        assert f"| {row.measure} | {row.now} | {row.after} |" in text
+    worst = review_losses(trace.start, assumptions=trace.scenario.assumptions)
+    name = ", ".join(worst.names(int(worst.worst_first()[0])))
+    assert f"| The worst loss | `{name}` | " in text
     assert "**Too much** (high)" in text
     assert "`minUnloadMessage=10`" in text
     for measure in MEASURES:
@@ -83,7 +102,7 @@ def test_nothing_changed(small: Snapshot) -> None:
     trace = simulate(small, Scenario(cycles=1, settings={"loadBalancerSheddingEnabled": False}))
     text = markdown_report(replace(trace, end=trace.start, cycles=()))
     for part in (
-        "No edits.",
+        "What does the load balancer do with other settings?",
         "No cycle was simulated.",
         "No known failure pattern",
         "Every bundle is served at the end",
@@ -121,8 +140,10 @@ def test_hostile_names_stay_text(small: Snapshot) -> None:
     text = markdown_report(hostile, snapshot_name=EVIL, charts=charts, findings=[finding], link="javascript:alert(1)")
     prose, fence, script = text.partition("````sh\n")
     assert fence, "the fence is longer than any run of backticks inside"
-    assert script.endswith("\n````\n")
-    assert "\n````" not in script.removesuffix("\n````\n")
+    _, fence, measures = script.partition("\n````\n")
+    assert fence
+    assert "````" not in measures
+    prose += measures
     assert not re.search(r"(?<!\\)<(?!https?://)", prose)
     assert "Open the scenario" not in prose
     assert not re.search(r"^# head", prose, re.MULTILINE)
@@ -131,3 +152,69 @@ def test_hostile_names_stay_text(small: Snapshot) -> None:
         if line.startswith("|"):
             cells = len(re.findall(r"(?<!\\)\|", line)) - 1
             assert cells in {2, 3, 8}, line
+
+
+class TestRendered:
+    def test_html_stands_alone_and_shows_names_as_they_are(self, small: Snapshot) -> None:
+        trace = made(small)
+        markdown = markdown_report(
+            replace(trace, scenario=replace(trace.scenario, name=EVIL[:60])),
+            charts=[Chart("Scores", png())],
+            snapshot_name=EVIL,
+        )
+        page = html_report(markdown, EVIL)
+        seen = Seen()
+        seen.feed(page)
+        assert seen.tags <= {
+            *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table", "thead", "tbody", "tr"),
+            *("th", "td", "code", "pre", "ol", "ul", "li", "em", "strong", "img", "br"),
+        }
+        assert all(source.startswith("data:image/png;base64,") for source in seen.sources)
+        assert len(seen.sources) == 1
+        assert EVIL.partition("\n")[0].strip() in " ".join(seen.text.split("\n"))
+
+    def test_pdf_has_the_words_of_the_report(self, small: Snapshot) -> None:
+        trace = made(small)
+        finding = Finding(code="x", title="Zu viel \N{SNOWMAN}", evidence="5 > 3.", remedy="Less.", severity="high")
+        markdown = markdown_report(
+            trace, charts=[Chart("Scores", png())], findings=[finding], link="https://planner.example/what-if?x=1"
+        )
+        reader = PdfReader(io.BytesIO(pdf_report(markdown, EVIL)))
+        text = " ".join("".join(page.extract_text() for page in reader.pages).split())
+        assert reader.metadata is not None
+        assert reader.metadata.title == EVIL
+        for words in (
+            "Plan: Remove one",
+            "The verdict",
+            "Zu viel \N{SNOWMAN} (high)",
+            "minUnloadMessage",
+            "Highest usage",
+        ):
+            assert words in text
+        assert final_moves(trace)[0].destination in text.replace(" ", "")
+        assert sum(len(page.images) for page in reader.pages) == 1
+
+    def test_hostile_reports_become_files_too(self, small: Snapshot) -> None:
+        trace = made(small)
+        hostile = replace(
+            trace, scenario=replace(trace.scenario, name=EVIL), notes=(EVIL, "\N{HIRAGANA LETTER A}" * 300)
+        )
+        markdown = markdown_report(hostile, snapshot_name=EVIL)
+        assert PdfReader(io.BytesIO(pdf_report(markdown, ""))).pages
+
+
+class Seen(HTMLParser):
+    """Elements, pictures and words of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.sources: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.sources += [value or "" for name, value in attrs if name in {"src", "href"}]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

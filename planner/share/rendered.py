@@ -1,0 +1,168 @@
+"""A report as HTML and as PDF: each one file that stands alone, and asks nothing of the network."""
+
+import base64
+import io
+from collections.abc import Iterator
+from html import escape
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+from fpdf import FPDF
+from fpdf.enums import TableBordersLayout
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from matplotlib import get_data_path
+
+_STYLE: Final = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c2430; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1, h2 { line-height: 1.25 } h2 { margin-top: 2.2rem; border-bottom: 1px solid #d5dae1; padding-bottom: .2rem }
+table { border-collapse: collapse; display: block; overflow-x: auto; font-size: .87rem }
+th, td { border: 1px solid #d5dae1; padding: .25rem .6rem; text-align: left; vertical-align: top }
+code { font-size: .87em; overflow-wrap: anywhere } pre { background: #f3f5f8; padding: .8rem; overflow-x: auto }
+img { max-width: 100% }
+@media (prefers-color-scheme: dark) { body { color: #dbe2ea; background: #12171e }
+  h2, th, td { border-color: #36404d } pre { background: #1c242e } a { color: #7cc4f5 } img { background: #fff } }
+@media print { body { max-width: none; margin: 0 } pre { white-space: pre-wrap } h2 { break-after: avoid } }
+"""
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title><style>{style}</style></head>
+<body>
+{body}</body></html>
+"""
+_FONT, _MONO = "DejaVu", "DejaVu Mono"
+_SHAPES: Final = {"": "", "B": "-Bold", "I": "-Oblique", "BI": "-BoldOblique"}
+_INK: Final = (28, 36, 48)
+_SIZE, _SMALL = 9.0, 7.0
+_HEADS: Final = {"h1": 17.0, "h2": 12.5, "h3": 10.0}
+_TOGETHER_MM: Final = {"h1": 60.0, "h2": 40.0, "h3": 100.0}
+"""Room that a heading wants with what stands below it; below the smallest stands a chart."""
+_LINE_MM: Final = 4.6
+_GAP_MM: Final = 2.0
+_NARROW, _WIDE = 6, 60
+"""Signs that a column has room for at least and at most."""
+
+
+def _reader() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def html_report(markdown: str, title: str) -> str:
+    """Return a report as one HTML file.
+
+    Args:
+        markdown: As `planner.share.report.markdown_report` writes it; HTML in it is shown, not followed.
+        title: Of the window; any text.
+    """
+    return _PAGE.format(title=escape(title), style=_STYLE, body=_reader().render(markdown))
+
+
+def pdf_report(markdown: str, title: str) -> bytes:
+    """Return a report as one PDF file, A4, with its fonts inside.
+
+    Args:
+        markdown: As `planner.share.report.markdown_report` writes it. A sign that the fonts lack becomes a box.
+        title: Of the document; any text.
+    """
+    document = _Document(title)
+    tokens = iter(_reader().parse(markdown))
+    for token in tokens:
+        document.block(token, tokens)
+    return bytes(document.pdf.output())
+
+
+class _Document:
+    """A PDF that grows block by block."""
+
+    def __init__(self, title: str) -> None:
+        self.pdf = pdf = FPDF(format="A4")
+        pdf.set_title(title)
+        pdf.set_creator("Pulsar bundle planner")
+        pdf.set_margin(15)
+        fonts = Path(get_data_path()) / "fonts" / "ttf"
+        for family, file in ((_FONT, "DejaVuSans"), (_MONO, "DejaVuSansMono")):
+            for style, shape in _SHAPES.items():
+                pdf.add_font(family, style, fonts / f"{file}{shape}.ttf")
+        pdf.set_text_color(*_INK)
+        pdf.add_page()
+        self.depth = 0
+        self.marks: list[int] = []
+        """Number of the next item of each list that is open; 0 for lists without numbers."""
+
+    def block(self, token: Token, rest: Iterator[Token]) -> None:
+        """Write a block that begins with a token."""
+        if token.type == "heading_open":
+            size = _HEADS[token.tag]
+            if self.pdf.will_page_break(_TOGETHER_MM[token.tag]):
+                self.pdf.add_page()
+            self.pdf.ln(size / 4)
+            self.text(next(rest).children or [], size, "B")
+        elif token.type == "inline":
+            self.text(token.children or [], _SIZE, "")
+        elif token.type == "fence":
+            self.pdf.set_font(_MONO, size=_SMALL)
+            self.pdf.multi_cell(0, _SMALL / 2, token.content, new_x="LMARGIN", new_y="NEXT", align="L")
+            self.pdf.ln(_GAP_MM)
+        elif token.type == "table_open":
+            self.table(list(takewhile(lambda each: each.type != "table_close", rest)))
+        elif token.type in {"bullet_list_open", "ordered_list_open"}:
+            self.marks.append(int(token.type == "ordered_list_open"))
+        elif token.type in {"bullet_list_close", "ordered_list_close"}:
+            self.marks.pop()
+        elif token.type == "list_item_open":
+            self.pdf.set_font(_FONT, size=_SIZE)
+            self.pdf.write(_LINE_MM, f"{self.marks[-1]}. " if self.marks[-1] else "\N{BULLET} ")
+            self.marks[-1] += bool(self.marks[-1])
+
+    def text(self, tokens: list[Token], size: float, style: str) -> None:
+        """Write a paragraph or a heading."""
+        pdf, bold, slanted, link = self.pdf, False, False, ""
+        for token in tokens:
+            if token.type in {"strong_open", "strong_close"}:
+                bold = token.nesting > 0
+            elif token.type in {"em_open", "em_close"}:
+                slanted = token.nesting > 0
+            elif token.type in {"link_open", "link_close"}:
+                link = str(token.attrs.get("href", ""))
+            elif token.type == "image":
+                self.image(str(token.attrs["src"]))
+            elif token.type in {"softbreak", "hardbreak"}:
+                pdf.ln(size / 2)
+            else:
+                shape = style or ("B" if bold else "") + ("I" if slanted else "")
+                pdf.set_font(_MONO if token.type == "code_inline" else _FONT, shape, size)
+                pdf.write(size / 2, token.content, link)
+        pdf.ln(size / 2 + _GAP_MM)
+
+    def image(self, source: str) -> None:
+        """Draw a picture as wide as the page."""
+        kind, _, data = source.partition(";base64,")
+        image = io.BytesIO(base64.b64decode(data))
+        self.pdf.image(image, w=self.pdf.epw, alt_text=kind)
+
+    def table(self, tokens: list[Token]) -> None:
+        """Draw a table whose columns are as wide as their words ask for."""
+        rows: list[list[str]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                rows[-1].append("".join(part.content for part in token.children or []))
+        widths = [min(max(*map(len, column), _NARROW), _WIDE) + 3 for column in zip(*rows, strict=True)]
+        self.pdf.set_font(_FONT, size=_SMALL)
+        whole = self.pdf.epw * min(sum(widths) / 110, 1)
+        with self.pdf.table(
+            rows if any(rows[0]) else rows[1:],
+            width=whole,
+            col_widths=widths,
+            align="L",
+            text_align="L",
+            line_height=_SMALL / 2,
+            padding=0.7,
+            borders_layout=TableBordersLayout.HORIZONTAL_LINES,
+            first_row_as_headings=any(rows[0]),
+        ):
+            pass
+        self.pdf.ln(_GAP_MM)
