@@ -10,10 +10,10 @@ from planner.explain.outcome import Outcome
 from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
 from planner.figures.images import before_after_image, usage_image
+from planner.figures.report import html_report, pdf_report
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.follow import STATES, follow, new_brokers
-from planner.share.rendered import html_report, pdf_report
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius

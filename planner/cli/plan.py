@@ -91,7 +91,7 @@ def plan(
 
 
 def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:
-    from planner.share.rendered import html_report, pdf_report
+    from planner.figures.report import html_report, pdf_report
 
     ending = path.suffix.lower()
     return (

@@ -1,7 +1,7 @@
 """A plan as one Markdown file for a review: the question, the verdict, before and after, losses, risks, what to do.
 
 The file stands alone: charts are in it as `data:` addresses. Names from clusters and links are hostile; they are
-escaped, and HTML in them stays text. `planner.share.rendered` makes HTML and PDF of it.
+escaped, and HTML in them stays text. `planner.figures.report` makes HTML and PDF of it.
 """
 
 import base64

@@ -16,9 +16,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.before_after import before_after
 from planner.explain.failure_review import review_losses
 from planner.explain.finding import Finding
+from planner.figures.report import html_report, pdf_report
 from planner.share.commands import final_moves
 from planner.share.link import encode_link, scenario_digest
-from planner.share.rendered import html_report, pdf_report
 from planner.share.report import Chart, markdown_report
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.kill_broker import KillBroker
