@@ -1,5 +1,6 @@
 """Throttling: which dispatch limit is in force, what it does over time, and what all topics may dispatch."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,23 +18,27 @@ from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChai
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
 from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
 from planner.simulate.dispatch.edits import LimitEdit, edited, setting_commands
-from planner.simulate.dispatch.load import SubscriptionType
+from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
 from planner.simulate.dispatch.prefill import topic_traffic
-from planner.simulate.dispatch.simulate import simulate
+from planner.simulate.dispatch.simulate import price_s, simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
 from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
 from planner.web.page import Page
+from planner.web.session import Kept
 from planner.web.setting_form import setting_form
-from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
-from planner.web.widgets import chart, show_notes, table
+from planner.web.throttling_form import SWITCHES, TrafficForm, choose_topic, edit_form, traffic_form
+from planner.web.widgets import button, chart, show_notes, table
 
 _LOSER = "color: #7a8594"
 _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _MEGA = 1e6
+_ASKED_FROM_S = 5.0
+"""From which price on dispatch is simulated by a click alone."""
+_PAID: Kept[frozenset[str]] = Kept("paid_dispatch", frozenset)
 _ROW_PX, _TEXT_PX = 35, 290
 
 
@@ -265,6 +270,12 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
     table(frame, "dispatch-brokers", formats={"may / bandwidth": "percent"})
 
 
+@st.cache_resource(max_entries=6, show_spinner="Dispatching …")
+def _simulated(key: str, duration_s: int, _load: TopicLoad, _config: Settings) -> DispatchTrace:
+    del key
+    return simulate([_load], _config, duration_s)
+
+
 @st.cache_data(show_spinner=False)
 def _documented_frame() -> pd.DataFrame:
     """Return one row for each example of the documentation: what it says, and what 4.2.4 does."""
@@ -334,6 +345,31 @@ def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: S
         registry.go("what_if")
 
 
+def _draw_dispatch(form: TrafficForm, topic: str, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
+    """Draw what dispatch comes to over time; where that takes long, only once it is asked for."""
+    st.subheader("Dispatch over time")
+    loads = {name: form.load(topic, limits, settings) for name, (limits, settings) in cases.items()}
+    keys = {name: repr((loads[name], form.duration_s, settings.overrides)) for name, (_, settings) in cases.items()}
+    seconds = sum(price_s([load], form.duration_s) for load in loads.values())
+    if seconds > _ASKED_FROM_S and not set(keys.values()) <= _PAID.get():
+        one = loads["As it is"]
+        st.info(
+            f"This simulates {count(one.partitions, 'partition')} with {count(len(one.subscriptions), 'subscription')}"
+            f" for {form.duration_s:,} s, {len(cases)} times: some {seconds:,.0f} s of work for this server.",
+            icon=":material/hourglass_top:",
+        )
+        button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | set(keys.values())))
+        return
+    traces = {name: _simulated(keys[name], form.duration_s, loads[name], case[1]) for name, case in cases.items()}
+    name = "Edited" if "Edited" in cases else "As it is"
+    _draw_timeline(traces[name], name)
+    st.caption(
+        "All subscriptions and partitions of the topic together, which has its brokers to itself. Limiters are full at"
+        " first. Debt is the largest of the limiters that it is charged to."
+    )
+    _draw_scenarios(traces)
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.snapshot
@@ -369,18 +405,7 @@ def draw(view: state.Current) -> None:
     if changed:
         cases["Edited"] = (policies, config)
     cases["Without limits"] = (Policies(), free)
-    traces = {
-        name: simulate([form.load(topic, limits, settings)], settings, form.duration_s)
-        for name, (limits, settings) in cases.items()
-    }
-    st.subheader("Dispatch over time")
-    name = "Edited" if changed else "As it is"
-    _draw_timeline(traces[name], name)
-    st.caption(
-        "All subscriptions and partitions of the topic together, which has its brokers to itself. Limiters are full at"
-        " first. Debt is the largest of the limiters that it is charged to."
-    )
-    _draw_scenarios(traces)
+    _draw_dispatch(form, topic, cases)
     subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in form.subscriptions)
     _draw_brokers(snapshot, policies, config, subscriptions)
     _draw_documentation()

@@ -40,6 +40,8 @@ RETRY_MS = 1000
 
 _STEPS_MS = (100, 50, 20, 10)
 _MOST_DURATION_S = 3600.0
+_STREAM_STEP_S = 1.5e-7
+_STEP_S = 2e-4
 _MOST_CELLS = 3_000_000
 _SECOND_NS = 1_000_000_000
 _MS_NS = 1_000_000
@@ -106,6 +108,12 @@ def simulate(
             run.step(k)
         run.close_period()
     return run.trace(topics, period_s)
+
+
+def price_s(topics: Sequence[TopicLoad], duration_s: float) -> float:
+    """Return about how long a processor simulates, s; measured on two cores, right to a factor of a few."""
+    streams = sum(topic.partitions * len(topic.subscriptions) for topic in topics)
+    return duration_s * 1000 / _step_ms(topics) * (streams * _STREAM_STEP_S + _STEP_S)
 
 
 def _step_ms(topics: Sequence[TopicLoad]) -> int:

@@ -183,3 +183,14 @@ def test_every_subscription_asked_for_is_taken(page: Page) -> None:
     for name in ("audit", "billing", "copy"):
         next(box for box in test.text_input if box.label == "Subscription").set_value(name).run()
         assert test.query_params["subscription"] == name
+
+
+def test_a_link_that_asks_for_long_work_waits_for_a_click(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.throttling._ASKED_FROM_S", 0.5)
+    test = real(page, topic="persistent://acme/orders/some", partitions="200", subscriptions="20", seconds="100")
+    assert not test.exception
+    assert "200 partitions with 20 subscriptions for 100 s, 2 times" in "".join(info.value for info in test.info)
+    assert not [d for d in test.dataframe if "scenario" in d.value.columns]
+    next(b for b in test.button if b.label == "Run it").click().run(timeout=120)
+    assert not test.exception
+    assert frame(test, "scenario")["scenario"].tolist() == ["As it is", "Without limits"]
