@@ -44,7 +44,8 @@ class Question:
         pins: Broker that a bundle must be on, by full bundle name.
         even: Whether a bundle may only go where `loadBalancerDistributeBundlesEvenlyEnabled` would let placement put
             it. Pulsar does not ask that of an unload with a destination; without it even brokers are preferred.
-        splits: How many bundles may be split at most, where one alone is the limit.
+        splits: How many bundles may be split at most, where one alone makes the bound; None for a few, and only where
+            one alone is above `loadBalancerBrokerOverloadedThresholdPercentage`.
         seed: Decides what is tried, not what is allowed.
         rounds: How long to improve what was found, in rounds of work; the answer never depends on a clock.
     """
@@ -60,7 +61,7 @@ class Question:
     keep_namespaces: tuple[str, ...] = ()
     pins: Mapping[str, str] = field(default_factory=lambda: _NOBODY)
     even: bool = False
-    splits: int = 0
+    splits: int | None = None
     seed: int = 0
     rounds: int = 12
 

@@ -12,7 +12,7 @@ splits and unloads. What a request does is that of the brokers of 4.2.4.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -207,12 +207,11 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
         before = [command for command in asked if command.section != "leaving"]
         found = (*notes, *before, *_settings(changes, how), Command(section="settings", note=_CAPTURE_AGAIN))
     else:
-        held = [*_hold(trace, how)] if how.hold and any(command.words for command in work) else []
+        held = [*hold(trace.start.settings, trace.settings, how)] if how.hold and any(c.words for c in work) else []
         later = _HELD if held else ()
         settings = _settings({name: pair for name, pair in changes.items() if name not in later}, how)
         found = (*notes, *held, *settings, *asked, *work)
-    order = [*SECTIONS, "restore"]
-    return tuple(sorted(found, key=lambda command: order.index(command.section)))
+    return in_order(found)
 
 
 def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list[str]:
@@ -285,21 +284,33 @@ def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
     owner = _OwnerAtStart(trace.start)
     for event in planned_splits(trace):
-        for at, request in enumerate(_requests(event, two_at_a_time=extensible)):
-            missing = (
-                f" {request.algorithm} must first be added to supportedNamespaceBundleSplitAlgorithms."
-                if request.algorithm not in supported
-                else ""
-            )
-            note = f"{event.bundle}: {event.why or 'split'}.{missing}" if at == 0 else missing.strip()
-            if positional(request.namespace) is None:
-                note = f"By hand: {note} Its name cannot be given to pulsar-admin as it is."
-                yield Command(section="splits", note=note, by_hand=True)
-                continue
-            source = owner.of(event.bundle)
-            bundle = f"{request.namespace}/{request.bundle}" if source else ""
-            words = split_command(request, how.program)
-            yield Command(section="splits", words=words, note=note, bundle=bundle, source=source)
+        yield from split_commands(event, owner.of(event.bundle), supported, how, two_at_a_time=extensible)
+
+
+def split_commands(
+    event: Event, source: str, supported: Collection[str], how: CommandOptions, *, two_at_a_time: bool
+) -> Iterator[Command]:
+    """Yield the commands that cut a bundle as an event says.
+
+    Args:
+        event: The split.
+        source: Broker that owns the bundle; empty for nobody.
+        supported: Split algorithms that the brokers may be asked for.
+        how: How commands are written.
+        two_at_a_time: Whether each request may cut once only.
+    """
+    for at, request in enumerate(_requests(event, two_at_a_time=two_at_a_time)):
+        missing = ""
+        if request.algorithm not in supported:
+            missing = f" {request.algorithm} must first be added to supportedNamespaceBundleSplitAlgorithms."
+        note = f"{event.bundle}: {event.why or 'split'}.{missing}" if at == 0 else missing.strip()
+        if positional(request.namespace) is None:
+            note = f"By hand: {note} Its name cannot be given to pulsar-admin as it is."
+            yield Command(section="splits", note=note, by_hand=True)
+            continue
+        bundle = f"{request.namespace}/{request.bundle}" if source else ""
+        words = split_command(request, how.program)
+        yield Command(section="splits", words=words, note=note, bundle=bundle, source=source)
 
 
 def _requests(event: Event, *, two_at_a_time: bool) -> Iterator[SplitCommand]:
@@ -338,7 +349,18 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
             section="unloads",
             note=f"Left out: {count_text(unserved, 'bundle')} that nobody serves; the first lookup places them.",
         )
-    batches = [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)]
+    yield from unload_batches(
+        [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)], how
+    )
+
+
+def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions) -> Iterator[Command]:
+    """Yield the unloads of moves with their destinations, batch after batch, with a pause between two of them.
+
+    Args:
+        batches: The moves; each has a donor and a receiver.
+        how: How commands are written.
+    """
     for number, batch in enumerate(batches, start=1):
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
@@ -357,10 +379,22 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
             yield command
 
 
-def _hold(trace: Trace, how: CommandOptions) -> Iterator[Command]:
-    """Yield what switches automatic balancing off, on as the plan wants it, and, if it breaks off, as it was."""
+def hold(before: Settings, after: Settings, how: CommandOptions) -> Iterator[Command]:
+    """Yield what switches automatic balancing off, on as a plan wants it, and, if it breaks off, as it was.
+
+    Args:
+        before: Settings in force.
+        after: Those that are to be.
+        how: How commands are written.
+    """
     for name in _HELD:
-        if trace.start.settings.flag(name) or trace.settings.flag(name):
+        if before.flag(name) or after.flag(name):
             yield _dynamic(name, "false", "hold", how, "")
-            yield _dynamic(name, conf_value(trace.settings[name]), "release", how, "")
-            yield _dynamic(name, conf_value(trace.start.settings[name]), "restore", how, "")
+            yield _dynamic(name, conf_value(after[name]), "release", how, "")
+            yield _dynamic(name, conf_value(before[name]), "restore", how, "")
+
+
+def in_order(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return steps section by section, in the order in which to follow them."""
+    order = [*SECTIONS, "restore"]
+    return tuple(sorted(commands, key=lambda command: order.index(command.section)))

@@ -45,6 +45,15 @@ BrokerLoss: TypeAlias = KillBroker
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
 
+BundleMove: TypeAlias = MoveBundle
+"""The edit by which a plan moves a bundle."""
+
+BundleSplit: TypeAlias = SplitBundle
+"""The edit by which a plan splits one."""
+
+Traffic: TypeAlias = ScaleTraffic
+"""The edit by which traffic grows."""
+
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit
 else:

@@ -43,6 +43,10 @@ OPTIONS = {
         restarts-per-day spike-factor spike-minutes spikes-per-day splits-per-day topic-count weekend-share workers
     """,
     "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
+    "optimize": """
+        back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario seed snapshot
+        splits survive-loss topics traffic under wave-clients
+    """,
     "plan": "batch broker commands csv follow json pause report scenario snapshot",
     "replay": """
         advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json

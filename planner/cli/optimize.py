@@ -1,0 +1,151 @@
+"""`python -m planner optimize`: the best plan for a cluster, and how far from the best possible it is."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import ArgumentCollection, Group, Parameter
+
+_SHOWN_MOVES = 20
+_SHORT = 12
+
+
+def _not_both(forms: ArgumentCollection) -> None:
+    if len(forms.filter_by(value_set=True)) > 1:
+        raise ValueError("Give one of them.")
+
+
+_SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
+
+
+def optimize(
+    *,
+    snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")],
+    moves: Annotated[int | None, Parameter(metavar="N")] = None,
+    topics: Annotated[int | None, Parameter(metavar="N")] = None,
+    clients: Annotated[int | None, Parameter(metavar="N")] = None,
+    megabytes: Annotated[float | None, Parameter(metavar="MB_PER_S")] = None,
+    under: Annotated[float | None, Parameter(metavar="PERCENT")] = None,
+    least: Literal["moves", "topics", "clients", "bytes_per_s"] = "clients",
+    drain: Annotated[tuple[str, ...], Parameter(metavar="BROKER")] = (),
+    exclude: Annotated[tuple[str, ...], Parameter(metavar="BROKER")] = (),
+    keep: Annotated[tuple[str, ...], Parameter(metavar="NAMESPACE")] = (),
+    pin: Annotated[tuple[str, ...], Parameter(metavar="BUNDLE=BROKER")] = (),
+    even: bool = False,
+    splits: Annotated[int | None, Parameter(metavar="N")] = None,
+    traffic: Annotated[float, Parameter(metavar="FACTOR")] = 1.0,
+    scenario: Annotated[str | None, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = None,
+    survive_loss: bool = False,
+    seed: int = 0,
+    wave_clients: Annotated[int, Parameter(metavar="N")] = 1_000,
+    pause: Annotated[int, Parameter(metavar="S")] = 60,
+    as_json: Annotated[bool, Parameter(name="--json", group=_SHOWN)] = False,
+    commands: Annotated[bool, Parameter(group=_SHOWN)] = False,
+    back: Annotated[bool, Parameter(group=_SHOWN)] = False,
+    csv: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+) -> None:
+    """Find the best plan for a cluster.
+
+    Finds which bundles to move, and to where, so that the highest usage is as low as it can be within a budget; or,
+    with --under, the least harm that brings every broker under a usage; or, with --drain, where the bundles go.
+    Says what no plan can beat, whether Pulsar will undo it, and how to carry it out. Nothing is carried out. Exit
+    status: 0 done, 2 the question has no answer.
+
+    Args:
+        snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
+        moves: Bundles that may be moved at most.
+        topics: Topics that may be closed at most.
+        clients: Producers and consumers that may be disconnected at most.
+        megabytes: Throughput that may be interrupted at most.
+        under: Bring every broker under this usage with the least harm.
+        least: What the least harm is counted in.
+        drain: A broker to empty; give it again for another one.
+        exclude: A broker that takes nothing.
+        keep: A namespace whose bundles stay.
+        pin: A bundle, and the broker that it is to be on.
+        even: Heed loadBalancerDistributeBundlesEvenlyEnabled, which an unload with a destination need not.
+        splits: Bundles that may be split at most; without it a few, where one alone is above the limit.
+        traffic: Plan for so many times the traffic.
+        scenario: Plan for the cluster as a scenario leaves it: a file, a link, or - for standard input.
+        survive_loss: Move as little as makes the loss of any one broker overload nobody.
+        seed: Decides what is tried.
+        wave_clients: Clients that a wave disconnects at most.
+        pause: Seconds between two waves.
+        as_json: Print everything as JSON.
+        commands: Print what to do as a script of pulsar-admin commands.
+        back: Print the way back as such a script.
+        csv: Write a CSV with one row for each move.
+    """
+    from planner.cluster.errors import ScenarioError
+    from planner.optimize.absorb import left_by, surviving, with_traffic
+    from planner.optimize.answer import best_plan
+    from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
+    from planner.optimize.question import Question
+    from planner.optimize.stability import stability_of
+    from planner.optimize.waves import waves_of
+    from planner.share.commands import CommandOptions
+    from planner.share.script import command_script
+    from planner.workspace.opening import content_of, open_scenario, open_snapshot
+
+    pairs = [one.rpartition("=") for one in pin]
+    if any(not bundle or not broker for bundle, _, broker in pairs):
+        raise ScenarioError("A pin names a bundle and a broker.", remedy="Give --pin BUNDLE=BROKER.")
+    if wave_clients < 1:
+        raise ScenarioError(f"A wave of {wave_clients} clients disconnects nobody.", remedy="Allow at least 1.")
+    question = Question(
+        moves=moves,
+        topics=topics,
+        clients=clients,
+        bytes_per_s=None if megabytes is None else megabytes * 1e6,
+        under_percent=under,
+        cost=least,
+        drain=drain,
+        exclude=exclude,
+        keep_namespaces=keep,
+        pins={bundle: broker for bundle, _, broker in pairs},
+        even=even,
+        splits=splits,
+        seed=seed,
+    )
+    options = CommandOptions(pause_s=pause)
+    name, cluster = open_snapshot(snapshot)
+    if scenario is not None:
+        cluster = left_by(cluster, content_of(open_scenario(scenario)))
+    cluster = with_traffic(cluster, traffic)
+    plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
+    waves = waves_of(plan, wave_clients)
+    if csv is not None:
+        _write(csv, moves_csv(waves))
+    if back:
+        title = f"The way back from {plan.digest()[:_SHORT]}"
+        turned = steps(plan, way_back(waves), None, options, only_moves=True)
+        sys.stdout.write(command_script(turned, title, options.program, cluster.info.cluster))
+        return
+    stability = stability_of(plan)
+    if as_json:
+        sys.stdout.write(plan_json(plan, waves, stability, name=name, options=options))
+    elif commands:
+        title = f"Best plan {plan.digest()[:_SHORT]} for {name}"
+        script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)
+        sys.stdout.write(script)
+    else:
+        lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
+        lines += [plan.limit] if under is None else []
+        lines += [stability.sentence, *plan.notes]
+        most = max((wave.clients for wave in waves), default=0)
+        lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
+        lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]
+        lines += [
+            f"  {move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves[:_SHOWN_MOVES]
+        ]
+        if len(plan.moves) > _SHOWN_MOVES:
+            lines.append(f"  and {len(plan.moves) - _SHOWN_MOVES:,} more; --json has all")
+        sys.stdout.write("".join("".join(s if s.isprintable() else "?" for s in line) + "\n" for line in lines))
+
+
+def _write(path: Path, text: str) -> None:
+    from planner.cluster.errors import FormatError
+    from planner.cluster.files import write_whole, writing
+
+    with writing(path, FormatError, "Choose another place."):
+        write_whole(path, text)

@@ -1,0 +1,469 @@
+"""Answers a question: what must move, the search, the programs of HiGHS, the bound, and splits where they help."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.errors import ScenarioError
+from planner.cluster.relocation import Relocation
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import UsageModel
+from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
+from planner.optimize.plan import Plan
+from planner.optimize.question import COSTS, Model, Progress, Question, model_of
+from planner.optimize.search import (
+    EPSILON,
+    State,
+    Step,
+    even_out,
+    lower_peak,
+    place_forced,
+    send_home,
+    settle,
+    step_of,
+    under,
+)
+from planner.optimize.splits import Split, cut, topic_limit, with_splits
+from planner.optimize.waves import waves_of
+from planner.optimize.whole import MOST_CHOICES, adopt, neighbourhood, solve_whole
+from planner.simulate.assumptions import Assumptions
+
+_GOOD = 1.002
+"""Relative to the bound: a peak that is not worth more work."""
+_BISECTIONS = 10
+_TRIES = 4
+_ANY = 2**31
+_SPLITS = 5
+"""Bundles that are split at most where the question leaves it open."""
+_WORTH = 1.02
+"""How much higher the bound must be with a bundle than without it to split it."""
+
+
+@dataclass(eq=False)
+class _Work:
+    """A question while it is answered."""
+
+    model: Model
+    progress: Progress | None
+    cancelled: Callable[[], bool]
+    stopped: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def told(self) -> bool:
+        """Say whether to stop."""
+        self.stopped = self.stopped or self.cancelled()
+        return self.stopped
+
+    def tell(self, state: State) -> None:
+        """Tell how far it is."""
+        if self.progress is not None:
+            self.progress(state.peak())
+
+
+def best_plan(
+    snapshot: Snapshot,
+    question: Question,
+    *,
+    config: Settings | None = None,
+    assumptions: Assumptions | None = None,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Plan:
+    """Answer a question.
+
+    Args:
+        snapshot: The cluster.
+        question: What is asked.
+        config: Settings in force; those of the snapshot when None.
+        assumptions: How CPU follows traffic.
+        progress: Is told the peak of the best plan so far.
+        cancelled: Is asked now and then whether to stop; the best plan so far is the answer then.
+
+    Returns:
+        The best plan that was found. The same snapshot and question give the same plan, unless it is stopped.
+
+    Raises:
+        ScenarioError: The question makes no sense, or has no answer; the message says why.
+    """
+    settings = config or snapshot.settings
+    supposed = assumptions or Assumptions()
+    ask = _Ask(question, settings, supposed, progress, cancelled)
+    best, splits = ask.gently(snapshot), list[Split]()
+    most = _SPLITS if question.splits is None else question.splits
+    limit = settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    note = ""
+    while best.complete and best.alone >= 0 and best.bound > best.without_it * _WORTH:
+        found = cut(best.at_start, best.alone, best.bound)
+        if found is None:
+            note = topic_limit(best.at_start, best.alone, best.bound, best.without_it)
+            break
+        if len(splits) >= most or (question.splits is None and best.bound <= limit):
+            note = f"{found.bundle} is the limit: split, it would allow {best.without_it * 100:.1f} %."
+            break
+        other = ask.gently(with_splits(snapshot, [*splits, found], settings, supposed))
+        if other.peak > best.peak + EPSILON:
+            break
+        splits.append(found)
+        best = other
+    if not splits:
+        return replace(best, notes=(*best.notes, note) if note else best.notes)
+    usage = UsageModel.of(snapshot, settings, supposed)
+    return replace(
+        best,
+        snapshot=snapshot,
+        splits=tuple(splits),
+        notes=(*best.notes, note) if note else best.notes,
+        usage_before=usage.usage(usage.served()),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Ask:
+    """A question that may be asked of several clusters: those that splits lead to."""
+
+    question: Question
+    config: Settings
+    assumptions: Assumptions
+    progress: Progress | None
+    cancelled: Callable[[], bool]
+
+    def gently(self, snapshot: Snapshot) -> Plan:
+        """Answer it so that no broker is above its limit on the way; bundles for which there is no such order stay."""
+        first = found = self.about(snapshot)
+        ask, kept = self, dict(self.question.pins)
+        for _ in range(_TRIES):
+            stuck = {move.bundle: move for wave in waves_of(found, _ANY) if wave.over for move in wave.moves}
+            free = stuck.keys() - kept.keys()
+            if not free or not found.complete:
+                break
+            kept |= {move.bundle: move.source for move in found.moves if move.bundle in free}
+            ask = replace(ask, question=replace(self.question, pins=kept))
+            try:
+                found = ask.about(snapshot)
+            except ScenarioError:
+                break
+        if found is first:
+            return first
+        note = f"{len(kept) - len(self.question.pins)} bundles stay: moving them would overload a broker on the way."
+        bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
+        return replace(found, **bounds, notes=(*found.notes, note))
+
+    def about(self, snapshot: Snapshot) -> Plan:
+        """Answer it without further splits."""
+        model = model_of(snapshot, self.question, self.config, self.assumptions)
+        work = _Work(model, self.progress, self.cancelled)
+        start = State(model)
+        state = State(model)
+        blocked = place_forced(state, work.told)
+        if blocked:
+            raise _nobody_takes(model, blocked)
+        if (state.spent > model.budgets + EPSILON).any():
+            row = int(np.flatnonzero(state.spent > model.budgets + EPSILON)[0])
+            raise ScenarioError(
+                f"What must move costs {state.spent[row]:,.0f} {COSTS[row]}, the budget is {model.budgets[row]:,.0f}.",
+                remedy="Allow more.",
+            )
+        if self.question.under_percent is not None:
+            return _enough(work, start, state)
+        if model.forced.any() and not np.isfinite(model.budgets).any():
+            # What must move is moved, and nothing else: the least harm.
+            work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
+        return _level(work, start, state)
+
+
+def _nobody_takes(model: Model, bundles: list[int]) -> ScenarioError:
+    names = [model.snapshot.bundle_names[at] for at in bundles]
+    first = bundles[0]
+    space = int(model.snapshot.bundles.namespace[first])
+    allowed = model.rules.static(space)
+    if not allowed.any():
+        why = "the filters of placement leave no broker to its namespace"
+    elif not (allowed & model.takes).any():
+        why = "every broker that its policies allow is drained, excluded or gone"
+    elif model.rules.changes(space):
+        why = "its anti-affinity group or the topic limit leaves no broker"
+    else:
+        why = f"no broker has room for its topics below loadBalancerBrokerMaxTopics ({model.rules.most_topics:,})"
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return ScenarioError(f"Nobody may take {names[0]}{more}: {why}.", remedy="Change the policy, or drain less.")
+
+
+def _caps(model: Model, start: State) -> FloatArray:
+    """Return up to where a broker may be filled: the limit of its load manager, or what it has now."""
+    limit = model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    caps: FloatArray = np.maximum(limit, start.usage)
+    return caps
+
+
+def _level(work: _Work, start: State, state: State) -> Plan:
+    """Find the lowest peak, then the lowest deviation."""
+    model = work.model
+    forced = state.moves()
+    caps, steps = _caps(model, start), [step_of(state)]
+    by_moves = not np.isfinite(model.budgets[1:]).any()
+    off = int((model.forced & ~model.counts[model.owner]).sum())  # they lower no usage that counts
+    rungs = ladder(model, start)
+    floor, bundle, suits = alone(model)
+    bounds = {"alone": floor, "room": room(model, start)}
+    if by_moves:
+        bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off)
+        lower_peak(state, caps, work.told, steps)
+        _fill_higher(work, state, forced, caps, steps)
+    else:
+        bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
+        _spend(work, start, state, caps, bounds)
+    work.tell(state)
+    whole = _whole(work, start, state)
+    if whole is not None:
+        bounds["whole"] = whole
+    bound = max(bounds.values())
+    _improve(work, state, bound)
+    caps = np.maximum(caps, state.usage)
+    even_out(state, caps, work.told)
+    settle(state, caps, work.told)
+    work.tell(state)
+    found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), steps, rungs)
+    without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
+    limiting = bundle if bounds["alone"] >= bound - SLACK else -1
+    free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
+    anyway = max(bounds["alone"], room(free, start)) if np.isfinite(model.budgets).any() else bound
+    return replace(found, alone=limiting, without_it=without_it, floor=min(anyway, found.peak), uncounted=off)
+
+
+def _fill_higher(work: _Work, state: State, forced: list[tuple[int, int]], caps: FloatArray, steps: list[Step]) -> None:
+    """Where brokers above the limit are left, see whether others may be filled above it for a lower peak."""
+    limit = work.model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    peak, moves = state.peak(), state.moves()
+    if peak <= limit or work.told():
+        return
+    other: list[Step] = []
+    state.restore(forced)
+    other.append(step_of(state))
+    lower_peak(state, np.full(len(caps), np.inf), work.told, other)
+    if state.peak() < peak - SLACK:
+        steps[:] = other
+        return
+    state.restore(moves)
+
+
+def _spend(work: _Work, start: State, state: State, caps: FloatArray, bounds: dict[str, float]) -> None:
+    """Find the lowest usage that the budgets suffice to get under."""
+    model = work.model
+    finite = np.isfinite(model.budgets)
+    weight = (model.cost[finite] / model.budgets[finite, np.newaxis]).sum(axis=0)
+    low, high, forced = max(bounds.values()), state.peak(), state.moves()
+    best = state.moves()
+    for _ in range(_BISECTIONS):
+        if high <= low * _GOOD or work.told():
+            break
+        middle = (low + high) / 2
+        state.restore(forced)
+        if under(state, middle, weight, caps, work.told):
+            high, best = state.peak(), state.moves()
+        else:
+            low = middle
+    state.restore(best)
+    for row in np.flatnonzero(finite[1:]).tolist():
+        proven = _least_under(
+            work, start, model.cost[row + 1], float(model.budgets[row + 1]), max(bounds.values()), high
+        )
+        bounds["cover"] = max(bounds.get("cover", 0.0), proven)
+
+
+def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low: float, high: float) -> float:
+    """Return a usage that a budget is proven not to get under."""
+    for _ in range(_BISECTIONS):
+        if high <= low * _GOOD or work.told():
+            break
+        middle = (low + high) / 2
+        if covers(work.model, start, middle, cost)[0] > budget:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _whole(work: _Work, start: State, state: State) -> float | None:
+    """Ask a small cluster as a whole; take the answer where it is better. Return the bound, None where it is large."""
+    model = work.model
+    movable = np.flatnonzero(model.movable)
+    brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
+    if len(movable) * len(brokers) > MOST_CHOICES or work.told():
+        return None
+    found = solve_whole(model, start, movable, brokers)
+    if found.moves and found.value < state.peak() - SLACK:
+        before, peak = state.moves(), state.peak()
+        if not adopt(state, found.moves) or state.peak() > peak:
+            state.restore(before)
+    return found.bound
+
+
+def _improve(work: _Work, state: State, bound: float) -> None:
+    """Place the bundles of the most used brokers and some others anew, again and again."""
+    model = work.model
+    for turn in range(model.question.rounds):
+        if state.peak() <= max(bound * _GOOD, bound + SLACK) or work.told():
+            return
+        bundles, brokers = neighbourhood(state, model.question.seed, turn)
+        peak, before, squares = state.peak(), state.moves(), state.squares()
+        if not len(bundles):
+            continue
+        found = solve_whole(model, state, bundles, brokers, nodes=20)
+        if found.moves and adopt(state, found.moves):
+            better = state.peak() < peak - EPSILON or (state.peak() <= peak + EPSILON and state.squares() < squares)
+            if not better:
+                state.restore(before)
+        lower_peak(state, np.maximum(_caps(model, state), state.peak()), work.told)
+        work.tell(state)
+
+
+def _enough(work: _Work, start: State, state: State) -> Plan:
+    """Find the least cost of being under a usage."""
+    model, question = work.model, work.model.question
+    target = float(question.under_percent or 0.0) / 100
+    row = COSTS.index(question.cost)
+    weight, caps = model.cost[row], _caps(model, start)
+    floor, bundle, suits = alone(model)
+    low = {"alone": floor, "room": room(model, start)}
+    possible = max(low.values())
+    if possible > target:
+        why = _why(model, low, bundle, suits)
+        raise ScenarioError(
+            f"No plan brings every broker under {question.under_percent:g} %: {why}",
+            remedy=f"Ask for {math.ceil(possible * 1000) / 10:g} % or more, or add brokers.",
+        )
+    forced = state.moves()
+    tries: list[tuple[float, list[tuple[int, int]]]] = []
+    least, leaving = covers(model, start, target, weight)
+    nothing: list[int] = []
+    for chosen in (leaving.tolist(), nothing):
+        state.restore(forced)
+        for bundle_ in sorted(chosen, key=lambda one: -float(model.usage.bundle[:, one].sum())):
+            one = np.array([bundle_])
+            after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+            if after.min() <= target + EPSILON and state.owner[bundle_] == model.owner[bundle_]:
+                state.move(bundle_, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
+        if under(state, target, weight, np.maximum(caps, 0), work.told):
+            send_home(state, target, weight)
+            tries.append((float(state.spent[row]), state.moves()))
+    state.restore(min(tries, key=lambda pair: pair[0])[1] if tries else forced)
+    proven = max(room(model, start, under=target, weight=weight), least)
+    movable = np.flatnonzero(model.movable)
+    brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
+    if len(movable) * len(brokers) <= MOST_CHOICES:
+        found = solve_whole(model, start, movable, brokers, under=target, weight=weight)
+        proven = max(proven, found.bound)
+        before, spent = state.moves(), float(state.spent[row])
+        if found.moves and (not tries or found.value < spent - EPSILON) and adopt(state, found.moves):
+            tries.append((float(state.spent[row]), state.moves()))
+            if state.spent[row] > spent and len(tries) > 1:
+                state.restore(before)
+    if not tries:
+        raise ScenarioError(
+            f"No plan was found that brings every broker under {question.under_percent:g} % within these budgets and"
+            f" rules; none can get below {possible * 100:.1f} %.",
+            remedy="Ask for a higher percentage, or allow more.",
+        )
+    settle(state, caps, work.told)
+    whole_numbers = row != COSTS.index("bytes_per_s")
+    proven = math.ceil(proven - 1e-3) if whole_numbers and math.isfinite(proven) else proven
+    proven = min(max(proven, 0.0), float(state.spent[row]))
+    return _plan(work, start, state, proven, _why(model, low, bundle, suits), [], np.zeros(0), possible)
+
+
+def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
+    """Return why no plan gets below a bound."""
+    which = max(bounds, key=lambda name: bounds[name])
+    value = f"{bounds[which] * 100:.1f} %"
+    if which == "alone" and bundle >= 0:
+        name, broker = model.snapshot.bundle_names[bundle], model.snapshot.brokers.name[suits]
+        return f"{name} alone needs {value} of {broker}, which suits it best."
+    if which == "alone":
+        return f"What cannot leave its broker needs {value} of it."
+    if which == "room":
+        within = "Within the budgets all traffic" if np.isfinite(model.budgets).any() else "All traffic"
+        return f"{within}, spread as evenly as the policies allow, takes {value}, even if bundles could be cut."
+    if which == "ladder":
+        return f"With so few moves the most used brokers cannot get below {value}, wherever the bundles go."
+    return f"The question as a mixed-integer program has no answer below {value}."
+
+
+def _plan(
+    work: _Work,
+    start: State,
+    state: State,
+    bound: float,
+    limit: str,
+    steps: list[Step],
+    rungs: FloatArray,
+    peak_bound: float | None = None,
+) -> Plan:
+    model, replayed, moves = work.model, State(work.model), []
+    snapshot = model.snapshot
+    names, bundles = snapshot.brokers.name, snapshot.bundles
+    order = _in_order(state)
+    for bundle, to in order:
+        source = int(replayed.owner[bundle])
+        here, there = float(replayed.usage[source]), float(replayed.usage[to])
+        room_points = (state.peak() - there) * 100
+        asked = "drained" if model.forced[bundle] and bundle not in model.pinned else ""
+        asked = "pinned" if bundle in model.pinned else asked
+        lead = f"{names[source]} is {asked}" if asked == "drained" else f"{names[source]} is at {here * 100:.1f} %"
+        lead = f"pinned to {names[to]}" if asked == "pinned" else lead
+        moves.append(
+            Relocation(
+                bundle=snapshot.bundle_names[bundle],
+                source=names[source],
+                destination=names[to],
+                acceptable=(names[to],),
+                why=f"{lead}; {names[to]} at {there * 100:.1f} % has {max(room_points, 0.0):.0f} points of room",
+                topics=int(bundles.topics[bundle]),
+                producers=int(bundles.producers[bundle]),
+                consumers=int(bundles.consumers[bundle]),
+                msg_rate_per_s=float(bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]),
+                throughput_bytes_per_s=float(model.cost[3, bundle]),
+            )
+        )
+        replayed.move(bundle, to)
+    return Plan(
+        question=model.question,
+        snapshot=snapshot,
+        at_start=snapshot,
+        moves=tuple(moves),
+        usage_before=start.usage,
+        usage_after=replayed.usage,
+        counts=model.counts,
+        spent=dict(zip(COSTS, replayed.spent.tolist(), strict=True)),
+        peak=replayed.peak(),
+        bound=bound,
+        peak_bound=min(bound if peak_bound is None else peak_bound, replayed.peak()),
+        demand_after=frozen(model.usage.own + replayed.served),
+        limit=limit,
+        frontier=tuple(steps),
+        least=tuple(rungs.tolist()),
+        notes=tuple(work.notes),
+        complete=not work.stopped,
+    )
+
+
+def _in_order(state: State) -> list[tuple[int, int]]:
+    """Return the moves in an order in which every destination passes the filters at its turn."""
+    model = state.model
+    played, waiting = State(model), state.moves()
+    found: list[tuple[int, int]] = []
+    while waiting:
+        left = []
+        for bundle, to in waiting:
+            if played.allowed(np.array([bundle]))[0, to]:
+                played.move(bundle, to)
+                found.append((bundle, to))
+            else:
+                left.append((bundle, to))
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return found

@@ -1,0 +1,200 @@
+"""A plan as something to carry out: steps, a script, JSON, and the way back. Text only; nothing talks to a cluster."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.relocation import Relocation
+from planner.optimize.plan import Plan
+from planner.optimize.stability import Stability
+from planner.optimize.waves import Wave
+from planner.pulsar.admin_commands import Command
+from planner.share.commands import (
+    CommandOptions,
+    hold,
+    in_order,
+    setting_changes,
+    settings_commands,
+    split_commands,
+    unload_batches,
+)
+from planner.share.export import no_formula
+from planner.simulate.trace import Event
+
+FORMAT_VERSION: Final = 1
+"""Version of the JSON document."""
+
+
+def steps(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None = None,
+    options: CommandOptions | None = None,
+    *,
+    only_moves: bool = False,
+) -> tuple[Command, ...]:
+    """Return what to do, in order: hold shedding, split, unload in waves, settings that keep the plan, release.
+
+    Args:
+        plan: The plan.
+        waves: Its waves.
+        stability: What the load balancer makes of it; settings that keep it are set.
+        options: How commands are written.
+        only_moves: Leaves splits and notes out, as on the way back.
+    """
+    how, start = options or CommandOptions(), plan.snapshot
+    manager = start.info.load_manager
+    after = start.settings
+    if stability is not None and stability.keeps:
+        after = after.changed(**stability.keeps)
+    supported = start.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    found = [] if only_moves else [Command(section="notes", note=note) for note in plan.notes]
+    for one in () if only_moves else plan.splits:
+        event = Event(bundle=one.bundle, source=one.broker, why=one.why, kind="split", children=one.children)
+        extensible = manager is LoadManager.EXTENSIBLE
+        found += split_commands(event, one.broker, supported, how, two_at_a_time=extensible)
+    found += unload_batches([wave.moves for wave in waves], how)
+    held = [*hold(start.settings, after, how)] if how.hold and found else []
+    later = {command.words[-3] for command in held if command.words}
+    changes = setting_changes(start.settings, after, (manager, manager))
+    found += settings_commands({name: pair for name, pair in changes.items() if name not in later}, how)
+    return in_order([*held, *found])
+
+
+def way_back(waves: Sequence[Wave]) -> tuple[Wave, ...]:
+    """Return the waves that undo others: the last one first, each move the other way. What was split stays split."""
+    back = []
+    for wave in reversed(waves):
+        moves = [_returning(move) for move in reversed(wave.moves)]
+        back.append(Wave(tuple(moves), wave.clients))
+    return tuple(back)
+
+
+def _returning(move: Relocation) -> Relocation:
+    return replace(
+        move, source=move.destination, destination=move.source, acceptable=(move.source,), why="the way back"
+    )
+
+
+def document(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None,
+    *,
+    name: str = "",
+    options: CommandOptions | None = None,
+) -> dict[str, Any]:
+    """Return everything about a plan as JSON values.
+
+    Args:
+        plan: The plan.
+        waves: Its waves.
+        stability: What the load balancer makes of it; None where nobody asked.
+        name: What the snapshot is called.
+        options: How the commands are written.
+    """
+    by_cost = plan.question.under_percent is not None
+    return {
+        "format_version": FORMAT_VERSION,
+        "plan_digest": plan.digest(),
+        "snapshot": {"digest": snapshot_digest(plan.snapshot), "name": name, "cluster": plan.snapshot.info.cluster},
+        "complete": plan.complete,
+        "before_percent": float(plan.usage_before[plan.counts].max(initial=0.0)) * 100,
+        "peak_percent": plan.peak * 100,
+        "bound_percent": plan.peak_bound * 100,
+        "deviation_before_points": plan.deviation_before * 100,
+        "deviation_points": plan.deviation * 100,
+        "least_cost": {plan.question.cost: plan.bound} if by_cost else None,
+        "gap_percent": plan.gap_percent,
+        "limit": plan.limit,
+        "spent": dict(plan.spent),
+        "splits": [
+            {"bundle": one.bundle, "boundary": one.boundary, "children": list(one.children), "why": one.why}
+            for one in plan.splits
+        ],
+        "moves": [_move(move) for move in plan.moves],
+        "waves": [
+            {"clients": wave.clients, "over": list(wave.over), "moves": [_move(move) for move in wave.moves]}
+            for wave in waves
+        ],
+        "stable": None if stability is None else stability.stable,
+        "stability": None if stability is None else _stability(stability),
+        "frontier": [
+            {"moves": step.moves, "peak_percent": step.peak * 100, "bound_percent": plan.least_with(step.moves) * 100}
+            for step in plan.frontier
+        ],
+        "notes": list(plan.notes),
+        "commands": [command.line for command in steps(plan, waves, stability, options) if command.words],
+    }
+
+
+def _move(move: Relocation) -> dict[str, Any]:
+    return {
+        "bundle": move.bundle,
+        "from": move.source,
+        "to": move.destination,
+        "topics": move.topics,
+        "clients": move.producers + move.consumers,
+        "throughput_bytes_per_s": move.throughput_bytes_per_s,
+        "why": move.why,
+    }
+
+
+def _stability(found: Stability) -> dict[str, Any]:
+    return {
+        "sentence": found.sentence,
+        "first_cycle": found.cycle or None,
+        "shed": len(found.shed),
+        "undone": found.undone,
+        "splits": found.splits,
+        "why": found.why,
+        "keeps": dict(found.keeps),
+    }
+
+
+def plan_json(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None,
+    *,
+    name: str = "",
+    options: CommandOptions | None = None,
+) -> str:
+    """Return `document` as text; equal plans give equal text."""
+    found = document(plan, waves, stability, name=name, options=options)
+    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def moves_csv(waves: Sequence[Wave]) -> str:
+    """Return one row for each move, wave by wave (RFC 4180, UTF-8), with a row of names first."""
+    target = io.StringIO()
+    writer = csv.writer(target)
+    writer.writerow(("wave", "bundle", "from", "to", "topics", "clients", "throughput_bytes_per_s", "why"))
+    for number, wave in enumerate(waves, start=1):
+        writer.writerows([number, *map(no_formula, _move(move).values())] for move in wave.moves)
+    return target.getvalue()
+
+
+def summary(plan: Plan) -> str:
+    """Return the answer in one sentence."""
+    before = float(plan.usage_before[plan.counts].max(initial=0.0)) * 100
+    moves, clients = round(plan.spent["moves"]), round(plan.spent["clients"])
+    if not plan.moves:
+        return (
+            f"Nothing to move: the highest usage is {before:.1f} %; no plan gets below {plan.peak_bound * 100:.1f} %."
+        )
+    splits = f" and {len(plan.splits)} split{'' if len(plan.splits) == 1 else 's'}" if plan.splits else ""
+    some = f"{moves:,} move{'' if moves == 1 else 's'}{splits} ({clients:,} clients reconnect)"
+    verb = "brings" if moves == 1 and not plan.splits else "bring"
+    said = f"{some} {verb} the highest usage from {before:.1f} to {plan.peak * 100:.1f} %"
+    if plan.question.drain:
+        who = plan.question.drain[0] if len(plan.question.drain) == 1 else f"{len(plan.question.drain)} brokers"
+        said = f"{some} empty {who}; the highest usage of the others goes from {before:.1f} to {plan.peak * 100:.1f} %"
+    if plan.question.under_percent is not None:
+        return f"{said}; no plan does it with fewer than {plan.bound:,.0f} {plan.question.cost}."
+    return f"{said}; no plan gets below {plan.bound * 100:.1f} %."

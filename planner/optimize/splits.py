@@ -1,0 +1,116 @@
+"""Splits as moves: a bundle that alone is the limit is cut by its topics' hashes and rates, or a topic is named."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster import Cluster
+from planner.simulate.load_model import TRAFFIC_COLUMNS
+
+_ALL = 0.9
+"""Share of a bundle's load that one topic has when cutting the bundle is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A bundle that is cut in two before anything moves; its children stay where they are until they move.
+
+    Attributes:
+        bundle: Full name.
+        broker: Who serves it.
+        boundary: Where it is cut.
+        children: Full names of the two parts.
+        why: One sentence.
+    """
+
+    bundle: str
+    broker: str
+    boundary: int
+    children: tuple[str, str]
+    why: str
+
+
+def with_splits(
+    snapshot: Snapshot, splits: Sequence[Split], config: Settings, assumptions: Assumptions | None = None
+) -> Snapshot:
+    """Return a cluster with bundles cut; each topic brings its own load along."""
+    if not splits:
+        return snapshot
+    manager = snapshot.info.load_manager
+    cluster = Cluster(snapshot, assumptions or Assumptions(), manager, config)
+    for split in splits:
+        cluster.split(cluster.bundle(split.bundle), [split.boundary])
+    return replace(cluster.snapshot(snapshot.info.captured_at_ms), settings=snapshot.settings, info=snapshot.info)
+
+
+def _topic_shares(snapshot: Snapshot, bundle: int) -> tuple[Int64Array, FloatArray]:
+    """Return the topics of a bundle in the order of their hashes, and the share of its traffic that each has."""
+    topics = snapshot.topics
+    members = topics.of_bundle(bundle)
+    members = members[np.argsort(topics.hash[members], kind="stable")]
+    rates = np.array([getattr(topics, name)[members] for name in TRAFFIC_COLUMNS])
+    messages, size = rates[:2].sum(axis=0), rates[2:].sum(axis=0)
+    weight = sum(part / part.sum() for part in (messages, size) if part.sum() > 0)
+    total = np.sum(weight)
+    return members, np.asarray(weight / total if total > 0 else np.zeros(len(members)), dtype=np.float64)
+
+
+def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
+    """Return the cut that halves the traffic of a bundle best; None where one topic is nearly all of it.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Position of the bundle.
+        usage: What it alone makes of the broker that suits it best (1.0 = 100 %).
+    """
+    table = snapshot.bundles
+    low, high = int(table.low[bundle]), int(table.high[bundle])
+    space = snapshot.namespaces[table.namespace[bundle]]
+    boundary = low + (high - low) // 2
+    members, share = _topic_shares(snapshot, bundle)
+    how = "in the middle, as the snapshot lists none of its topics"
+    if len(members) and share.sum() > 0:
+        hashes = snapshot.topics.hash[members].astype(np.int64)
+        places = np.flatnonzero(np.diff(hashes) > 0)
+        if not len(places) or share.max() > _ALL:
+            return None
+        best = int(places[np.abs(share.cumsum()[places] - 0.5).argmin()])
+        boundary = int(hashes[best] + (hashes[best + 1] - hashes[best] + 1) // 2)
+        how = f"so that {share[: best + 1].sum() * 100:.0f} % of its traffic is in the first part"
+    if not low < boundary < high:
+        return None
+    owner = int(table.owner[bundle])
+    return Split(
+        snapshot.bundle_names[bundle],
+        snapshot.brokers.name[owner] if owner >= 0 else "",
+        boundary,
+        (bundle_name(space, low, boundary), bundle_name(space, boundary, high)),
+        f"alone it takes {usage * 100:.1f} % of the broker that suits it best; cut {how}",
+    )
+
+
+def topic_limit(snapshot: Snapshot, bundle: int, usage: float, target: float) -> str:
+    """Return the sentence about a topic that alone is the limit, with the number of partitions that would do.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Position of its bundle.
+        usage: What the bundle alone makes of the broker that suits it best (1.0 = 100 %).
+        target: Usage that could be reached without it.
+    """
+    members, share = _topic_shares(snapshot, bundle)
+    if not len(members) or share.max(initial=0.0) <= _ALL:
+        return ""
+    topic = str(snapshot.topics.name[int(members[int(share.argmax())])])
+    parts = max(math.ceil(usage * float(share.max()) / max(target, 0.01)), 2)
+    return (
+        f"No plan gets below {usage * 100:.1f} %: topic {topic} alone needs it. Give it {parts} partitions or more,"
+        " or a larger broker."
+    )

@@ -1,0 +1,141 @@
+"""Will Pulsar undo it? The cluster after a plan, watched under the settings in force, and what keeps the plan."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from planner.cluster.setting import SettingValue
+from planner.cluster.snapshot import Snapshot
+from planner.explain.what_if import Change, Target, what_if
+from planner.optimize.plan import Plan
+from planner.optimize.waves import scenario_of
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Event, Trace
+
+CYCLES: Final = 30
+"""Cycles without an unload after which a plan is called stable."""
+
+_REPORTED = 20
+"""Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
+_TRIES = 6
+_SHEDDING = "loadBalancerSheddingEnabled"
+_NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stability:
+    """What the load balancer makes of a plan.
+
+    Attributes:
+        stable: Nothing was shed in `CYCLES` cycles.
+        cycle: The first cycle that shed something, from 1; 0 where none did.
+        shed: Everything that was shed in those cycles, in order.
+        undone: How many of these bundles the plan had moved.
+        splits: Bundles that were split automatically meanwhile.
+        why: Why the first one was shed, one sentence; empty where nothing was.
+        keeps: Settings with which nothing is shed, so that the plan stays; none where it is stable anyway.
+        trace: The simulation after the plan.
+    """
+
+    stable: bool
+    cycle: int
+    shed: tuple[Event, ...]
+    undone: int
+    splits: int
+    why: str
+    keeps: Mapping[str, SettingValue]
+    trace: Trace
+
+    @property
+    def sentence(self) -> str:
+        """What there is to know, in a sentence or two."""
+        splits = f" Pulsar splits {self.splits} bundles by itself." if self.splits else ""
+        if self.stable:
+            return f"Stable: with the settings in force nothing is shed in {CYCLES} cycles.{splits}"
+        said = (
+            f"Not stable: cycle {self.cycle} sheds first, {len(self.shed):,} bundles in {CYCLES} cycles,"
+            f" {self.undone:,} of them moved by the plan.{splits}"
+        )
+        if self.keeps == {_SHEDDING: False}:
+            return f"{said} No single threshold keeps it: leave shedding off until the next plan."
+        changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
+        return f"{said} It stays with {changes}."
+
+
+def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
+    """Return the cluster some minutes after a plan, shedding held until then: what the leader knows has caught up."""
+    trace = simulate(plan.snapshot, scenario_of(plan, cycles=_REPORTED), cancelled=cancelled)
+    return replace(trace.end, settings=plan.snapshot.settings)
+
+
+def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False, remedies: bool = True) -> Stability:
+    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
+
+    Args:
+        plan: The plan.
+        cancelled: Is asked now and then whether to stop.
+        remedies: Whether to look for settings that keep it.
+    """
+    start = after_plan(plan, cancelled)
+    trace = simulate(start, Scenario(cycles=CYCLES), cancelled=cancelled)
+    shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
+    moved = {move.bundle for move in plan.moves}
+    keeps = _keeping(start, trace, cancelled) if shed and remedies else _NO_CHANGE
+    return Stability(
+        stable=not shed,
+        cycle=shed[0][0] if shed else 0,
+        shed=tuple(event for _, event in shed),
+        undone=len({event.bundle for _, event in shed} & moved),
+        splits=sum(event.kind == "split" for event in trace.events),
+        why=shed[0][1].why if shed else "",
+        keeps=keeps,
+        trace=trace,
+    )
+
+
+def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Mapping[str, SettingValue]:
+    """Return settings with which nothing is shed: what flips the decision about each broker that sheds, one by one."""
+    shedder, _ = effective_shedder(start.info.load_manager, start.settings)
+    changes: dict[str, str | int | float | bool] = {}
+    for _ in range(_TRIES):
+        cycle = next((one for one in trace.cycles if any(event.kind == "shed" for event in one.events)), None)
+        if cycle is None:
+            return dict(changes)
+        if cancelled():
+            break
+        sources = [event.source for event in cycle.events if event.kind == "shed"]
+        usage = dict(zip(cycle.view.brokers.name, cycle.state.usage.tolist(), strict=True))
+        hottest = max(sources, key=lambda name: usage.get(name, 0.0))
+        found = what_if(trace, cycle.index, Target(broker=hottest), [shedder])
+        single = [
+            answer.changes[0]
+            for one in found
+            for answer in one.answers
+            if len(answer.changes) == 1 and answer.changes[0].setting not in {_SHEDDING, *_NO_REMEDY}
+        ]
+        usable = [one for one in single if isinstance(one.value, int | float)]
+        if not usable:
+            break
+        first = next((one for one in usable if one.setting in changes), usable[0])
+        changes[first.setting] = _rounded(first)
+        trace = simulate(start, Scenario(cycles=CYCLES, settings=changes), cancelled=cancelled)
+    if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
+        return dict(changes)
+    return {_SHEDDING: False}
+
+
+def _rounded(change: Change) -> int | float:
+    """Return the value of a change with two digits, on the side on which it holds."""
+    value = change.value
+    if isinstance(value, int):
+        return value
+    assert isinstance(value, float)  # noqa: S101 - for mypy: those chosen are numbers
+    return (math.floor if change.relation == "<=" else math.ceil)(value * 100) / 100
+
+
+_NO_REMEDY: Final = ("loadBalancerSheddingExcludedNamespaces", "loadBalancerSheddingGracePeriodMinutes")
+"""What would leave other brokers to shed as before."""

@@ -1,0 +1,181 @@
+"""In which order a plan is carried out: waves that overload nobody on the way and disconnect few clients at once."""
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.relocation import Relocation
+from planner.optimize.plan import Plan
+from planner.optimize.question import COSTS, model_of
+from planner.optimize.search import EPSILON, State
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.simulate.edits.registry import BundleMove, BundleSplit
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step
+
+HELD: Mapping[str, str | int | float | bool] = {
+    "loadBalancerSheddingEnabled": False,
+    "loadBalancerAutoBundleSplitEnabled": False,
+}
+"""Settings while a plan is carried out: nothing crosses it."""
+
+_CLIENTS = COSTS.index("clients")
+_SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
+_FULL = 0.95
+_ROUNDING = 1e-4
+"""Percentages of load reports have single precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Moves that are made together.
+
+    Attributes:
+        moves: The moves; a bundle that needs a temporary place moves in two waves.
+        clients: Producers and consumers that are disconnected.
+        over: Brokers that are above their limit on the way because there is no other order; empty nearly always.
+    """
+
+    moves: tuple[Relocation, ...]
+    clients: int
+    over: tuple[str, ...] = ()
+
+
+def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
+    """Put the moves of a plan into waves.
+
+    While a wave runs a receiver may have everything that arrives before anything has left it; even so it stays at or
+    below its limit: `loadBalancerBrokerOverloadedThresholdPercentage`, or what it uses before or after the plan where
+    that is more.
+
+    Args:
+        plan: The plan.
+        most_clients: Producers and consumers disconnected in a wave at most; a single bundle may have more.
+    """
+    rules = replace(plan.question, moves=None, topics=None, clients=None, bytes_per_s=None, pins={})
+    model = model_of(plan.at_start, rules)
+    state = State(model)
+    position, broker = plan.at_start.bundle_position, plan.at_start.brokers.position
+    waiting = {position[move.bundle]: (broker[move.destination], move) for move in plan.moves}
+    limit = model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limits = np.maximum(np.maximum(limit, plan.usage_before), plan.usage_after) + EPSILON
+    found: list[Wave] = []
+    tried: set[tuple[int, int]] = set()
+    while waiting:
+        chosen = _next(state, waiting, limits, most_clients)
+        over: tuple[str, ...] = ()
+        moves: list[tuple[int, int, Relocation]]
+        if chosen:
+            moves = [(at, *waiting.pop(at)) for at in chosen]
+        elif (place := _temporary(state, waiting, limits, tried)) is not None:
+            at, to = place
+            tried.add(place)
+            move = waiting[at][1]
+            name = plan.at_start.brokers.name[to]
+            why = f"a temporary place: {move.destination} has no room for it yet"
+            moves = [(at, to, replace(move, destination=name, acceptable=(name,), why=why))]
+            waiting[at] = (waiting[at][0], replace(move, source=name))
+        else:
+            at = min(waiting, key=lambda one: _excess(state, one, waiting[one][0], limits))
+            moves = [(at, *waiting.pop(at))]
+            over = (moves[0][2].destination,)
+        for bundle, to, _ in moves:
+            state.move(bundle, to)
+        clients = round(float(model.cost[_CLIENTS, [at for at, _, _ in moves]].sum()))
+        found.append(Wave(tuple(move for _, _, move in moves), clients, over))
+    return tuple(found)
+
+
+def _excess(state: State, bundle: int, to: int, limits: FloatArray) -> float:
+    """Return by how much a bundle would take a broker over its limit; infinite where the filters refuse it."""
+    one = np.array([bundle])
+    return float(state.with_each(one)[0, to] - limits[to]) if state.allowed(one)[0, to] else math.inf
+
+
+def _next(
+    state: State, waiting: Mapping[int, tuple[int, Relocation]], limits: FloatArray, most_clients: int
+) -> list[int]:
+    """Return bundles that may move together now: with all that arrives, and nothing gone, nobody is above its limit."""
+    model, usage = state.model, state.model.usage
+    served, clients = state.served.copy(), 0.0
+    chosen: list[int] = []
+    for at, (to, _) in waiting.items():
+        cost = float(model.cost[_CLIENTS, at])
+        if chosen and clients + cost > most_clients:
+            if clients >= _FULL * most_clients:
+                break
+            continue
+        load = usage.own[:, to] + served[:, to] + usage.bundle[:, at]
+        if max(float((load * model.scale[:, to]).max()), float(usage.fixed[to])) > limits[to]:
+            continue
+        if not state.allowed(np.array([at]))[0, to]:
+            continue
+        if state.changing[state.space[at]] and any(state.changing[state.space[other]] for other in chosen):
+            continue  # one after the other, so that the filters see each
+        served[:, to] += usage.bundle[:, at]
+        clients += cost
+        chosen.append(at)
+    return chosen
+
+
+def _temporary(
+    state: State, waiting: Mapping[int, tuple[int, Relocation]], limits: FloatArray, tried: AbstractSet[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Return a bundle and a broker that can have it until its own has room; bundles with few clients first."""
+    cost = state.model.cost[_CLIENTS]
+    for at in sorted(waiting, key=lambda one: (float(cost[one]), one)):
+        after = np.where(state.allowed(np.array([at]))[0], state.with_each(np.array([at]))[0], np.inf)
+        after[[waiting[at][0], *(to for bundle, to in tried if bundle == at)]] = np.inf
+        to = int(after.argmin())
+        if after[to] <= limits[to]:
+            return at, to
+    return None
+
+
+def scenario_of(
+    plan: Plan, waves: Sequence[Wave] = (), *, pause_min: float = 1.0, held: bool = True, cycles: int = 30
+) -> Scenario:
+    """Return a plan as a scenario: its splits at the start, then its waves, or all its moves at once without them.
+
+    Args:
+        plan: The plan.
+        waves: Its waves.
+        pause_min: Minutes from one wave to the next.
+        held: Whether shedding and splitting are off meanwhile.
+        cycles: Cycles to watch, from the last wave on.
+    """
+    steps = [
+        Step(BundleSplit(bundle=one.bundle, algorithm=_SPECIFIED, positions=(one.boundary,))) for one in plan.splits
+    ]
+    groups = [wave.moves for wave in waves] or [plan.moves]
+    for number, moves in enumerate(groups):
+        minute = number * pause_min
+        steps += [Step(BundleMove(bundle=one.bundle, destination=one.destination, at_min=minute)) for one in moves]
+    return Scenario(
+        name=f"Best plan: {plan.spent['moves']:,.0f} moves",
+        steps=tuple(steps),
+        settings=HELD if held else {},
+        cycles=cycles + math.ceil((len(groups) - 1) * pause_min),
+    )
+
+
+def overloaded_on_the_way(plan: Plan, waves: Sequence[Wave], *, pause_min: float = 1.0) -> tuple[str, ...]:
+    """Play the waves in the simulation; return the brokers that are above their limit at some moment.
+
+    A broker's limit is that of `waves_of`.
+
+    Args:
+        plan: The plan.
+        waves: Its waves.
+        pause_min: Minutes from one wave to the next.
+    """
+    trace = simulate(plan.snapshot, scenario_of(plan, waves, pause_min=pause_min, cycles=2))
+    limit = plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limits = np.maximum(np.maximum(limit, plan.usage_before), plan.usage_after) + _ROUNDING
+    over = np.array([cycle.state.usage > limits for cycle in trace.cycles]).any(axis=0)
+    names = plan.snapshot.brokers.name
+    return tuple(names[at] for at in np.flatnonzero(over).tolist())

@@ -1,0 +1,186 @@
+"""What comes after a plan: waves, splits, whether Pulsar undoes it, the script, the JSON."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import UsageModel
+from planner.optimize.absorb import losses_after, surviving, with_traffic
+from planner.optimize.answer import best_plan
+from planner.optimize.carry_out import document, moves_csv, plan_json, steps, way_back
+from planner.optimize.plan import Plan
+from planner.optimize.question import Question
+from planner.optimize.stability import CYCLES, stability_of
+from planner.optimize.waves import Wave, overloaded_on_the_way, scenario_of, waves_of
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+from planner.simulate.run import simulate
+from planner.workspace.samples import load_sample, samples
+from tests.app.optimize.brute import small_cluster
+from tests.app.simulate.traces import cluster
+
+
+@pytest.fixture(scope="module")
+def hundred() -> Snapshot:
+    return load_sample(next(sample for sample in samples() if sample.file == "generated-100.zip"))
+
+
+@pytest.fixture(scope="module")
+def plan(hundred: Snapshot) -> Plan:
+    return best_plan(hundred, Question(moves=120))
+
+
+def _peaks_on_the_way(plan: Plan, waves: tuple[Wave, ...]) -> None:
+    """Play waves by hand: within one everything arrives first, then leaves."""
+    model = UsageModel.of(plan.at_start, plan.at_start.settings, Assumptions())
+    limit = plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limits = np.maximum(np.maximum(plan.usage_before, plan.usage_after), limit) + 1e-6
+    position, broker = plan.at_start.bundle_position, plan.at_start.brokers.position
+    owner = plan.at_start.bundles.owner.copy()
+    served = model.served()
+    named: set[str] = set()
+    for wave in waves:
+        named.update(wave.over)
+        for move in wave.moves:
+            at = position[move.bundle]
+            assert plan.at_start.brokers.name[owner[at]] == move.source
+            served[:, broker[move.destination]] += model.bundle[:, at]
+        over = np.flatnonzero(model.usage(served) > limits).tolist()
+        assert {plan.at_start.brokers.name[at] for at in over} <= named
+        for move in wave.moves:
+            at = position[move.bundle]
+            served[:, owner[at]] -= model.bundle[:, at]
+            owner[at] = broker[move.destination]
+    assert np.allclose(model.usage(served), plan.usage_after)
+    assert (owner == plan.after().bundles.owner).all()
+
+
+@pytest.mark.parametrize("most_clients", [300, 5_000])
+def test_waves_overload_nobody_and_stay_small(plan: Plan, most_clients: int) -> None:
+    waves = waves_of(plan, most_clients)
+    _peaks_on_the_way(plan, waves)
+    assert not [wave for wave in waves if wave.over]
+    assert all(wave.clients <= most_clients or len(wave.moves) == 1 for wave in waves)
+    assert overloaded_on_the_way(plan, waves) == ()
+
+
+def test_waves_of_tight_clusters(subtests: pytest.Subtests) -> None:
+    for seed in range(14):
+        with subtests.test(seed=seed):
+            snapshot = small_cluster(seed, bundles=20, grouped=True)
+            found = best_plan(snapshot, Question())
+            limit = int(found.peak * 100) + 8
+            changed = Settings(
+                {**snapshot.settings.overrides, "loadBalancerBrokerOverloadedThresholdPercentage": min(limit, 100)}
+            )
+            tight = best_plan(replace(snapshot, settings=changed), Question())
+            waves = waves_of(tight, 50)
+            _peaks_on_the_way(tight, waves)
+            assert not [wave.over for wave in waves if wave.over]
+
+
+def test_a_swap_gets_a_temporary_place() -> None:
+    """Two full brokers exchange bundles of which neither can arrive before the other has left."""
+    snapshot = cluster([0.8, 0.8, 0.2], {0: (40, 38), 1: (41, 37), 2: (5, 5)})
+    names = snapshot.bundle_names
+    first, second = (int(snapshot.bundles_of(at)[0]) for at in (0, 1))
+    pins = {names[first]: snapshot.brokers.name[1], names[second]: snapshot.brokers.name[0]}
+    waves = waves_of(best_plan(snapshot, Question(moves=2, pins=pins, splits=0)))
+    assert [len(wave.moves) for wave in waves] == [1, 1, 1]
+    assert waves[0].moves[0].destination == snapshot.brokers.name[2]
+    assert "temporary" in waves[0].moves[0].why
+    assert not [wave for wave in waves if wave.over]
+
+
+def test_the_simulation_ends_where_the_plan_says(plan: Plan, hundred: Snapshot) -> None:
+    waves = waves_of(plan)
+    trace = simulate(hundred, scenario_of(plan, waves, cycles=2))
+    assert (trace.end.bundles.owner == plan.after().bundles.owner).all()
+    assert trace.cycles[-1].state.usage.max() == pytest.approx(plan.peak, abs=1e-4)
+
+
+def test_a_level_plan_is_stable_and_a_small_one_is_not(hundred: Snapshot) -> None:
+    level = stability_of(best_plan(hundred, Question(moves=300)))
+    assert level.stable
+    assert f"nothing is shed in {CYCLES} cycles" in level.sentence
+    small = stability_of(best_plan(hundred, Question(moves=10)))
+    assert not small.stable
+    assert small.cycle == 1
+    assert small.why
+    kept = replace(hundred, settings=Settings({**hundred.settings.overrides, **small.keeps}))
+    assert stability_of(best_plan(kept, Question(moves=10))).stable
+
+
+def _one_large_bundle() -> Snapshot:
+    spec = ClusterSpec(brokers=5, bundles=6, namespaces=2, topics=600, topic_skew=0.3, msg_rate_per_s=180_000)
+    return generate(spec, 3)
+
+
+def test_a_bundle_that_is_the_limit_is_split() -> None:
+    snapshot = _one_large_bundle()
+    whole, split = (best_plan(snapshot, Question(splits=most)) for most in (0, 4))
+    assert not whole.splits
+    assert split.splits
+    assert split.peak < whole.peak - 0.01
+    assert split.bound <= split.peak
+    assert any("split, it would allow" in note for note in whole.notes)
+    trace = simulate(snapshot, scenario_of(split, waves_of(split), cycles=2))
+    assert [event.kind for event in trace.events].count("split") == len(split.splits)
+    assert not [event for event in trace.events if event.kind == "split_refused"]
+    assert trace.cycles[-1].state.usage.max() == pytest.approx(split.peak, abs=1e-3)
+    lines = [command.line for command in steps(split, waves_of(split)) if command.words]
+    assert sum("split-bundle" in line for line in lines) == len(split.splits)
+
+
+def test_a_topic_that_is_the_limit_is_named() -> None:
+    spec = ClusterSpec(
+        brokers=6, bundles=24, namespaces=3, topics=600, topic_skew=1.3, msg_rate_per_s=150_000, partitioned=0.2
+    )
+    found = best_plan(generate(spec, 3), Question())
+    assert any("alone needs it. Give it" in note for note in found.notes)
+
+
+def test_the_steps_and_the_way_back(plan: Plan) -> None:
+    waves = waves_of(plan)
+    commands = steps(plan, waves)
+    unloads = [command for command in commands if command.destination]
+    assert len(unloads) == len(plan.moves)
+    assert all("--destinationBroker" in command.words for command in unloads)
+    assert next(command.section for command in commands if command.words) == "hold"
+    assert {"release", "restore"} <= {command.section for command in commands}
+    back = [move for wave in way_back(waves) for move in wave.moves]
+    there = [move for wave in waves for move in wave.moves]
+    assert [(m.bundle, m.destination, m.source) for m in reversed(there)] == [
+        (m.bundle, m.source, m.destination) for m in back
+    ]
+
+
+def test_the_document_says_all(plan: Plan) -> None:
+    waves, found = waves_of(plan), stability_of(plan)
+    told = json.loads(plan_json(plan, waves, found, name="hundred"))
+    assert told["peak_percent"] == pytest.approx(plan.peak * 100)
+    assert told["bound_percent"] <= told["peak_percent"]
+    assert told["plan_digest"] == plan.digest()
+    assert told["stable"] is found.stable
+    assert [(m["bundle"], m["from"], m["to"]) for m in told["moves"]] == [
+        (m.bundle, m.source, m.destination) for m in plan.moves
+    ]
+    assert told == json.loads(json.dumps(document(plan, waves, found, name="hundred")))
+    rows = moves_csv(waves).splitlines()
+    assert len(rows) == len(plan.moves) + 1
+
+
+def test_more_traffic_and_losses(hundred: Snapshot) -> None:
+    busy = with_traffic(hundred, 1.5)
+    found = best_plan(busy, Question(moves=100))
+    assert found.usage_before.max() > 1.3
+    assert found.peak < 1
+    small = small_cluster(7)
+    safe = surviving(small, Question())
+    assert any("Losing the worst broker" in note for note in safe.notes)
+    assert len(losses_after(safe).peak_usage) == len(small.brokers)

@@ -1,0 +1,62 @@
+"""`python -m planner optimize`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.__main__ import main
+
+
+def test_json_has_what_others_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimize", "--snapshot", "pip-364", "--moves", "8", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["bound_percent"] <= told["peak_percent"] < told["before_percent"]
+    assert 0 < len(told["moves"]) <= 8
+    assert {"bundle", "from", "to"} <= told["moves"][0].keys()
+    assert isinstance(told["stable"], bool)
+    assert len(told["plan_digest"]) == 64
+
+
+def test_it_says_the_answer_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = tmp_path / "moves.csv"
+    assert main(["optimize", "--snapshot", "pip-364", "--moves", "8", "--csv", str(rows)]) == 0
+    said = capsys.readouterr().out
+    assert "8 moves" in said
+    assert "no plan gets below" in said
+    assert "table" in said  # stable, or not stable
+    assert len(rows.read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--moves", "0"], "A budget of 0 moves allows no plan"),
+        (["--under", "1"], "No plan brings every broker under 1 %"),
+        (["--drain", "nowhere:8080"], "The cluster has no broker nowhere:8080"),
+        (["--pin", "a/b/c"], "A pin names a bundle and a broker"),
+        (["--traffic", "0"], "Traffic cannot be multiplied by 0"),
+        (["--wave-clients", "0"], "disconnects nobody"),
+    ],
+)
+def test_bad_questions_get_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+    assert main(["optimize", "--snapshot", "pip-364", *words]) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert not said.out
+    assert len(said.err.splitlines()) == 1
+
+
+def test_the_script_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words in (["--commands"], ["--back"]):
+        assert main(["optimize", "--snapshot", "pip-364", "--moves", "8", *words]) == 0
+        script = tmp_path / "plan.sh"
+        script.write_text(capsys.readouterr().out)
+        checker = Path(sys.executable).with_name("shellcheck")
+        subprocess.run([checker, script], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        done = subprocess.run(["sh", script, "--dry-run"], capture_output=True, text=True, check=True)
+        assert done.stdout.count("--destinationBroker") == 8
+        assert done.stdout.index("loadBalancerSheddingEnabled --value false") < done.stdout.index("unload")
