@@ -139,29 +139,31 @@ def _bundle(view: state.Current, bundle: int) -> None:
 
 def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str) -> None:
     """Draw the topics of a bundle at their hashes, and where it would be cut."""
-    topics = state.workspace().topics_of_bundle(view.digest, bundle).to_pandas()
-    if topics.empty:
+    listed = view.snapshot.topics
+    rows = np.sort(listed.of_bundle(bundle))
+    rows = rows[np.argsort(listed.hash[rows], kind="stable")][:_TOPIC_ROWS]
+    if not len(rows):
         st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")
         st.markdown(f"**Split:** {split}")
         return
-    traffic = (topics["msg_throughput_in_bytes_per_s"] + topics["msg_throughput_out_bytes_per_s"]) / 1e6
+    traffic = (listed.msg_throughput_in_bytes_per_s[rows] + listed.msg_throughput_out_bytes_per_s[rows]) / 1e6
     frame = pd.DataFrame(
         {
-            "topic": topics["name"],
-            "hash": [f"0x{h:08x}" for h in topics["hash"]],
+            "topic": listed.name.take(rows).to_pylist(),
+            "hash": [f"0x{h:08x}" for h in listed.hash[rows].tolist()],
             "MB/s": traffic,
-            "msg/s in": topics["msg_rate_in_per_s"],
-            "msg/s out": topics["msg_rate_out_per_s"],
-            "producers": topics["producers"],
-            "consumers": topics["consumers"],
-            "rates known": topics["has_stats"],
+            "msg/s in": listed.msg_rate_in_per_s[rows],
+            "msg/s out": listed.msg_rate_out_per_s[rows],
+            "producers": listed.producers[rows],
+            "consumers": listed.consumers[rows],
+            "rates known": listed.has_stats[rows],
         }
     )
     bundles = view.snapshot.bundles
     figure = topic_positions(
         (int(bundles.low[bundle]), int(bundles.high[bundle])),
-        topics["hash"].to_numpy(np.int64),
-        traffic.to_numpy(np.float64),
+        listed.hash[rows].astype(np.int64),
+        traffic,
         frame["topic"].tolist(),
         "MB/s",
         cuts,

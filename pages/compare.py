@@ -15,8 +15,8 @@ from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 from planner.web import address, scenarios, state
+from planner.web.choices import written
 from planner.web.page import Page, Subject
-from planner.web.setting_form import written
 from planner.web.widgets import chart, table
 
 _CURVES = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.decision_tables import reason_rows
 from planner.explain.text import count, moment, short_digest
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
-from planner.web import address, state
+from planner.web import address, scenarios, state
+from planner.web.choices import SPLITS, choose_shedder
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
-from planner.web.page import Page
+from planner.web.page import Page, Subject
+from planner.web.session import bound
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.widgets import chart, show_error, show_notes, table
@@ -37,7 +41,6 @@ _SAID = 12
 _PAIRS = 20
 _PALETTE = 8
 _REASONS = 2_000
-_SPLITS = "Automatic splits"
 _SHEDDERS: Mapping[str, Shedder] = {
     one.name: one  # those that count before those that average
     for one in sorted(SHEDDERS, key=lambda one: all(tally.needed is None for tally in one.profile.tallies))
@@ -48,7 +51,7 @@ _SHEDDERS: Mapping[str, Shedder] = {
 def _counting(manager: LoadManager) -> tuple[str, ...]:
     """Return what a load manager counts."""
     own = tuple(one.name for one in _SHEDDERS.values() if one.load_manager is manager)
-    return (*own, _SPLITS) if manager is LoadManager.EXTENSIBLE else own
+    return (*own, SPLITS) if manager is LoadManager.EXTENSIBLE else own
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ def _choose(view: state.Current, left: DeltaGenerator, right: DeltaGenerator) ->
     )
     cycles = _cycles(right, "Cycles with the last one", "How many cycles in a row see the load of the last snapshot.")
     digests = [s.digest for s in mine if short_digest(s.digest) in chosen] or [view.digest]
-    return _Choice(tuple(state.snapshot_of(digest) for digest in digests[-_MOST_CYCLES:]), cycles)
+    found = [view.snapshot if d == view.digest else state.snapshot_of(d) for d in digests[-_MOST_CYCLES:]]
+    return _Choice(tuple(found), cycles)
 
 
 def _cycles(place: DeltaGenerator, label: str, help_: str) -> int:
@@ -275,7 +279,7 @@ def _splitting(choice: _Choice, config: Settings) -> None:
         )
     steps = decide_split_checks(choice.sequence(config), config)
     fired = [at for at, step in enumerate(steps, start=1) if step.decision.splits]
-    st.markdown(_when(_SPLITS, fired, len(steps)))
+    st.markdown(_when(SPLITS, fired, len(steps)))
     threshold_ = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
     counted = [{b: h for held in step.after.values() for b, h in held.hit_counts.items()} for step in steps]
     marked = {(order.bundle, at) for at, step in enumerate(steps, start=1) for order in step.decision.splits}
@@ -291,7 +295,7 @@ def _splitting(choice: _Choice, config: Settings) -> None:
 
 def _decide(picked: str, choice: _Choice, config: Settings) -> None:
     """Draw what is counted."""
-    if picked == _SPLITS:
+    if picked == SPLITS:
         _splitting(choice, config)
     else:
         _shedding(choice, _SHEDDERS[picked], config)
@@ -306,26 +310,52 @@ def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: 
         show_error(error)
 
 
-def _settings(picked: str, view: state.Current, folder: Path | None) -> Settings:
-    """Draw the settings and return those in force; a cluster that is followed begins with its own."""
+def _config(view: state.Current, folder: Path | None) -> Settings:
+    """Return the settings in force, those of the scenario over the cluster's own; a followed cluster has newer ones."""
+    if folder is None:
+        return scenarios.present(view).settings_over(view.captured)
+    return newest(folder).settings.changed(**scenarios.present(view).settings)
+
+
+def _settings(picked: str, view: state.Current, config: Settings) -> None:
+    """Draw the settings that count."""
     st.subheader("Settings")
-    given = view.snapshot.settings if folder is None else newest(folder).settings
-    own = automatic_extensible.SETTINGS if picked == _SPLITS else _SHEDDERS[picked].settings
-    interval = () if picked == _SPLITS else ("loadBalancerSheddingIntervalMinutes",)
-    return setting_form((*own, *interval), given, columns=1)
+    own = automatic_extensible.SETTINGS if picked == SPLITS else _SHEDDERS[picked].settings
+    interval = () if picked == SPLITS else ("loadBalancerSheddingIntervalMinutes",)
+    setting_form(view, (*own, *interval), config, columns=1)
+
+
+def _what_counts(view: state.Current, manager: LoadManager, config: Settings, place: DeltaGenerator) -> str:
+    """Draw the choice of what counts: a strategy becomes the scenario's, automatic splits are looked at beside it."""
+    names = _counting(manager)
+    running = effective_shedder(manager, config)[0].name
+    picked = SPLITS if address.part("strategy") == SPLITS and SPLITS in names else running
+    if picked not in names:
+        picked = names[0]
+        place.caption(f"{running}, which is in force, counts nothing; this is what another strategy would count.")
+
+    def take(chosen: str) -> None:
+        address.put(strategy=SPLITS if chosen == SPLITS else "")
+        if chosen != SPLITS:
+            choose_shedder(view, chosen)
+
+    bound("what-counts", picked, partial(place.selectbox, "What counts", names), take)
+    return picked
 
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, counters beside the settings; in a narrow window counters come first."""
-    manager = view.snapshot.info.load_manager
+    manager = scenarios.present(view).load_manager_over(view.captured)
+    view = view.under(manager)
     folder = ask_to_follow(view)
+    config = _config(view, folder)
     first, middle, last = st.columns([2, 4, 2])
-    picked = address.choice("strategy", "What counts", _counting(manager), place=first)
+    picked = _what_counts(view, manager, config, first)
     choice = _choose(view, middle, last) if folder is None else None
     shown = _cycles(middle, "Last cycles", "") if folder is not None else 0
     results, settings = st.columns([2, 1], gap="large")
     with settings:
-        config = _settings(picked, view, folder)
+        _settings(picked, view, config)
     with results:
         if folder is not None:
             _live(folder, shown, manager, picked, config)
@@ -343,4 +373,5 @@ PAGE = Page(
     icon=":material/exposure_plus_1:",
     purpose="How the counters of a strategy fill over consecutive snapshots, and in which cycle it acts.",
     draw=draw,
+    subject=Subject.DECISION,
 )

@@ -1,5 +1,6 @@
 """Shedding: what each strategy would unload with which settings, and why."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,18 @@ from planner.explain.decision_tables import before_and_after, reason_rows, verdi
 from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PAIRED, placement_beside, running_placement
+from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, running_placement
 from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
 from planner.pulsar.placement.protocol import Placement
-from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
+from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.sequence import CycleStep
-from planner.web import address, state
+from planner.web import address, scenarios, state
+from planner.web.choices import choose_shedder, set_setting
 from planner.web.moves import show_memory, show_moves
-from planner.web.page import Page
+from planner.web.page import Page, Subject
+from planner.web.session import bound
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
 from planner.web.widgets import chart, show_notes, table
@@ -40,65 +43,66 @@ _CYCLE_SETTINGS = (
 )
 
 
-def _shedder(view: state.Current, place: Any) -> Shedder:
-    manager = view.snapshot.info.load_manager
-    names = [s.name for s in SHEDDERS if s.load_manager is manager]
-    configured = effective_shedder(manager, view.snapshot.settings)[0].name
-    help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker."
-    return shedder_by_name(address.choice("strategy", "Shedding strategy", names, configured, place=place, help=help_))
+def _shedder(view: state.Current, config: Settings, place: Any) -> Shedder:
+    """Draw the choice of a strategy; one of the other load manager brings that along."""
+    names = {s.name: f"{s.name} ({s.load_manager} load manager)" for s in SHEDDERS}
+    running = effective_shedder(view.snapshot.info.load_manager, config)[0]
+    help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker. It is the scenario's."
+    box = partial(place.selectbox, "Shedding strategy", list(names), format_func=names.__getitem__, help=help_)
+    bound("scenario-shedder", running.name, box, partial(choose_shedder, view))
+    return running
 
 
-def _placement(view: state.Current, shedder: Shedder, place: Any) -> Placement:
+def _placement(view: state.Current, config: Settings, place: Any) -> Placement:
     """Draw the choice of a placement strategy; some strategies bring their own, and the extensible manager has one."""
     manager = view.snapshot.info.load_manager
+    running = running_placement(manager, config)
     if manager is LoadManager.EXTENSIBLE:
-        only = running_placement(manager, view.snapshot.settings)
         help_ = "The extensible load manager has this one; namespaces excluded from shedding are placed in turn."
-        place.selectbox("Placement strategy", [only.name], key="placement-extensible", help=help_, disabled=True)
-        return only
+        place.selectbox("Placement strategy", [running.name], key="placement-extensible", help=help_, disabled=True)
+        return running
     names = [p.name for p in PLACEMENTS if p.load_manager is manager]
-    configured = placement_beside(shedder, view.snapshot.settings, view.snapshot.settings)
     help_ = (
         f"loadBalancerLoadPlacementStrategy: chooses where a bundle goes. {' and '.join(sorted(PAIRED))} must be both"
         " the shedding and the placement strategy: only then a bundle goes to the other broker of its pair."
     )
-    picked = address.choice("placement", "Placement strategy", names, configured, place=place, help=help_)
-    return placement_by_name(picked, manager)
+    box = partial(place.selectbox, "Placement strategy", names, help=help_)
+    bound("scenario-placement", running.name, box, partial(set_setting, view, PLACEMENT))
+    return running
 
 
-def _settings(view: state.Current, shedder: Shedder, placement: Placement, base: Settings) -> Settings:
+def _settings(view: state.Current, shedder: Shedder, placement: Placement, base: Settings) -> None:
     """Draw the forms, one under each tab; a setting that several read stands in the first."""
     manager = view.snapshot.info.load_manager
     filters = FILTER_SETTINGS if manager is LoadManager.MODULAR else FILTER_SETTINGS[:2] + FILTER_SETTINGS[4:]
     groups = {"Shedding": shedder.settings, "Placement": placement.settings, "Filters": (*filters, *_CYCLE_SETTINGS)}
-    chosen, seen = base, {"loadManagerClassName"}
+    seen = {"loadManagerClassName"}
     for tab, (_, names) in zip(st.tabs(list(groups)), groups.items(), strict=True):
         with tab:
             mine = [name for name in names if name not in seen]
             again = [name for name in names if name in seen and name != "loadManagerClassName"]
             seen |= set(mine)
-            chosen = setting_form(mine, chosen, columns=1)
+            setting_form(view, mine, base, columns=1)
             if again:
                 st.caption(f"Read as well, under an earlier tab: {', '.join(again)}.")
             if not mine and not again:
                 st.caption(f"{placement.name} reads no setting.")
-    return chosen
 
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, results beside the settings; in a narrow window results come first."""
+    present = scenarios.present(view)
+    view = view.under(present.load_manager_over(view.captured))
+    config = present.settings_over(view.captured)
     left, middle, right = st.columns([3, 3, 1])
-    shedder = _shedder(view, left)
-    placement = _placement(view, shedder, middle)
+    shedder = _shedder(view, config, left)
+    placement = _placement(view, config, middle)
     cycle = address.number("cycle", "Cycle", 1, 1, _MOST_CYCLES, place=right, help=_CYCLE_HELP)
     results, settings = st.columns([2, 1], gap="large")
     with settings:
         st.subheader("Settings")
-        base = view.snapshot.settings.changed(loadBalancerLoadSheddingStrategy=shedder.name)
-        if view.snapshot.info.load_manager is LoadManager.MODULAR:
-            base = base.changed(loadBalancerLoadPlacementStrategy=placement.name)
-        base, off = as_if_running(base)
-        config = _settings(view, shedder, placement, base)
+        config, off = as_if_running(config)
+        _settings(view, shedder, placement, config)
     with results:
         if off:
             st.info(off, icon=":material/toggle_off:")
@@ -110,7 +114,7 @@ def draw(view: state.Current) -> None:
             st.warning(step.decision.notes[0], icon=":material/link_off:")
         show_notes(step.decision.notes[mixed:], "Notes on this decision")
         _results(view, step, cycle)
-    _reasons(view, step)
+        _reasons(view, step)
 
 
 def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
@@ -167,4 +171,5 @@ PAGE = Page(
     icon=":material/low_priority:",
     purpose="What a strategy unloads from this cluster with your settings, and why each bundle goes or stays.",
     draw=draw,
+    subject=Subject.DECISION,
 )

@@ -18,9 +18,9 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
+from planner.web.choices import written
 from planner.web.page import Page, Subject, show_arrival
 from planner.web.session import Kept, forget_upload, widget_state
-from planner.web.setting_form import written
 from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples

@@ -21,8 +21,8 @@ from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
-from planner.web import address, state
-from planner.web.page import Page
+from planner.web import address, scenarios, state
+from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
 from planner.web.widgets import chart, show_error, show_notes, table
 
@@ -109,8 +109,8 @@ def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
     return address.choice("bundle", "Bundle", options, busiest, named=True, place=place, help=help_)
 
 
-def _algorithm(snapshot: Snapshot, place: Any) -> str:
-    configured = snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm")
+def _algorithm(config: Settings, place: Any) -> str:
+    configured = config.text("defaultNamespaceBundleSplitAlgorithm")
     names = [a.name for a in SPLIT_ALGORITHMS]
     help_ = "Named in the request when it is not defaultNamespaceBundleSplitAlgorithm."
     default = configured if configured in names else names[0]
@@ -126,20 +126,22 @@ def _explain(outcome: SplitOutcome, command: SplitCommand) -> str:
     return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
 
 
-def _settings(snapshot: Snapshot, algorithm: SplitAlgorithm) -> Settings:
+def _settings(view: state.Current, algorithm: SplitAlgorithm, config: Settings) -> None:
     """Draw the form: what the algorithm reads, and the limits of automatic splitting."""
-    modular = snapshot.info.load_manager is LoadManager.MODULAR
+    modular = view.snapshot.info.load_manager is LoadManager.MODULAR
     automatic = automatic_modular.SETTINGS if modular else automatic_extensible.SETTINGS
     own = (*algorithm.settings, "defaultNamespaceBundleSplitAlgorithm", "supportedNamespaceBundleSplitAlgorithms")
     request, by_itself = st.tabs(["Request", "Automatic splits"])
     with request:
-        chosen = setting_form(own, snapshot.settings, columns=1)
+        setting_form(view, own, config, columns=1)
     with by_itself:
-        return setting_form([name for name in automatic if name not in own], chosen, columns=1)
+        setting_form(view, [name for name in automatic if name not in own], config, columns=1)
 
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, results beside the limits; in a narrow window results come first."""
+    present = scenarios.present(view)
+    view, config = view.under(present.load_manager_over(view.captured)), present.settings_over(view.captured)
     snapshot = view.snapshot
     if not len(snapshot.bundles):
         st.info("The snapshot has no bundles.", icon=":material/grid_off:")
@@ -147,7 +149,7 @@ def draw(view: state.Current) -> None:
     left, middle, right = st.columns(3)
     namespace = _namespace(snapshot, left)
     bundle = _bundle(snapshot, namespace, middle)
-    picked = _algorithm(snapshot, right)
+    picked = _algorithm(config, right)
     results, limits = st.columns([2, 1], gap="large")
     algorithm = split_algorithm(picked)
     try:
@@ -156,7 +158,7 @@ def draw(view: state.Current) -> None:
             positions = _positions() if algorithm.needs_positions else None
         with limits:
             st.subheader("Limits")
-            config = _settings(snapshot, algorithm)
+            _settings(view, algorithm, config)
         default = config.text("defaultNamespaceBundleSplitAlgorithm")
         command = SplitCommand(namespace, bundle, "" if picked == default else picked, positions)
         outcome = answer(snapshot, command, config)
@@ -272,4 +274,5 @@ PAGE = Page(
     icon=":material/content_cut:",
     purpose="Where a bundle would be cut, what its children hold, and which splits Pulsar refuses.",
     draw=draw,
+    subject=Subject.DECISION,
 )

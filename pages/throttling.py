@@ -25,7 +25,7 @@ from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
 from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
-from planner.web.page import Page
+from planner.web.page import Page, Subject
 from planner.web.session import Kept
 from planner.web.setting_form import setting_form
 from planner.web.throttling_form import SWITCHES, TrafficForm, choose_topic, edit_form, traffic_form
@@ -187,14 +187,15 @@ def _draw_chains(chains: tuple[LimitChain, ...], partitions: int) -> None:
     _chain_table(chains, "limit-chain")
 
 
-def _edit(topic: str, subscription: str, snapshot: Snapshot) -> tuple[tuple[LimitEdit, ...], Settings]:
+def _edit(topic: str, subscription: str, view: state.Current) -> tuple[tuple[LimitEdit, ...], Settings]:
     """Draw the editor, and return the policies edited and the settings chosen."""
-    made = []
+    made, snapshot = [], view.snapshot
     for level in (Level.TOPIC, Level.SUBSCRIPTION, Level.REPLICATOR):
         edit = edit_form(level, topic, subscription, snapshot.policies, snapshot.settings)
         made += [edit] if edit is not None else []
+    config = scenarios.present(view).settings_over(view.captured)
     with st.expander("Broker settings"):
-        config = setting_form(SWITCHES, snapshot.settings)
+        setting_form(view, SWITCHES, config)
     return tuple(made), config
 
 
@@ -338,7 +339,7 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
 def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:
     """Offer to take the limits into the scenario, where they change the brokers' load."""
     present = scenarios.present(view)
-    made = scenario_with(present, edits, view.snapshot.settings, config)
+    made = scenario_with(present, edits, view.captured.settings, config)
     help_ = "What it does to the load balancer's scores"
     if made != present and st.button("Take into the scenario", icon=":material/science:", help=help_):
         scenarios.change(view, made)
@@ -382,7 +383,7 @@ def draw(view: state.Current) -> None:
     with st.expander("Traffic of the topic", icon=":material/tune:"):
         form = traffic_form(traffic, subscription)
     st.subheader("Other limits")
-    edits, config = _edit(traffic.name, subscription, snapshot)
+    edits, config = _edit(traffic.name, subscription, view)
     policies, config = edited(edits, snapshot.policies, config)
     with verdict_place:
         _draw_chains(all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription), len(form.brokers))
@@ -416,4 +417,5 @@ PAGE = Page(
     icon=":material/speed:",
     purpose="Which dispatch limit is in force for a topic and why, and what it does to backlog and delivery.",
     draw=draw,
+    subject=Subject.DECISION,
 )

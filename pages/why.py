@@ -17,8 +17,8 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.trace import Trace
 from planner.web import address, scenarios, state
+from planner.web.choices import written
 from planner.web.page import Page, Subject
-from planner.web.setting_form import written
 from planner.web.widgets import show_notes, table
 
 _LISTED = 15

@@ -8,13 +8,16 @@ Streamlit's own `bind="query-params"` is not used: it writes formatted labels an
 have names and commas, it drops a bad value in silence, and nothing but its widget can write its parameter.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
 from planner.explain.text import plain
+from planner.web.headers import COOKIE
 from planner.web.session import bound
 
 N = TypeVar("N", int, float)
@@ -60,6 +63,19 @@ def host() -> str:
     return st.context.url or ""
 
 
+def at(page: str | None = None, **parts: str) -> str:
+    """Return the whole address of a page, of this one when None, with parts in their order."""
+    here = urlsplit(host() or "http://localhost:8501/")
+    path = here.path or "/" if page is None else f"/{page}"
+    return urlunsplit((here.scheme, here.netloc, path, urlencode(parts), ""))
+
+
+def browser() -> str:
+    """Return what this server calls the browser (see `headers`); empty when it keeps no cookies."""
+    told: Any = st.context.cookies.get(COOKIE, "")
+    return told if isinstance(told, str) and re.fullmatch(r"[0-9a-f]{32}", told) else ""
+
+
 def note(text: str) -> None:
     """Say what is wrong with the address."""
     st.warning(text, icon=":material/link_off:")
@@ -70,6 +86,14 @@ def _refuse(name: str, label: str, shown: str) -> None:
     asked = plain(part(name)[:_NOTED])
     note(f"“{asked}” is not possible as “{label}” here; shown is {plain(shown)}.")
     put(**{name: ""})
+
+
+def is_one_of(name: str, label: str, options: Collection[str]) -> bool:
+    """Say whether a part of the address is one of several names; note where it is not."""
+    asked = part(name)
+    if asked not in options:
+        _refuse(name, label, "what is in force")
+    return asked in options
 
 
 def _store(name: str, default: Any, write: Callable[[Any], str], clears: Collection[str], value: Any) -> None:

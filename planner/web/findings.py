@@ -10,7 +10,7 @@ import streamlit as st
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
 from planner.web import scenarios, state
-from planner.web.setting_form import written
+from planner.web.choices import written
 from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}

@@ -1,6 +1,7 @@
 """Whom the server answers, how much it holds for them, and security headers: what Streamlit does not do by itself."""
 
 import re
+import secrets
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -44,6 +45,9 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
 }
+COOKIE = "planner-browser"
+"""Names a browser by a random number, so that its next visit begins with what it looked at last."""
+_COOKIE_S = 365 * 86_400
 _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
 """What tells of other visitors, or drives the pages for a program."""
 _UPLOADS = "/_stcore/upload_file/"
@@ -107,9 +111,13 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
+                answer = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    headers[name] = value
+                    answer[name] = value
+                is_page = answer.get("content-type", "").startswith("text/html")
+                if is_page and f"{COOKIE}=" not in Headers(scope=scope).get("cookie", ""):
+                    named = f"{COOKIE}={secrets.token_hex(16)}"
+                    answer.append("set-cookie", f"{named}; Path=/; Max-Age={_COOKIE_S}; HttpOnly; SameSite=Lax")
             await send(message)
 
         kind = scope["type"]

@@ -11,7 +11,9 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
-from planner.web import registry, scenarios, state
+from planner.web import address, registry, scenarios, state
+from planner.web.choices import adopt_settings, adopt_strategies
+from planner.web.scenario_bar import draw_bar, show_link
 from planner.web.session import bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
@@ -22,11 +24,12 @@ _TITLE = 60
 
 
 class Subject(Enum):
-    """What a page is about."""
+    """What a page is about; its value is what it says of a scenario that is open."""
 
-    NOTHING = 0
-    SNAPSHOT = 1
-    SCENARIO = 2
+    NOTHING = "nothing"
+    SNAPSHOT = "This page shows the cluster as captured, without the scenario."
+    DECISION = "Strategy and settings below are the scenario's; brokers and traffic are as captured."
+    SCENARIO = ""
 
 
 @dataclass(frozen=True)
@@ -56,15 +59,17 @@ class Page:
             show_error(error)
 
     def _show(self) -> None:
-        if self.subject is Subject.SCENARIO:
+        st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
+        if self.subject is not Subject.NOTHING:
             scenarios.take_from_address()
         head, aside = st.columns([3, 2], vertical_alignment="bottom")
-        st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         with head:
             st.title(self.title)
             st.caption(self.purpose)
         show_refused()
         if self.subject is Subject.NOTHING:
+            with st.popover("Copy link", icon=":material/link:"):
+                show_link(address.at(**address.parts()))
             self.draw(aside)
             return
         view = _snapshot_in_view()
@@ -74,8 +79,16 @@ class Page:
         with aside:
             _picker(view.digest)
         _describe(view)
-        if self.subject is Subject.SCENARIO:
-            scenarios.attach(view)
+        if self.subject is Subject.DECISION:
+            adopt_strategies(view)
+            adopt_settings(view)
+        scenarios.attach(view)
+        offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
+        if draw_bar(view, self.subject.value, offers=offers, own=self.title == "What-if"):
+            found = scenarios.run(view, scenarios.present(view))
+            if found is None:
+                return
+            view = view.after(found[0])
         self.draw(view)
 
 

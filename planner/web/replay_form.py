@@ -28,8 +28,8 @@ from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import WITH_A_STRATEGY
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
+from planner.web.choices import written
 from planner.web.session import bound
-from planner.web.setting_form import written
 
 _SAMPLE: Final = "sample"
 _SAMPLE_ARGUMENTS: Final = (

@@ -6,7 +6,15 @@ import streamlit as st
 
 from planner.web.registry import navigation
 
+# Pages use the width of the screen and begin near its top; what copies a link is there before anybody points at it.
+_STYLE = """<style>
+[data-testid=stMainBlockContainer] {padding: 3rem clamp(1rem, 3vw, 3rem) 4rem}
+.st-key-link [data-testid=stCode] > div, .st-key-link [data-testid=stCode] > div * {opacity: 1; visibility: visible}
+.st-key-link pre {padding-right: 3rem}
+</style>"""
+
 st.set_page_config(
     page_title="Pulsar bundle planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
 )
+st.html(_STYLE)
 navigation().run()

@@ -1,6 +1,6 @@
-"""What a person changes on the What-if page: edits, strategies, settings, assumptions; undo, links, saved scenarios."""
+"""What a person changes on the What-if page: edits, strategies, settings, assumptions; undo, saved scenarios."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,18 +13,18 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
+from planner.pulsar.manager.pairing import PLACEMENT
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Scenario, Step
 from planner.web import scenarios, state
+from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_setting, set_setting, take
 from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
-from planner.web.setting_form import setting_widget, written
-from planner.web.widgets import REFUSED, button, show_error
+from planner.web.setting_form import setting_widget
+from planner.web.widgets import button, show_error
 
-_SHEDDING = "loadBalancerLoadSheddingStrategy"
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
     ("cpu_percent_per_mb_per_s", "% of a core per MB/s", 0.0, 1e6),
     ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
@@ -52,7 +52,7 @@ _WHY = {
 
 
 def draw_toolbar(view: state.Current) -> None:
-    """Draw undo and redo, saved scenarios and the link."""
+    """Draw undo and redo, and saved scenarios."""
     known = scenarios.history(view)
     with st.container(horizontal=True):
         button("Undo", "undo", partial(scenarios.undo, view), disabled=not known.past)
@@ -61,9 +61,6 @@ def draw_toolbar(view: state.Current) -> None:
         button("Start over", "restart_alt", start_over, disabled=known.present == Scenario())
         with st.popover("Save, open", icon=":material/save:"):
             _saving(view)
-        with st.popover("Link", icon=":material/link:"):
-            st.caption("Opens this scenario, whole, on any server that has the snapshot. It holds no secret.")
-            st.code(scenarios.link_to(view, known.present), language=None, wrap_lines=True)
 
 
 def _saving(view: state.Current) -> None:
@@ -100,15 +97,7 @@ def _saving(view: state.Current) -> None:
 
 def _bound(view: state.Current, field: str, value: Any, draw: Callable[..., Any]) -> None:
     """Draw a widget that shows a field of the scenario and changes it."""
-    bound(f"scenario-{field}", value, draw, lambda given: _take(view, **{field: given}))
-
-
-def _take(view: state.Current, **changes: Any) -> None:
-    """Change the scenario; what is refused is said when the page is drawn."""
-    try:
-        scenarios.change(view, replace(scenarios.present(view), **changes))
-    except PlannerError as error:
-        REFUSED.put(error)
+    bound(f"scenario-{field}", value, draw, lambda given: take(view, **{field: given}))
 
 
 def _frame(view: state.Current) -> None:
@@ -118,45 +107,9 @@ def _frame(view: state.Current) -> None:
     _bound(view, "cycles", present.cycles, partial(left.number_input, "Cycles", 1, 100_000))
     drawn = "Decides where Pulsar draws at random, and when each broker reports."
     _bound(view, "seed", present.seed, partial(right.number_input, "Seed", 0, 2**31 - 1, help=drawn))
-    managers = {"": f"{view.snapshot.info.load_manager}, as in the snapshot", **{str(m): str(m) for m in LoadManager}}
+    managers = {"": f"{view.captured.info.load_manager}, as in the snapshot", **{str(m): str(m) for m in LoadManager}}
     box = partial(st.selectbox, "Load manager", list(managers), format_func=managers.__getitem__)
     _bound(view, "load_manager", present.load_manager, box)
-
-
-def _set(view: state.Current, name: str, value: Any) -> None:
-    """Change one setting of the scenario."""
-    plain_value = written(value) if isinstance(value, tuple) or value is None else value
-    _take(view, settings={**scenarios.present(view).settings, name: plain_value})
-
-
-def _drop(view: state.Current, name: str) -> None:
-    """Leave one setting as it is in the snapshot."""
-    _take(view, settings={n: value for n, value in scenarios.present(view).settings.items() if n != name})
-
-
-def _choose_shedder(view: state.Current, chosen: str) -> None:
-    """Change the shedding strategy, and the placement strategy where it needs another one."""
-    present, own = scenarios.present(view), view.snapshot.settings
-    settings = {**present.settings, _SHEDDING: chosen}
-    manager = present.load_manager_over(view.snapshot)
-    if chosen == effective_shedder(manager, own)[0].name:
-        del settings[_SHEDDING]
-    if manager is LoadManager.MODULAR:
-        config = present.settings_over(view.snapshot)
-        place = placement_beside(shedder_by_name(chosen), config, own)
-        if place != _placement(config):
-            settings = _placed(own, settings, place)
-    _take(view, settings=settings)
-
-
-def _choose_placement(view: state.Current, chosen: str) -> None:
-    _take(view, settings=_placed(view.snapshot.settings, scenarios.present(view).settings, chosen))
-
-
-def _placed(own: Settings, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return a scenario's settings with a placement strategy; without one when it is the snapshot's own."""
-    others = {name: value for name, value in settings.items() if name != PLACEMENT}
-    return others if place == _placement(own) else {**others, PLACEMENT: place}
 
 
 def _placement(config: Settings) -> str:
@@ -164,36 +117,45 @@ def _placement(config: Settings) -> str:
 
 
 def _strategies(view: state.Current, config: Settings) -> None:
-    manager = scenarios.present(view).load_manager_over(view.snapshot)
+    manager = scenarios.present(view).load_manager_over(view.captured)
     shedders = [s.name for s in SHEDDERS if s.load_manager is manager]
     now = effective_shedder(manager, config)[0].name
     box = partial(st.selectbox, "Shedding strategy", shedders)
-    bound("scenario-shedder", now, box, partial(_choose_shedder, view))
+    bound("scenario-shedder", now, box, partial(choose_shedder, view))
     if manager is LoadManager.MODULAR:
         names = [p.name for p in PLACEMENTS if p.load_manager is manager]
         placed = _placement(config)
         box = partial(st.selectbox, "Placement strategy", names)
-        bound("scenario-placement", placed if placed in names else names[0], box, partial(_choose_placement, view))
+        bound("scenario-placement", placed if placed in names else names[0], box, partial(set_setting, view, PLACEMENT))
 
 
 def _settings(view: state.Current, config: Settings) -> None:
     """Draw the settings that the scenario changes, and a way to change more."""
     present = scenarios.present(view)
-    special = {_SHEDDING, PLACEMENT}
+    special = set(STRATEGIES)
     changed = [name for name in present.settings if name not in special]
     for name in changed:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
-            setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}", partial(_set, view, name))
-        button("", "close", partial(_drop, view, name), key=f"drop-{name}", place=drop, help="As in the snapshot again")
-    shedder = effective_shedder(present.load_manager_over(view.snapshot), config)[0]
+            store = partial(put_setting, view, name)
+            setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}", store)
+        button(
+            "",
+            "close",
+            partial(drop_setting, view, name),
+            key=f"drop-{name}",
+            place=drop,
+            help="As in the snapshot again",
+        )
+    shedder = effective_shedder(present.load_manager_over(view.captured), config)[0]
     first = [name for name in shedder.settings if name not in changed]
     others = [name for name in REFERENCE.settings if name not in {*changed, *special, *first}]
     box = partial(
         st.selectbox, "Change a setting", [*first, *others], placeholder="the strategy's own settings come first"
     )
     # The box is empty again after each choice.
-    bound("more-settings", None, partial(box, index=None), lambda name: _set(view, name, view.snapshot.settings[name]))
+    own = view.captured.settings
+    bound("more-settings", None, partial(box, index=None), lambda name: put_setting(view, name, own[name]))
 
 
 def _edits(view: state.Current) -> None:
@@ -209,13 +171,13 @@ def _edits(view: state.Current) -> None:
         delete = partial(_change_step, view, step, None)
         button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
     with st.popover("Add an edit", icon=":material/add:", width="stretch"):
-        context = EditContext(view.snapshot, [step.edit for step in steps])
+        context = EditContext(view.captured, [step.edit for step in steps])
         edit = edit_form(context, f"edit-{len(steps)}")
         lacks = edit.lacks(context)
         if lacks:
             st.caption(lacks)
         if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
-            _take(view, steps=(*steps, Step(edit)))
+            take(view, steps=(*steps, Step(edit)))
             st.rerun()
 
 
@@ -229,7 +191,7 @@ def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
     if step in steps:
         at = steps.index(step)
         steps[at : at + 1] = [] if other is None else [other]
-        _take(view, steps=tuple(steps))
+        take(view, steps=tuple(steps))
 
 
 def _assumptions(view: state.Current) -> None:
@@ -239,7 +201,7 @@ def _assumptions(view: state.Current) -> None:
     def assume(name: str, draw: Callable[..., Any]) -> None:
         def store(value: Any) -> None:
             now = scenarios.present(view).assumptions
-            _take(view, assumptions=replace(now, **{name: type(getattr(now, name))(value)}))
+            take(view, assumptions=replace(now, **{name: type(getattr(now, name))(value)}))
 
         bound(f"assume-{name}", getattr(known, name), partial(draw, help=_WHY[name]), store)
 
@@ -258,7 +220,7 @@ def _assumptions(view: state.Current) -> None:
 def draw_controls(view: state.Current) -> None:
     """Draw edits, load balancer, what is watched, and assumptions."""
     try:
-        config = scenarios.present(view).settings_over(view.snapshot)
+        config = scenarios.present(view).settings_over(view.captured)
     except PlannerError as error:
         show_error(error)
         return

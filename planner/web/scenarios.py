@@ -10,7 +10,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import streamlit as st
@@ -119,7 +118,7 @@ def change(view: state.Current, scenario: Scenario) -> None:
         PlannerError: A value is out of bounds; nothing changes.
     """
     canonical_text(scenario)
-    scenario.settings_over(view.snapshot)
+    scenario.settings_over(view.captured)
     known = history(view)
     if scenario == known.present:
         return
@@ -205,14 +204,13 @@ def attach(view: state.Current) -> None:
     _write_address(view)
 
 
-def link_to(view: state.Current, scenario: Scenario, page: str = "what-if") -> str:
-    """Return the whole address that opens a scenario on a page.
+def link_to(view: state.Current, scenario: Scenario, page: str = "what-if", **parts: str) -> str:
+    """Return the whole address that opens a scenario on a page, with further parts.
 
     Raises:
         PlannerError: It cannot be written.
     """
-    here = urlsplit(address.host() or "http://localhost:8501/")
-    start = urlunsplit((here.scheme, here.netloc, f"/{page}", f"{_PARAM}=", ""))
+    start = address.at(page, **parts, **{_PARAM: ""})
 
     def keep(large: Scenario) -> str:
         return state.workspace().scenarios.save(large, view.digest, view.saved.name).digest
@@ -350,7 +348,7 @@ class Runs:
                 found = Run(scenario.cycles)
                 self._runs[key] = found
                 nameless = replace(scenario, name="")
-                threading.Thread(target=_work, args=(found, view.snapshot, nameless), daemon=True).start()
+                threading.Thread(target=_work, args=(found, view.captured, nameless), daemon=True).start()
             found.watchers.add(watcher)
             found.tabs.add(_tab())
             self._runs.move_to_end(key)
@@ -466,7 +464,7 @@ def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozense
     Raises:
         PlannerError: There are more cycles than can be kept.
     """
-    fresh = [price_of(view.snapshot, scenario) for scenario in scenarios if not runs().knows(view, scenario)]
+    fresh = [price_of(view.captured, scenario) for scenario in scenarios if not runs().knows(view, scenario)]
     seconds = sum(price.seconds for price in fresh)
     longest = max(fresh, key=lambda price: price.seconds, default=None)
     if longest is None:

@@ -1,4 +1,4 @@
-"""Widgets for settings, made from the catalogue."""
+"""Widgets for settings, made from the catalogue; what is changed is the scenario's."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,17 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import Setting, SettingValue
 from planner.cluster.settings import Settings
-from planner.web import address
+from planner.web import state
+from planner.web.choices import set_setting, written
 from planner.web.session import bound
-from planner.web.widgets import show_error
 
 _WIDE = 3
-_EMPTY = {"names": "[]", "optional double": "null"}
-"""How the address has a value that `broker.conf` leaves empty."""
 _SAFE = 2**53 - 1  # the largest whole number that a browser holds exactly
 
 
@@ -41,42 +38,17 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
     bound(key, shown, partial(draw, label, help=help_), store)
 
 
-def written(value: SettingValue) -> str:
-    """Return a value as `broker.conf` writes it."""
-    if isinstance(value, tuple):
-        return ",".join(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
-
-
-def setting_form(names: Sequence[str], base: Settings, columns: int = _WIDE) -> Settings:
-    """Draw a form for some settings and return the settings in force with its changes.
-
-    Each setting is a part of the address, by its own name. A value out of bounds is said and not used.
+def setting_form(view: state.Current, names: Sequence[str], base: Settings, columns: int = _WIDE) -> None:
+    """Draw a form for some settings; what is changed is the scenario's.
 
     Args:
+        view: The snapshot in view.
         names: Real names of the settings, in the order of the form.
-        base: Settings in force.
+        base: Settings in force, with those of the scenario.
         columns: How many settings stand beside each other.
     """
-    chosen = base
     for at in range(0, len(names), columns):
         for column, name in zip(st.columns(columns), names[at : at + columns], strict=False):
-            setting, start, asked = REFERENCE.settings[name], base[name], address.part(name)
-            try:
-                value = setting.parse(asked) if asked else start
-            except PlannerError as error:
-                show_error(error)
-                address.put(**{name: ""})
-                value = start
-
             with column:
-                setting_widget(setting, value, f"setting-{name}", partial(_store, setting, start))
-            chosen = chosen.changed(**{name: value})
-    return chosen
-
-
-def _store(setting: Setting, start: SettingValue, given: Any) -> None:
-    same = given in (start, written(start))
-    address.put(**{setting.name: "" if same else written(given) or _EMPTY.get(setting.kind, "")})
+                store = partial(set_setting, view, name)
+                setting_widget(REFERENCE.settings[name], base[name], f"setting-{name}", store)

@@ -1,10 +1,12 @@
 """Which snapshot a person looks at, and what is kept between reruns.
 
 The address names the snapshot by the first digits of its digest, so that a link works on a server that was just
-started; the session remembers it from page to page.
+started; the session remembers it from page to page, and the workspace what each browser looked at last. What others
+load changes nothing for anybody else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -20,8 +22,15 @@ from planner.web.session import Kept
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
+if TYPE_CHECKING:
+    from planner.cluster.load_manager import LoadManager
+    from planner.explain.outcome import Outcome
+
 SELECTED = Kept("selected_digest", str)
 """Digest of the snapshot in view; empty when none was looked at."""
+
+IS_NEW = Kept("is_new", bool)
+"""Whether this browser has not chosen anything yet, and is shown the first sample."""
 
 _STARTED = Kept("was_started", bool)
 _SEED = 0
@@ -33,16 +42,38 @@ class Current:
 
     Attributes:
         saved: What the workspace knows of it.
-        snapshot: Its content.
+        captured: Its content.
+        shown: What a page shows in its place, such as the cluster after a scenario; None for itself.
+        variant: Names what is shown in its place.
     """
 
     saved: SavedSnapshot
-    snapshot: Snapshot
+    captured: Snapshot
+    shown: Snapshot | None = None
+    variant: str = ""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What the page shows."""
+        return self.captured if self.shown is None else self.shown
 
     @property
     def digest(self) -> str:
-        """Its digest."""
+        """Digest of the snapshot in view, whatever is shown of it."""
         return self.saved.digest
+
+    def after(self, outcome: "Outcome") -> "Current":
+        """Return the view of the cluster at the end of a simulation, with the settings that were in force."""
+        trace = outcome.trace
+        end = outcome.once("shown at the end", lambda: replace(trace.end, settings=trace.settings))
+        return replace(self, shown=end, variant=outcome.digest)
+
+    def under(self, manager: "LoadManager") -> "Current":
+        """Return the view of the same cluster run by a load manager."""
+        if manager is self.snapshot.info.load_manager:
+            return self
+        other = replace(self.snapshot, info=replace(self.snapshot.info, load_manager=manager))
+        return replace(self, shown=other, variant=f"{self.variant}-{manager}")
 
 
 @st.cache_resource(show_spinner=False)
@@ -58,8 +89,9 @@ def snapshot_of(digest: str) -> Snapshot:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
-def _step(digest: str, settings: Settings, cycle: int, seed: int) -> CycleStep:
-    return decide_cycles(same_load(snapshot_of(digest), cycle, settings), settings, seed)[-1]
+def _step(names: tuple[str, str], _snapshot: Snapshot, settings: Settings, cycle: int, seed: int) -> CycleStep:
+    del names
+    return decide_cycles(same_load(_snapshot, cycle, settings), settings, seed)[-1]
 
 
 def step(view: Current, settings: Settings | None = None, cycle: int = 1) -> CycleStep:
@@ -70,17 +102,20 @@ def step(view: Current, settings: Settings | None = None, cycle: int = 1) -> Cyc
         settings: Those in force; the snapshot's when None.
         cycle: 1 for the next one; later ones see the same load, as nothing is carried out in between.
     """
-    return _step(view.digest, settings if settings is not None else view.snapshot.settings, cycle, _SEED)
+    settings = settings if settings is not None else view.snapshot.settings
+    return _step((view.digest, view.variant), view.snapshot, settings, cycle, _SEED)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})
-def _splits(digest: str, settings: Settings) -> SplitDecision:
-    return next_splits(snapshot_of(digest), settings)
+def _splits(names: tuple[str, str], _snapshot: Snapshot, settings: Settings) -> SplitDecision:
+    del names
+    return next_splits(_snapshot, settings)
 
 
 def splits(view: Current, settings: Settings | None = None) -> SplitDecision:
     """Return which bundles are split at the next check, with the snapshot's settings or others."""
-    return _splits(view.digest, settings if settings is not None else view.snapshot.settings)
+    settings = settings if settings is not None else view.snapshot.settings
+    return _splits((view.digest, view.variant), view.snapshot, settings)
 
 
 def add_sample(sample: Sample) -> SavedSnapshot:
@@ -95,15 +130,25 @@ def open_sample(sample: Sample) -> None:
 
 def select(digest: str, **parts: str) -> None:
     """Look at another snapshot from now on, with parts of an address that go with it."""
-    SELECTED.put(digest)
+    _remember(digest)
     address.replace(snapshot=short_digest(digest), **parts)
+
+
+def _remember(digest: str) -> None:
+    """Keep what is looked at, for this tab and for its browser."""
+    if digest != SELECTED.get():
+        SELECTED.put(digest)
+        browser = address.browser()
+        if browser:
+            workspace().looks_at(browser, digest)
+    IS_NEW.put(False)
 
 
 def forget(digest: str) -> None:
     """Delete a snapshot, and look at another one if it was in view."""
     workspace().delete(digest)
     if SELECTED.get() == digest:
-        SELECTED.put("")
+        _remember("")
         address.replace()
 
 
@@ -115,7 +160,7 @@ def find(digest: str) -> SavedSnapshot | None:
 
 
 def _wanted() -> SavedSnapshot | None:
-    """Find the snapshot of the address, else of the session, else the one added last.
+    """Find the snapshot of the address, else of the session, else the one that this browser looked at last.
 
     Raises:
         PlannerError: The address names one that is neither saved nor a sample.
@@ -129,27 +174,29 @@ def _wanted() -> SavedSnapshot | None:
                 remedy="Load it on the Snapshots page, then open the link again; or choose another snapshot.",
             )
         return found
-    remembered = SELECTED.get()
-    found = workspace().find(remembered) if remembered else None
-    saved = workspace().saved()
-    return found or (saved[0] if saved else None)
+    browser = address.browser()
+    remembered = SELECTED.get() or (workspace().looked_at(browser) if browser else "")
+    return workspace().find(remembered) if remembered else None
 
 
 def saved_in_view() -> SavedSnapshot | None:
     """Return what the workspace knows of the snapshot in view, which need not be readable; None when there is none.
 
-    On the very first start the first sample is loaded, so that there is something to see.
+    A browser that has not looked at anything yet is shown the first sample, never what somebody else has loaded.
 
     Raises:
         PlannerError: The address names a snapshot that is not here.
     """
-    if not address.part("snapshot") and not workspace().saved() and not _STARTED.get():
-        for first in samples()[:1]:
-            add_sample(first)
-    _STARTED.put(True)
     saved = _wanted()
+    if saved is None and not _STARTED.get():
+        saved = next(map(add_sample, samples()[:1]), None)
+        if saved is not None:
+            SELECTED.put(saved.digest)
+            IS_NEW.put(True)
+    _STARTED.put(True)
     if saved is not None:
-        SELECTED.put(saved.digest)
+        if saved.digest != SELECTED.get():
+            _remember(saved.digest)
         address.put(snapshot=short_digest(saved.digest))
     return saved
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import PlannerError, StoreError
-from planner.cluster.snapshot import Snapshot, TopicTable, column_info
+from planner.cluster.snapshot import Snapshot, column_info
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import TABLES
@@ -24,7 +24,8 @@ from planner.workspace.place import WORKSPACE_VARIABLE, default_path
 from planner.workspace.scenarios import Scenarios
 
 _SCHEMA_VERSION = 1
-_LIMIT = 2_000
+_BROWSERS = 10_000
+"""Browsers of which the snapshot that they looked at last is kept."""
 
 _TYPES = {"text": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "id": "INTEGER", "hash": "UINTEGER"}
 
@@ -178,6 +179,9 @@ class Workspace:
                 " namespaces BIGINT, bundles BIGINT, topics BIGINT, source VARCHAR, description VARCHAR,"
                 " warnings VARCHAR, stored_at_ms BIGINT, info VARCHAR, settings VARCHAR, policies VARCHAR)"
             )
+            cursor.execute(
+                "CREATE TABLE IF NOT EXISTS browsers (browser VARCHAR PRIMARY KEY, snapshot VARCHAR, at_ms BIGINT)"
+            )
             for part, kind in TABLES.items():
                 columns = ", ".join(
                     f"{i.name} {'VARCHAR' if i.name in NAMED.get(part, ()) else _TYPES[i.kind]}"
@@ -312,13 +316,19 @@ class Workspace:
             cursor.execute("DELETE FROM snapshots WHERE digest = ?", [digest])
             cursor.execute("COMMIT")
 
-    def topics_of_bundle(self, digest: str, bundle: int, limit: int = _LIMIT) -> pa.Table:
-        """Return the topics of a bundle in the order of their hashes, at most `limit` and never more than 2,000.
+    def looks_at(self, browser: str, digest: str) -> None:
+        """Keep which snapshot a browser looks at; the browsers that came last are kept."""
+        with self._writing, self._cursor() as cursor:
+            now_ms = int(time.time() * 1000)
+            cursor.execute("INSERT OR REPLACE INTO browsers VALUES (?, ?, ?)", [browser, digest, now_ms])
+            cursor.execute(
+                "DELETE FROM browsers WHERE at_ms < (SELECT min(at_ms) FROM"
+                " (SELECT at_ms FROM browsers ORDER BY at_ms DESC LIMIT ?))",
+                [_BROWSERS],
+            )
 
-        Returns:
-            The columns of the topic table but the bundle.
-        """
-        columns = ", ".join(info.name for info in column_info(TopicTable) if info.name != "bundle")
-        query = f"SELECT {columns} FROM topics WHERE snapshot = ? AND bundle = ? ORDER BY hash, name LIMIT ?"
+    def looked_at(self, browser: str) -> str:
+        """Return the digest of what a browser looked at last; empty when it is not known."""
         with self._cursor() as cursor:
-            return cursor.sql(query, params=[digest, bundle, min(limit, _LIMIT)]).to_arrow_table()
+            rows = cursor.execute("SELECT snapshot FROM browsers WHERE browser = ?", [browser]).fetchall()
+        return str(rows[0][0]) if rows else ""

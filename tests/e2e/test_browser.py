@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
+from planner.web.headers import COOKIE
 from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
@@ -37,6 +38,39 @@ def test_first_start(fresh_server: Server, visitor: Window) -> None:
     window.shot("first-start")
     assert window.foreign == []
     assert unexpected(window.errors) == []
+
+
+def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Window) -> None:
+    mine, theirs = visitor(), visitor()
+    sample = next(s for s in samples() if s.file == "pip-364.json")
+    mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would have to change")
+    theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    another_tab = mine.page.context.new_page()
+    another_tab.goto(server.url)
+    expect(another_tab.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("PIP-364"))
+    named, other = (next(c for c in window.page.context.cookies() if c["name"] == COOKIE) for window in (mine, theirs))
+    assert named["httpOnly"]
+    assert named["value"] != other["value"]
+
+
+def test_a_scenario_goes_from_page_to_page_and_its_link_to_another_browser(server: Server, visitor: Window) -> None:
+    window = visitor()
+    sample = next(s for s in samples() if s.file == "pip-364.json")
+    page = window.open(f"{server.url}/shedding?snapshot={sample.digest[:12]}", "ThresholdShedder unloads")
+    page.get_by_role("combobox", name="Shedding strategy").click()
+    page.get_by_role("option", name="AvgShedder").click()
+    window.settled("AvgShedder instead of ThresholdShedder")
+    page.get_by_role("link", name="Brokers", exact=True).first.click()
+    window.settled("This page shows the cluster as captured, without the scenario.")
+    page.get_by_text("Show with the scenario").click()
+    window.settled("This page shows the cluster after 30 cycles of the scenario.")
+    page.get_by_role("button", name="Copy link").click()
+    copies = page.locator(".st-key-link").get_by_role("button", name="Copy to clipboard")
+    assert copies.evaluate("e => e.checkVisibility({opacityProperty: true})")
+    link = page.locator(".st-key-link code").inner_text().replace("\n", "").strip()
+    assert link.startswith(f"{server.url}/brokers?")
+    visitor().open(link, "This page shows the cluster after 30 cycles of the scenario.")
+    assert window.foreign == []
 
 
 def test_headers(server: Server, visitor: Window) -> None:

@@ -109,7 +109,7 @@ def test_from_a_sample_to_commands_on_another_server(
     assert changed == simulate(snapshot, Scenario(settings=names)).digest()[:16]
     window.shot("story-what-if")
 
-    page.get_by_role("button", name="Link").click()
+    page.get_by_role("button", name="Copy link").click()
     link = page.locator('[data-testid="stPopoverBody"] code').inner_text().replace("\n", "").strip()
     assert link.startswith(f"{server.url}/what-if?scenario=1.")
     assert len(link) <= 2_000

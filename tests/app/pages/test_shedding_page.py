@@ -1,12 +1,14 @@
 """The Shedding page: strategies, settings from a form or a link, and reasons."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.share.link import decode_link
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]
@@ -18,6 +20,13 @@ def digest(file: str) -> str:
 
 def shown(test: AppTest) -> str:
     return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error])
+
+
+def settings_of(test: AppTest) -> Mapping[str, Any]:
+    """The settings of the scenario in the address."""
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    return scenario.settings
 
 
 @pytest.mark.parametrize("shedder", [s.name for s in SHEDDERS])
@@ -37,7 +46,10 @@ def test_a_setting_of_the_form_decides(page: Page) -> None:
     field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedderPercentage"))
     field.set_value(25).run()
     assert "ThresholdShedder unloads nothing in the first cycle" in shown(test)
-    assert test.query_params["loadBalancerBrokerThresholdShedderPercentage"] == "25"
+    assert settings_of(test) == {"loadBalancerBrokerThresholdShedderPercentage": 25}
+    field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedderPercentage"))
+    field.set_value(10).run()
+    assert "scenario" not in test.query_params  # as in the snapshot
 
 
 def test_a_link_carries_strategy_and_settings(page: Page) -> None:
@@ -61,9 +73,19 @@ def test_a_bad_value_in_a_link_is_said(page: Page) -> None:
     assert "1 bundle" in shown(test)
 
 
-def test_a_strategy_of_the_other_load_manager_is_said(page: Page) -> None:
+def test_a_strategy_of_the_other_load_manager_brings_it_along(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder.json"), strategy="TransferShedder")
-    assert "TransferShedder” is not possible" in test.warning[0].value
+    assert not test.warning
+    assert "**TransferShedder unloads" in shown(test)
+    assert "extensible load manager" in shown(test)
+
+
+def test_a_strategy_that_does_not_exist_is_said(page: Page) -> None:
+    test = page("shedding", snapshot=digest("threshold-shedder.json"), strategy="Wishful", placement="Thinking")
+    assert ["Wishful” is not possible" in test.warning[0].value, "Thinking” is not" in test.warning[1].value] == [
+        True
+    ] * 2
+    assert "**ThresholdShedder unloads" in shown(test)
 
 
 def test_later_cycles_count_hits(page: Page) -> None:
@@ -122,7 +144,7 @@ def test_another_placement_strategy_finds_another_destination(page: Page) -> Non
     test = page("shedding", snapshot=digest("threshold-shedder-80.json"))
     next(s for s in test.selectbox if s.label == "Placement strategy").set_value("RoundRobinBrokerSelector").run()
     assert not test.exception
-    assert test.query_params["placement"] == "RoundRobinBrokerSelector"
+    assert settings_of(test) == {"loadBalancerLoadPlacementStrategy": "RoundRobinBrokerSelector"}
     assert "it is its turn" in " ".join(frame_with(test, "verdict")["why"])
 
 
@@ -167,4 +189,4 @@ def test_choices_one_after_the_other_all_count(page: Page) -> None:
     for value in (25, 12, 30):
         label = "loadBalancerBrokerThresholdShedderPercentage"
         next(n for n in test.number_input if n.label.startswith(label)).set_value(value).run()
-        assert test.query_params[label] == str(value)
+        assert settings_of(test)[label] == value

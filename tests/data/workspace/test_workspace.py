@@ -92,13 +92,19 @@ def test_delete_and_rename(small: Snapshot, tmp_path: Path) -> None:
     workspace.close()
 
 
-def test_topics_are_found_by_bundle(small: Snapshot, tmp_path: Path) -> None:
+def test_each_browser_has_a_snapshot_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.workspace.database._BROWSERS", 2)
     workspace = open_workspace(tmp_path / "w.duckdb")
-    digest = workspace.add(small, "one").digest
-    bundle = int(small.topics.bundle[0])
-    hashes = workspace.topics_of_bundle(digest, bundle)["hash"].to_pylist()
-    assert hashes == sorted(small.topics.hash[small.topics.bundle == bundle].tolist())
+    assert workspace.looked_at("a") == ""
+    now = iter(range(1, 9))
+    monkeypatch.setattr("time.time", lambda: float(next(now)))
+    for browser, digest in (("a", "1"), ("b", "2"), ("a", "3"), ("c", "4")):
+        workspace.looks_at(browser, digest)
+    assert [workspace.looked_at(browser) for browser in "abc"] == ["3", "", "4"]
     workspace.close()
+    again = open_workspace(tmp_path / "w.duckdb")
+    assert again.looked_at("a") == "3"
+    again.close()
 
 
 def test_threads_share_a_workspace(small: Snapshot, tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""The bar that all pages have: what the scenario changes, whether the page shows it, and the link."""
+
+from functools import partial
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from planner.cluster.errors import PlannerError
+from planner.explain.text import count, plain
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.scenario import Scenario
+from planner.web import address, registry, scenarios, state
+from planner.web.choices import STRATEGIES
+from planner.web.widgets import button
+
+_EDITS = 3
+_NAMES = 60
+_AFTER = "with"
+"""The part of the address that says whether a page shows the cluster after the scenario."""
+
+
+def words(view: state.Current, scenario: Scenario) -> str:
+    """Return what a scenario changes, in one line of Markdown."""
+    parts = [f"“{scenario.name[:_NAMES]}”"] if scenario.name else []
+    manager = scenario.load_manager_over(view.captured)
+    try:
+        config = scenario.settings_over(view.captured)
+        now = effective_shedder(manager, config)[0].name
+        before = effective_shedder(view.captured.info.load_manager, view.captured.settings)[0].name
+        if now != before:
+            parts.append(f"{now} instead of {before}")
+    except PlannerError as error:
+        parts.append(error.what)
+    edits = [edit.phrase() for edit in scenario.edits]
+    parts += edits[:_EDITS]
+    if len(edits) > _EDITS:
+        parts.append(count(len(edits) - _EDITS, "more edit"))
+    settings = [name for name in scenario.settings if name not in STRATEGIES]
+    if settings:
+        parts.append(count(len(settings), "setting"))
+    if scenario.load_manager:
+        parts.append(f"{manager} load manager")
+    return plain(" · ".join([*parts, count(scenario.cycles, "cycle")]))
+
+
+def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> bool:
+    """Draw what is applied, with ways to change it, to leave it, and to link to it.
+
+    Args:
+        view: The snapshot in view.
+        about: What the page has to do with an open scenario, as a sentence; empty when that needs no words.
+        offers: Whether the page shows the cluster as captured and can show it after the scenario.
+        own: Whether the scenario is changed on this very page.
+
+    Returns:
+        Whether the cluster after the scenario is asked for.
+    """
+    present = scenarios.present(view)
+    is_open, after = present != Scenario(), False
+    if not is_open:
+        address.put(**{_AFTER: ""})
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="scenario-bar"):
+        if is_open:
+            st.markdown(f":material/science: **Scenario:** {words(view, present)}", width="stretch")
+            if offers:
+                help_ = "On: brokers, bundles and traffic at the end of the scenario. Off: as captured."
+                after = address.toggle(_AFTER, "Show with the scenario", help=help_)
+            if not own:
+                registry.link("what_if", "Edit", ":material/edit:")
+            clear = "As captured again; What-if can undo it."
+            button("Clear", "close", partial(scenarios.change, view, Scenario()), key="clear-scenario", help=clear)
+        else:
+            st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
+            if not own:
+                registry.link("what_if", "What if …?")
+        with st.popover("Copy link", icon=":material/link:"):
+            st.caption("Opens this page as it is, on any server that has the snapshot. It holds no secret.")
+            _link(view, present)
+    if is_open and about:
+        end = f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
+        st.caption(end if after else about)
+    return after
+
+
+def _link(view: state.Current, present: Scenario) -> None:
+    """Draw the link to this page; one with a scenario names the snapshot in it."""
+    parts = address.parts()
+    if present == Scenario():
+        show_link(address.at(**parts))
+        return
+    others = {name: value for name, value in parts.items() if name not in {"scenario", "snapshot"}}
+    page = urlsplit(address.host()).path.strip("/")
+    show_link(scenarios.link_to(view, present, page, **others))
+
+
+def show_link(link: str) -> None:
+    """Draw a link with a button that copies it."""
+    with st.container(key="link"):
+        st.code(link, language=None, wrap_lines=True)

@@ -1,0 +1,120 @@
+"""What is chosen anywhere is one scenario, which every page tells; each browser has a snapshot of its own."""
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.cluster.snapshot import Snapshot
+from planner.explain.cluster_tables import broker_frame
+from planner.share.link import encode_link
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step
+from planner.web import registry, state
+from planner.web.page import Subject
+from planner.workspace.samples import load_sample, samples
+from tests.app.pages.conftest import script
+
+Page = Callable[..., AppTest]
+ABOUT_A_CLUSTER = [name for name in registry.NAMES if registry.page(name).subject is not Subject.NOTHING]
+AVG = {"loadBalancerLoadSheddingStrategy": "AvgShedder", "loadBalancerLoadPlacementStrategy": "AvgShedder"}
+SCENARIO = Scenario(steps=(Step(ScaleTraffic(factor=1.3)), Step(AddBrokers(count=1))), settings=AVG, cycles=12)
+
+
+def digest(file: str = "pip-364.json") -> str:
+    return next(s.digest for s in samples() if s.file == file)
+
+
+def shown(test: AppTest) -> str:
+    return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error, *test.success])
+
+
+def walk(test: AppTest, name: str) -> AppTest:
+    """Go to another page by the menu: the address begins anew, the session stays."""
+    there = script(name)
+    for kept in ("selected_digest", "scenario_histories", "scenario_param"):
+        if kept in test.session_state:
+            there.session_state[kept] = test.session_state[kept]
+    return there.run()
+
+
+@pytest.mark.parametrize("name", ABOUT_A_CLUSTER)
+def test_every_page_tells_the_scenario(page: Page, name: str) -> None:
+    test = page(name, scenario=encode_link(SCENARIO, digest(), "PIP"))
+    assert not test.exception
+    words = "AvgShedder instead of ThresholdShedder · 1.3 x traffic of the cluster · add 1 broker"
+    assert f"**Scenario:** {words}" in shown(test)
+    about = registry.page(name).subject.value
+    assert about in shown(test)
+    assert any(f"/{name.replace('_', '-')}?" in code.value or "scenario=1." in code.value for code in test.code)
+    next(b for b in test.button if b.key == "clear-scenario").click().run()
+    assert "**As captured:** no scenario is open." in shown(test)
+    assert "scenario" not in test.query_params
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_every_page_has_its_link(page: Page, name: str) -> None:
+    assert any(code.value.startswith("http://localhost") for code in page(name).code)
+
+
+def test_a_strategy_is_the_same_on_all_pages(page: Page) -> None:
+    test = page("shedding", snapshot=digest()[:12])
+    next(s for s in test.selectbox if s.label == "Shedding strategy").set_value("AvgShedder").run()
+    for name in ("what_if", "shedding"):
+        test = walk(test, name)
+        assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == "AvgShedder"
+        assert next(s for s in test.selectbox if s.label == "Placement strategy").value == "AvgShedder"
+    test = walk(test, "hit_counters")
+    what = next(s for s in test.selectbox if s.label == "What counts")
+    assert what.value == "AvgShedder"
+    needed = next(n for n in test.number_input if n.label.startswith("loadBalancerAvgShedderHitCountHighThreshold"))
+    needed.set_value(1).run()
+    next(s for s in test.selectbox if s.label == "What counts").set_value("ThresholdShedder").run()
+    test = walk(test, "what_if")
+    assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == "ThresholdShedder"
+    assert any(n.label.startswith("loadBalancerAvgShedderHitCountHighThreshold") for n in test.number_input)
+
+
+def test_a_strategy_that_counts_nothing_is_said(page: Page) -> None:
+    test = page("hit_counters", snapshot=digest("overload-shedder.json")[:12])
+    assert "OverloadShedder, which is in force, counts nothing" in shown(test)
+
+
+def test_a_page_shows_the_cluster_after_the_scenario(page: Page) -> None:
+    test = page("brokers", scenario=encode_link(SCENARIO, digest(), "PIP"))
+    start = load_sample(next(s for s in samples() if s.file == "pip-364.json"))
+    assert next(d.value for d in test.dataframe if "usage W (%)" in d.value)["broker"].tolist() == (
+        broker_frame(start)["broker"].tolist()
+    )
+    next(t for t in test.toggle if t.label == "Show with the scenario").set_value(True).run()
+    assert "This page shows the cluster after 12 cycles of the scenario." in shown(test)
+    end = broker_frame(simulate(start, SCENARIO).end)
+    frame = next(d.value for d in test.dataframe if "usage W (%)" in d.value)
+    assert frame.sort_values("broker")["usage W (%)"].tolist() == end.sort_values("broker")["usage W (%)"].tolist()
+    assert any(code.value.startswith("http://localhost") and "with=1" in code.value for code in test.code)
+
+
+def test_every_page_draws_the_cluster_after_the_scenario(page: Page) -> None:
+    """With a broker and bundles that the snapshot does not have."""
+    opened = encode_link(SCENARIO, digest("real-modular.json"), "real")
+    for name in ABOUT_A_CLUSTER:
+        test = page(name, scenario=opened, **{"with": "1"})
+        assert not test.exception, name
+        assert not [error for error in test.error if "ends worse" not in error.value], name
+
+
+def test_what_somebody_else_loads_changes_nothing(page: Page, small: Snapshot) -> None:
+    page("overview")
+    state.workspace().add(small, "a colleague's")
+    assert page("overview").query_params["snapshot"] == samples()[0].digest[:12]
+
+
+def test_a_browser_opens_what_it_looked_at_last(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.web.address.browser", lambda: "a" * 32)
+    page("why", snapshot=digest()[:12])
+    state.workspace().add(small, "a colleague's")
+    assert page("overview").query_params["snapshot"] == digest()[:12]
+    monkeypatch.setattr("planner.web.address.browser", lambda: "b" * 32)
+    assert page("overview").query_params["snapshot"] == samples()[0].digest[:12]
