@@ -13,7 +13,7 @@ from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
-from planner.web.scenario_bar import draw_bar, show_link
+from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
@@ -68,8 +68,7 @@ class Page:
             st.caption(self.purpose)
         show_refused()
         if self.subject is Subject.NOTHING:
-            with st.popover("Copy link", icon=":material/link:"):
-                show_link(address.at(**address.parts()))
+            copy_link(lambda: address.at(**address.parts()))
             self.draw(aside)
             return
         view = _snapshot_in_view()

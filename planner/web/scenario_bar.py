@@ -1,5 +1,6 @@
 """The bar that all pages have: what the scenario changes, whether the page shows it, and the link."""
 
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -73,27 +74,27 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
             st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
             if not own:
                 registry.link("what_if", "What if …?")
-        with st.popover("Copy link", icon=":material/link:"):
-            st.caption("Opens this page as it is, on any server that has the snapshot. It holds no secret.")
-            _link(view, present)
+        copy_link(partial(_link, view, present))
     if is_open and about:
         end = f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
         st.caption(end if after else about)
     return after
 
 
-def _link(view: state.Current, present: Scenario) -> None:
-    """Draw the link to this page; one with a scenario names the snapshot in it."""
+def _link(view: state.Current, present: Scenario) -> str:
+    """Return the link to this page; one with a scenario names the snapshot in it."""
     parts = address.parts()
     if present == Scenario():
-        show_link(address.at(**parts))
-        return
+        return address.at(**parts)
     others = {name: value for name, value in parts.items() if name not in {"scenario", "snapshot"}}
     page = urlsplit(address.host()).path.strip("/")
-    show_link(scenarios.link_to(view, present, page, **others))
+    return scenarios.link_to(view, present, page, **others)
 
 
-def show_link(link: str) -> None:
-    """Draw a link with a button that copies it."""
-    with st.container(key="link"):
-        st.code(link, language=None, wrap_lines=True)
+def copy_link(link: Callable[[], str]) -> None:
+    """Draw a button that unfolds a link to copy; it is made then."""
+    with st.popover("Copy link", icon=":material/link:", key="copy-link", on_change="rerun") as unfolded:
+        if unfolded.open:
+            st.caption("Opens this page as it is, on any server that has the snapshot. It holds no secret.")
+            with st.container(key="link"):
+                st.code(link(), language=None, wrap_lines=True)

@@ -345,7 +345,7 @@ class Runs:
                     raise PlannerError(
                         "Too many simulations run on this server.", remedy="Wait until others have ended, and reload."
                     )
-                found = Run(scenario.cycles)
+                found = Run(scenario.cycles, tabs={_tab()})
                 self._runs[key] = found
                 nameless = replace(scenario, name="")
                 threading.Thread(target=_work, args=(found, view.captured, nameless), daemon=True).start()

@@ -31,6 +31,12 @@ def shown(test: AppTest) -> str:
     return "\n".join(str(p.value) for p in [*test.markdown, *test.caption, *test.warning, *test.error, *test.success])
 
 
+def link_of(test: AppTest) -> str:
+    """The link that a press of the button shows."""
+    test.session_state["copy-link"] = True
+    return next(str(code.value) for code in test.run().code if "://localhost" in code.value)
+
+
 def walk(test: AppTest, name: str) -> AppTest:
     """Go to another page by the menu: the address begins anew, the session stays."""
     there = script(name)
@@ -48,7 +54,7 @@ def test_every_page_tells_the_scenario(page: Page, name: str) -> None:
     assert f"**Scenario:** {words}" in shown(test)
     about = registry.page(name).subject.value
     assert about in shown(test)
-    assert any(f"/{name.replace('_', '-')}?" in code.value or "scenario=1." in code.value for code in test.code)
+    assert "scenario=1." in link_of(test)
     next(b for b in test.button if b.key == "clear-scenario").click().run()
     assert "**As captured:** no scenario is open." in shown(test)
     assert "scenario" not in test.query_params
@@ -56,7 +62,7 @@ def test_every_page_tells_the_scenario(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_page_has_its_link(page: Page, name: str) -> None:
-    assert any(code.value.startswith("http://localhost") for code in page(name).code)
+    assert link_of(page(name)).startswith("http://localhost")
 
 
 def test_a_strategy_is_the_same_on_all_pages(page: Page) -> None:
@@ -93,7 +99,7 @@ def test_a_page_shows_the_cluster_after_the_scenario(page: Page) -> None:
     end = broker_frame(simulate(start, SCENARIO).end)
     frame = next(d.value for d in test.dataframe if "usage W (%)" in d.value)
     assert frame.sort_values("broker")["usage W (%)"].tolist() == end.sort_values("broker")["usage W (%)"].tolist()
-    assert any(code.value.startswith("http://localhost") and "with=1" in code.value for code in test.code)
+    assert "with=1" in link_of(test)
 
 
 def test_every_page_draws_the_cluster_after_the_scenario(page: Page) -> None:
