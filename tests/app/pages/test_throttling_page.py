@@ -186,7 +186,7 @@ def test_every_subscription_asked_for_is_taken(page: Page) -> None:
 
 
 def test_a_link_that_asks_for_long_work_waits_for_a_click(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.throttling._ASKED_FROM_S", 0.5)
+    monkeypatch.setattr(registry.module("throttling"), "_ASKED_FROM_S", 0.5)
     test = real(page, topic="persistent://acme/orders/some", partitions="200", subscriptions="20", seconds="100")
     assert not test.exception
     assert "200 partitions with 20 subscriptions for 100 s, 2 times" in "".join(info.value for info in test.info)
