@@ -14,7 +14,8 @@ from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
-from planner.explain.text import count
+from planner.explain.split_advice import SplitAdvice, split_advice
+from planner.explain.text import count, plain
 from planner.figures.hash_space import topic_positions
 from planner.pulsar.admin_commands import quoted, split_command
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
@@ -30,11 +31,19 @@ _MOST_POSITIONS = 200
 _BUNDLES_LISTED = 5_000
 _DRAWN = 2_000
 _SAID = 8
+_SHORT = {
+    Verdict.SPLIT: "splits it",
+    Verdict.UNCHANGED: "changes nothing",
+    Verdict.REFUSED: "refuses",
+    Verdict.UNANSWERED: "never answers",
+    Verdict.UNKNOWN: "depends on topics",
+}
+_BOXES = {"Worth it": st.success, "Not worth it": st.warning, "No need": st.info, "Not known": st.info}
 _VERDICTS = {
-    Verdict.SPLIT: "is split",
-    Verdict.UNCHANGED: "stays as it is, though the request succeeds",
-    Verdict.REFUSED: "is not split: Pulsar refuses the request",
-    Verdict.UNANSWERED: "is not split, and Pulsar never answers the request",
+    Verdict.SPLIT: "would be split",
+    Verdict.UNCHANGED: "would stay as it is, though the request succeeds",
+    Verdict.REFUSED: "would not be split: Pulsar refuses the request",
+    Verdict.UNANSWERED: "would not be split, and Pulsar never answers the request",
     Verdict.UNKNOWN: "may be split: that depends on topics which the snapshot does not list",
 }
 
@@ -180,18 +189,52 @@ def _results(view: state.Current, outcome: SplitOutcome, command: SplitCommand, 
     """Draw what Pulsar answers, the boundaries over the topics, the children, and the command."""
     snapshot = view.snapshot
     position = snapshot.bundle_position.get(outcome.bundle, -1)
-    if position < 0:
+    advice = split_advice(snapshot, position, config) if position >= 0 else None
+    if advice is None:
         st.markdown(_explain(outcome, command))
     else:
+        _BOXES[advice.verdict](f"**{advice.verdict}.** {plain(advice.sentence)}")
+        _by_itself(view, position, config)
+        table(options_frame(advice), "options", formats={"largest child keeps (%)": "%.0f"}, widths={"cut at": 260})
         _figure(snapshot, position, outcome, command)
         frame = children_frame(snapshot, position, outcome.boundaries, config)
         table(frame, "children", formats={"msg/s": "%.3f", "MiB/s": "%.3f"})
-        _by_itself(view, position, config)
     for note in outcome.notes:
         st.caption(note)
     if any(reason.code.code == "split_manual.class_cast" for reason in outcome.reasons):
         st.caption("Make it defaultNamespaceBundleSplitAlgorithm among the limits to see where it would cut.")
-    st.markdown("**The request**")
+    _request(outcome, command, config, advice)
+
+
+def options_frame(advice: SplitAdvice) -> pd.DataFrame:
+    """Return one row for each way to split a bundle, the best first."""
+    return pd.DataFrame(
+        [
+            {
+                "algorithm": option.algorithm,
+                "Pulsar": _SHORT[option.verdict],
+                "largest child keeps (%)": option.largest * 100 if option.cuts else None,
+                "children": len(option.cuts) + 1 if option.cuts else None,
+                "cut at": ", ".join(f"0x{cut:08x}" for cut in option.cuts[:_SAID]) or option.why,
+            }
+            for option in advice.options
+        ]
+    )
+
+
+def _request(outcome: SplitOutcome, command: SplitCommand, config: Settings, advice: SplitAdvice | None) -> None:
+    """Draw a request that Pulsar follows: the one that was asked about, or the best one."""
+    best = advice.best if advice is not None else None
+    if outcome.verdict in {Verdict.SPLIT, Verdict.UNKNOWN}:
+        st.markdown("**The request**")
+    elif best is not None:
+        st.markdown("**The request would split nothing. Do this instead:**")
+        named = "" if best.algorithm == config.text("defaultNamespaceBundleSplitAlgorithm") else best.algorithm
+        bundle = outcome.bundle.rpartition("/")[2]
+        command = SplitCommand(command.namespace, bundle, named, best.positions, command.unload)
+    else:
+        st.caption("There is no request to copy: none would split this bundle.")
+        return
     st.code(quoted(split_command(command)), language="sh", wrap_lines=True)
     st.caption("The planner never changes a cluster; run the command yourself.")
 
@@ -272,7 +315,7 @@ def _documentation(algorithm: SplitAlgorithm) -> None:
 PAGE = Page(
     title="Split lab",
     icon=":material/content_cut:",
-    purpose="Where a bundle would be cut, what its children hold, and which splits Pulsar refuses.",
+    purpose="Whether a bundle is worth a split, where it would be cut, and which requests Pulsar refuses.",
     draw=draw,
     subject=Subject.DECISION,
 )

@@ -16,7 +16,7 @@ Window = Callable[..., Visitor]
 
 PAGES = [
     ("shedding", "threshold-shedder-80.json", "", "ThresholdShedder unloads 1 bundle from 1 broker"),
-    ("split-lab", "split-flow-or-qps.json", "&bundle=0x00000000_0x80000000", "is split (HTTP 204)"),
+    ("split-lab", "split-flow-or-qps.json", "&bundle=0x00000000_0x80000000", "would be split (HTTP 204)"),
     ("hit-counters", "avg-shedder.json", "&loadBalancerAvgShedderHitCountHighThreshold=3", "acts in cycle 3, 6, 9."),
 ]
 
@@ -145,7 +145,7 @@ def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Win
 def test_split_lab_explains_a_refused_split(server: Server, visitor: Window) -> None:
     window = visitor()
     link = f"{server.url}/split-lab?snapshot={digest('split-range.json')}&bundle=0x00000000_0x80000000"
-    page = window.open(link, "is split (HTTP 204)")
+    page = window.open(link, "would be split (HTTP 204)")
     choose(page, "Algorithm", "flow_or_qps_equally_divide")
     window.settled("is not split: Pulsar refuses the request (HTTP 500)")
     expect(page.get_by_text("works by name only while it is also defaultNamespaceBundleSplitAlgorithm")).to_be_visible()

@@ -1,0 +1,186 @@
+"""Whether a split of a bundle is worth it, and by which algorithm."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
+from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.request import topics_listed
+
+_MIB: Final = 2**20
+_USELESS: Final = 0.9
+"""Share of the traffic in one child from which on a split changes nothing that matters."""
+_LARGE: Final = 0.5
+"""Share of its broker's traffic from which on a bundle is too large to be moved usefully."""
+_CAN: Final = {Verdict.SPLIT, Verdict.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOption:
+    """One way to split a bundle.
+
+    Attributes:
+        algorithm: Its name.
+        positions: Boundaries that are asked for; None for algorithms that find their own.
+        verdict: What becomes of the request.
+        cuts: New boundaries.
+        largest: Share of the bundle's traffic that the child with the most of it keeps; NaN where that is not known.
+        why: The last reason that Pulsar has.
+    """
+
+    algorithm: str
+    positions: tuple[int, ...] | None
+    verdict: Verdict
+    cuts: tuple[int, ...]
+    largest: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAdvice:
+    """Whether a bundle is to be split.
+
+    Attributes:
+        verdict: `Worth it`, `Not worth it`, `No need` or `Not known`.
+        sentence: Why.
+        options: Every way, the best first.
+    """
+
+    verdict: str
+    sentence: str
+    options: tuple[SplitOption, ...]
+
+    @property
+    def best(self) -> SplitOption | None:
+        """The best way that Pulsar would follow; None when there is none."""
+        first = self.options[0] if self.options else None
+        return first if first is not None and first.verdict in _CAN else None
+
+
+def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
+    """Say whether a split of a bundle is worth it.
+
+    Args:
+        snapshot: The cluster.
+        bundle: Position of the bundle.
+        config: Settings with the limits.
+    """
+    topics, rows = snapshot.topics, snapshot.topics.of_bundle(bundle)
+    hashes = topics.hash[rows].astype(np.int64)
+    traffic = topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]
+    if not traffic.any():
+        traffic = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
+    options = _options(snapshot, bundle, config, hashes, traffic)
+    best = next((option for option in options if option.verdict in _CAN), None)
+    need = _need(snapshot, bundle, config)
+    if not topics_listed(snapshot):
+        told = "the snapshot lists no topics, so that what the children would hold is not known"
+        return SplitAdvice("Not known", f"{need or 'It is below every limit'}; {told}.", options)
+    if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
+        holds = f"it holds one topic, {topics.name[int(rows[0])].as_py()}" if len(rows) else "it holds no topic"
+        cure = "; a topic with too much traffic needs partitions" if len(rows) and need else ""
+        return SplitAdvice("Not worth it", f"{holds[:1].upper()}{holds[1:]}, and no cut divides that{cure}.", options)
+    if best is None:
+        why = "Pulsar refuses every way, or changes nothing."
+        return SplitAdvice("Not worth it", f"{f'{need}, but ' if need else ''}{why}", options)
+    if best.largest >= _USELESS:
+        first = int(np.argmax(traffic))
+        share = float(traffic[first] / traffic.sum())
+        name = topics.name[int(rows[first])].as_py()
+        told = f"No cut leaves less than {best.largest * 100:.0f} % of its traffic in one child: {name} alone has"
+        return SplitAdvice("Not worth it", f"{told} {share * 100:.0f} % of it. Give that topic partitions.", options)
+    keeps = f"by {best.algorithm} the largest child keeps {best.largest * 100:.0f} % of the traffic"
+    if np.isnan(best.largest):
+        keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which has traffic now"
+    if need:
+        return SplitAdvice("Worth it", f"{need}; {keeps}.", options)
+    told = "It is below every limit, and small beside the rest of its broker; it can be moved as it is"
+    return SplitAdvice("No need", f"{told}. If it were split, {keeps}.", options)
+
+
+def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
+    """Return what asks for a split; empty when nothing does."""
+    table = snapshot.bundles
+    throughput = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+    have = (
+        ("topics", float(table.topics[bundle]), "loadBalancerNamespaceBundleMaxTopics"),
+        (
+            "sessions",
+            float(table.producers[bundle] + table.consumers[bundle]),
+            "loadBalancerNamespaceBundleMaxSessions",
+        ),
+        (
+            "msg/s",
+            float(table.msg_rate_in_per_s[bundle] + table.msg_rate_out_per_s[bundle]),
+            "loadBalancerNamespaceBundleMaxMsgRate",
+        ),
+        ("MiB/s", float(throughput[bundle]) / _MIB, "loadBalancerNamespaceBundleMaxBandwidthMbytes"),
+    )
+    above = [
+        f"{value:,.0f} {unit} ({setting} is {config.integer(setting):,})"
+        for unit, value, setting in have
+        if value > config.integer(setting)
+    ]
+    if above:
+        return f"It has {', '.join(above)}"
+    owner = int(table.owner[bundle])
+    mine = snapshot.bundles_of(owner) if owner >= 0 else np.zeros(0, dtype=np.int64)
+    whole = float(throughput[mine].sum())
+    if len(mine) > 1 and whole > 0 and throughput[bundle] > _LARGE * whole:
+        return f"It carries {throughput[bundle] / whole * 100:.0f} % of the traffic of its broker"
+    return ""
+
+
+def _options(
+    snapshot: Snapshot, bundle: int, config: Settings, hashes: Int64Array, traffic: FloatArray
+) -> tuple[SplitOption, ...]:
+    """Return every way to split a bundle, those that Pulsar follows first, then by the largest child."""
+    table = snapshot.bundles
+    low, high = int(table.low[bundle]), int(table.high[bundle])
+    namespace = snapshot.namespaces[int(table.namespace[bundle])]
+    default = config.text("defaultNamespaceBundleSplitAlgorithm")
+    found = []
+    for algorithm in SPLIT_ALGORITHMS:
+        positions = _best_cut(low, high, hashes, traffic) if algorithm.needs_positions else None
+        if algorithm.needs_positions and positions is None:
+            continue
+        named = "" if algorithm.name == default else algorithm.name
+        outcome = answer(snapshot, SplitCommand(namespace, format_range(low, high), named, positions), config)
+        cuts = outcome.boundaries
+        why = str(outcome.error.what) if outcome.error is not None else ""
+        share = _largest(low, high, cuts, hashes, traffic)
+        found.append(SplitOption(algorithm.name, positions, outcome.verdict, cuts, share, why))
+
+    def place(option: SplitOption) -> tuple[bool, float, bool]:
+        share = 2.0 if np.isnan(option.largest) else option.largest
+        return option.verdict not in _CAN, round(share, 3), option.algorithm != default
+
+    return tuple(sorted(found, key=place))
+
+
+def _largest(low: int, high: int, cuts: tuple[int, ...], hashes: Int64Array, traffic: FloatArray) -> float:
+    """Return the share of the traffic that the child with the most of it keeps."""
+    whole = float(traffic.sum())
+    if not whole:
+        return float("nan")
+    inside = np.searchsorted(np.array(sorted(cuts), dtype=np.int64), np.clip(hashes, low, high), side="right")
+    return float(np.bincount(inside, traffic).max() / whole)
+
+
+def _best_cut(low: int, high: int, hashes: Int64Array, traffic: FloatArray) -> tuple[int, ...] | None:
+    """Return the one boundary that divides the traffic best; None where there is nothing to divide."""
+    order = np.argsort(hashes, kind="stable")
+    places, sums = hashes[order], np.cumsum(traffic[order])
+    between = np.flatnonzero(places[1:] != places[:-1])
+    if not len(between) or not sums[-1]:
+        return None
+    at = int(between[np.argmin(np.abs(sums[between] - sums[-1] / 2))])
+    cut = int(places[at]) + (int(places[at + 1]) - int(places[at]) + 1) // 2
+    return (cut,) if low < cut < min(high, FULL_HIGH) else None
