@@ -41,7 +41,7 @@ def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
     """Let saved scenarios be chosen beside the present one and the cluster as it is."""
     offered = {
         f"{present.name or 'This scenario'} (open)": present,
-        "The cluster as it is": Scenario(cycles=present.cycles, seed=present.seed),
+        "The cluster as it is": scenarios.as_captured(view, cycles=present.cycles, seed=present.seed),
     }
     for saved in state.workspace().scenarios.list(view.digest):
         label = saved.name or saved.digest[:8]

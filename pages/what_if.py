@@ -28,7 +28,6 @@ from planner.figures.simulation import (
 )
 from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary
-from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle
 from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
@@ -275,7 +274,7 @@ def _overload(outcome: Outcome) -> None:
 
 def _result(view: state.Current) -> None:
     present = scenarios.present(view)
-    base = Scenario(cycles=present.cycles, seed=present.seed)
+    base = scenarios.as_captured(view, cycles=present.cycles, seed=present.seed)
     changed = replace(present, name="") != base
     found = scenarios.run(view, present, *([base] if changed else []))
     if found is None:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 _PASSED, _FAILED, _UNREADABLE = 0, 1, 2
 
 
-def conform(files: Annotated[list[Path], Parameter(name="FILE")], /) -> int:
+def conform(files: Annotated[list[Path], Parameter(name="FILE")], /, *, release: str = "") -> int:
     """Compare the planner's decisions with recorded ones.
 
     Decides recorded vectors with the planner and compares. Prints a line for each step that differs: kind, id, step
@@ -18,16 +18,24 @@ def conform(files: Annotated[list[Path], Parameter(name="FILE")], /) -> int:
 
     Args:
         files: Vectors, FILE.jsonl or FILE.jsonl.gz; one or more.
+        release: Release of Pulsar whose rules and defaults decide, such as 4.0.8; by default what each vector says, and
+            where it says nothing the release that the planner follows elsewhere.
     """
     from planner.cluster.errors import VectorError
+    from planner.cluster.releases import release as known
+    from planner.cluster.settings import Settings
     from planner.conform.mismatches import mismatches
     from planner.conform.reader import read_vectors
+    from planner.pulsar.release_notes import release_notes
 
+    if release:
+        for note in release_notes(release, Settings({}, known(release))):
+            sys.stderr.write(f"note: {note}\n")
     passed = failed = 0
     unreadable = False
     for path in files:
         try:
-            for vector in read_vectors(path):
+            for vector in read_vectors(path, release):
                 lines = list(mismatches(vector))
                 failed, passed = failed + bool(lines), passed + (not lines)
                 sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -1,21 +1,31 @@
 """Namespaces that Pulsar keeps for itself.
 
-Mirrors `NamespaceService.isSystemServiceNamespace` and `isSLAOrHeartbeatNamespace` of Pulsar 4.2.4.
+Mirrors `NamespaceService.isSystemServiceNamespace` and `isSLAOrHeartbeatNamespace` of Pulsar.
 """
 
 import re
 
+from planner.cluster.releases import REFERENCE, Release, Switch
+
 SYSTEM_NAMESPACE = "pulsar/system"
 """Holds the topics of the extensible load manager and of transactions."""
 
+SLA_OF_CLUSTER = Switch(
+    "Monitors of a broker are namespaces `sla-monitor/<cluster>/<broker>` only: bundles of `sla-monitor/<broker>` are"
+    " shed, reported and placed like any other.",
+    until="4.2.4",
+)
 _HEARTBEAT_OR_SLA = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?[^:]+:[0-9]+")
+_SLA_WITHOUT_CLUSTER = re.compile(r"sla-monitor/[^/]+")
 
 
-def is_heartbeat_or_sla_namespace(namespace: str) -> bool:
+def is_heartbeat_or_sla_namespace(namespace: str, release: Release = REFERENCE) -> bool:
     """Say whether a namespace belongs to one broker, such as `pulsar/broker-1:8080` or `sla-monitor/broker-1:8080`."""
+    if release.has(SLA_OF_CLUSTER) and _SLA_WITHOUT_CLUSTER.fullmatch(namespace):
+        return False
     return _HEARTBEAT_OR_SLA.fullmatch(namespace) is not None
 
 
-def is_system_service_namespace(namespace: str) -> bool:
+def is_system_service_namespace(namespace: str, release: Release = REFERENCE) -> bool:
     """Say whether a namespace is `pulsar/system`, or belongs to one broker."""
-    return namespace == SYSTEM_NAMESPACE or is_heartbeat_or_sla_namespace(namespace)
+    return namespace == SYSTEM_NAMESPACE or is_heartbeat_or_sla_namespace(namespace, release)

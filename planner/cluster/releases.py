@@ -1,13 +1,15 @@
 """Releases of Pulsar: which settings each knows, and which rules.
 
 `settings.csv` has a row for each setting and span of releases: names, types, defaults and the dynamic flag are those of
-`ServiceConfiguration`. A row without a type is an older default of the setting above it. Pulsar itself bounds only
+`ServiceConfiguration`. A row without a type is an older default of the setting above it; where its dynamic flag is
+`absent` those releases have no such setting and do what the default says. Pulsar itself bounds only
 `statsUpdateFrequencyInSecs`; the other bounds keep out what would stop a broker's schedulers (an interval of 0),
 overflow a clock in milliseconds, or mean nothing, and leave in every value that switches something off.
 
 A rule that differs between releases asks `Release.has` about a `Switch` that stands beside it.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,16 +23,20 @@ from planner.cluster.setting import Setting, SettingKind
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
-ReleaseName: TypeAlias = Literal["4.2.4"]
+ReleaseName: TypeAlias = Literal["3.0.7", "4.0.8", "4.2.4", "5.0.0-M1"]
 """A release that is decided exactly. A new one is another name here, and its rows in `settings.csv`."""
 
 RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
 """The releases that are decided exactly, oldest first."""
 
 
-def _order(version: str) -> tuple[int, ...]:
-    """Return what releases are compared by: the first three numbers, whatever stands behind them."""
-    return tuple(int(number) for number in _NUMBER.findall(version)[:_PARTS])
+def _order(version: str) -> tuple[float, ...]:
+    """Return what releases are compared by: the first three numbers, whatever stands behind them.
+
+    A line such as `4.0` stands for the last of its releases.
+    """
+    numbers = [int(number) for number in _NUMBER.findall(version)[:_PARTS]]
+    return (*numbers, math.inf) if len(numbers) == _PARTS - 1 else tuple(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,12 @@ class Release:
     Attributes:
         name: Such as `4.2.4`.
         settings: The settings it knows, by name, load balancer first, in the order of the documentation.
+        others: Settings of other releases by name. The default is what this release does without them.
     """
 
-    name: str
+    name: ReleaseName
     settings: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
+    others: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
 
     def has(self, switch: Switch) -> bool:
         """Return whether this release has a rule."""
@@ -69,16 +77,25 @@ def _covers(since: str, until: str, version: str) -> bool:
     return (not since or _order(version) >= _order(since)) and (not until or _order(version) < _order(until))
 
 
-def settings_of(version: str) -> Mapping[str, Setting]:
-    """Return the settings that a release such as `4.2.4` knows, by name, whether or not its rules are known."""
-    found: dict[str, Setting] = {}
+def settings_of(version: str) -> tuple[Mapping[str, Setting], Mapping[str, Setting]]:
+    """Return the settings that a release such as `4.2.4` knows, and those of other releases; see `Release`.
+
+    Any version is taken, whether or not its rules are known.
+    """
+    known: dict[str, Setting] = {}
+    others: dict[str, Setting] = {}
     newest: dict[str, Setting] = {}
     for row in packaged_rows("planner.cluster", "settings.csv"):
-        setting = newest.get(row["name"]) or newest.setdefault(row["name"], _read(row))
+        setting = newest.get(row["name"])
+        if setting is None:
+            setting = newest[row["name"]] = _read(row)
+            others[setting.name] = replace(setting, default=setting.parse(row["default"]))
         if _covers(row["since"], row["until"], version):
-            default = setting.parse(row["default"])
-            found[setting.name] = replace(setting, default=default, dynamic=row["dynamic"] == "yes")
-    return MappingProxyType(found)
+            found = replace(setting, default=setting.parse(row["default"]), dynamic=row["dynamic"] == "yes")
+            (others if row["dynamic"] == "absent" else known)[setting.name] = found
+    for name in known:
+        del others[name]
+    return MappingProxyType(known), MappingProxyType(others)
 
 
 def _read(row: Mapping[str, str]) -> Setting:
@@ -104,16 +121,29 @@ def release(version: str) -> Release:
     """Return the release that decides for a cluster: the nearest known one that is not newer, else the oldest known.
 
     Args:
-        version: What a snapshot or a scenario says, such as `4.2.4` or `3.0.7-SNAPSHOT`; anything is taken.
+        version: What a snapshot or a scenario says, such as `4.2.4` or `3.0.7-SNAPSHOT`; anything is taken. A line such
+            as `4.0` is its last release that is known, and what is no version at all is the reference.
     """
-    name = max((r for r in RELEASES if _order(r) <= _order(version)), key=_order, default=RELEASES[0])
-    return _known(name)
+    if not _order(version):
+        return REFERENCE
+    return _known(max((r for r in RELEASES if _order(r) <= _order(version)), key=_order, default=RELEASES[0]))
+
+
+def is_exact(version: str) -> bool:
+    """Return whether a version is one that is decided exactly; a build of it, such as `4.2.4-SNAPSHOT`, is too."""
+    name = release(version).name
+    return version == name or (_order(version) == _order(name) and "-" not in name)
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Return whether a version comes after another one."""
+    return _order(version) > _order(than)
 
 
 @cache
-def _known(name: str) -> Release:
-    return Release(name, settings_of(name))
+def _known(name: ReleaseName) -> Release:
+    return Release(name, *settings_of(name))
 
 
-REFERENCE: Final = release(RELEASES[-1])
-"""The release whose settings are offered where no cluster is in view."""
+REFERENCE: Final = release(RELEASES[-2])
+"""The release whose settings are offered where no cluster is in view, and that decides where nothing names one."""

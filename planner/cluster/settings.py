@@ -26,14 +26,15 @@ class Settings(Mapping[str, SettingValue]):
 
         Args:
             overrides: Values by `broker.conf` name; text is read as `broker.conf` writes it.
-            release: Which settings there are, their defaults, and whose rules are followed.
+            release: Which settings there are, their defaults, and whose rules are followed. Settings of other releases
+                are kept without effect, so that the same cluster can be asked about on another release.
 
         Raises:
             SettingError: A name is unknown (the nearest one is named) or a value is out of bounds.
         """
         kept: dict[str, SettingValue] = {}
         for name in sorted(overrides or {}):
-            setting = release.settings.get(name)
+            setting = release.settings.get(name) or release.others.get(name)
             if setting is None:
                 raise SettingError(
                     f"Pulsar {release.name} has no such load-balancer setting.",
@@ -41,16 +42,32 @@ class Settings(Mapping[str, SettingValue]):
                     remedy=_nearest(name, release),
                 )
             value = setting.parse((overrides or {})[name])
-            if value != setting.default or type(value) is not type(setting.default):
+            # What differs from the reference is kept as well: digests of snapshots do not depend on who decides.
+            if _differs(value, setting) or _differs(value, REFERENCE.settings.get(name, setting)):
                 kept[name] = value
         self._overrides: Mapping[str, SettingValue] = MappingProxyType(kept)
         self.release = release
-        self._hash = hash((release.name, *kept.items()))
+        self._hash = hash((release.name, *self._effective().items()))
 
     @property
     def overrides(self) -> Mapping[str, SettingValue]:
-        """The values that differ from their default, sorted by name."""
+        """The values that differ from their default, sorted by name.
+
+        Among them are those that are the default of this release but not of the reference, and settings of other
+        releases.
+        """
         return self._overrides
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names of what is set, but which this release does not know."""
+        return tuple(name for name in self._overrides if name not in self.release.settings)
+
+    def _effective(self) -> dict[str, SettingValue]:
+        known = self.release.settings
+        return {
+            name: value for name, value in self._overrides.items() if name in known and _differs(value, known[name])
+        }
 
     def changed(self, **values: object) -> "Settings":
         """Return these settings with some values replaced.
@@ -69,9 +86,8 @@ class Settings(Mapping[str, SettingValue]):
         return self.release.settings[name]
 
     def __getitem__(self, name: str) -> SettingValue:
-        if name in self._overrides:
-            return self._overrides[name]
-        return self.release.settings[name].default
+        setting = self.release.settings[name]
+        return self._overrides.get(name, setting.default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.release.settings)
@@ -85,10 +101,14 @@ class Settings(Mapping[str, SettingValue]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Settings):
             return False
-        return self.release == other.release and dict(self._overrides) == dict(other._overrides)
+        return self.release == other.release and self._effective() == other._effective()
 
     def __repr__(self) -> str:
         return f"Settings({dict(self._overrides)})"
+
+    def _value(self, name: str) -> SettingValue:
+        """Return what is in force, also of a setting that this release does not know."""
+        return self[name] if name in self.release.settings else self.release.others[name].default
 
     def flag(self, name: str) -> bool:
         """Return a switch."""
@@ -100,7 +120,7 @@ class Settings(Mapping[str, SettingValue]):
 
     def number(self, name: str) -> float:
         """Return a double, an int or a long as float."""
-        value = self[name]
+        value = self._value(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"{name} is no number")
         return float(value)
@@ -114,10 +134,14 @@ class Settings(Mapping[str, SettingValue]):
         return self._of(name, tuple)
 
     def _of(self, name: str, kind: type[_T]) -> _T:
-        value: object = self[name]
+        value: object = self._value(name)
         if not isinstance(value, kind):
             raise TypeError(f"{name} is no {kind.__name__}")
         return value
+
+
+def _differs(value: SettingValue, setting: Setting) -> bool:
+    return value != setting.default or type(value) is not type(setting.default)
 
 
 def _nearest(name: str, release: Release) -> str:

@@ -25,7 +25,7 @@ from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import bundle_name
-from planner.cluster.releases import RELEASES
+from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.settings import Settings
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
@@ -402,7 +402,7 @@ class SnapshotInfo:
     cluster: Name
     load_manager: LoadManager
     captured_at_ms: Annotated[int, Field(ge=0, le=LAST_MS)]
-    pulsar_version: Annotated[str, Field(max_length=50)] = RELEASES[-1]
+    pulsar_version: Annotated[str, Field(max_length=50)] = REFERENCE.name
     leader: Annotated[str, Field(max_length=4_096)] = ""
     source: Text = ""
     description: Text = ""
@@ -421,7 +421,7 @@ _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "bundle_names": _RANGES,
     "bundle_position": _RANGES,
     "bundle_name_hashes": _RANGES,
-    "shedding_rank": (*_RANGES, "has_data"),
+    "_shedding_ranks": (*_RANGES, "has_data"),
     "_owned": ("owner",),
 }
 """What a snapshot works out when it is asked for, and the columns of its bundles that it follows from."""
@@ -466,14 +466,24 @@ class Snapshot:
         """`String.hashCode` of each bundle's full name. Shape (bundles,)."""
         return frozen(java_string_hashes(self.bundle_names))
 
-    @cached_property
-    def shedding_rank(self) -> Int64Array:
-        """Place of each bundle in the map that modular shedders walk (`LoadData.getBundleDataForLoadShedding`).
+    def shedding_rank(self, release: Release) -> Int64Array:
+        """Return the place of each bundle in the map that modular shedders walk.
 
-        The map holds the bundles that the leader keeps averages of, without those of heartbeat and SLA namespaces; -1
-        for a bundle that is not in it. Shape (bundles,).
+        The map (`LoadData.getBundleDataForLoadShedding`) holds the bundles that the leader keeps averages of, without
+        those of heartbeat and SLA namespaces as a release knows them; -1 for a bundle that is not in it. Shape
+        (bundles,).
         """
-        internal = np.array([is_heartbeat_or_sla_namespace(n) for n in self.namespaces] or [False])
+        ranks = self._shedding_ranks
+        if release.name not in ranks:
+            ranks[release.name] = self._shedding_rank(release)
+        return ranks[release.name]
+
+    @cached_property
+    def _shedding_ranks(self) -> dict[str, Int64Array]:
+        return {}
+
+    def _shedding_rank(self, release: Release) -> Int64Array:
+        internal = np.array([is_heartbeat_or_sla_namespace(n, release) for n in self.namespaces] or [False])
         inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
         hashes = self.bundle_name_hashes
         every = np.flatnonzero(self.bundles.has_data)

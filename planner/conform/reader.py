@@ -27,7 +27,7 @@ class Vector:
         input: What Pulsar was asked.
         expected: What Pulsar answered.
         where: File and line it came from.
-        release: Release of Pulsar that answered.
+        release: Release of Pulsar whose rules and defaults decide.
     """
 
     kind: str
@@ -43,11 +43,12 @@ class Vector:
         return {"kind": self.kind, "id": self.id, "config": self.config, "input": self.input, "release": self.release}
 
 
-def read_vectors(path: Path) -> Iterator[Vector]:
+def read_vectors(path: Path, release: str = "") -> Iterator[Vector]:
     """Yield the vectors of a file in its order; empty lines are passed over.
 
     Args:
         path: A `.jsonl` file, or a `.gz` one.
+        release: Release to decide them by, whatever they say; empty for what each says.
 
     Raises:
         VectorError: The file cannot be opened, is no gzip although it is named so, or has a line that is not UTF-8, not
@@ -59,7 +60,7 @@ def read_vectors(path: Path) -> Iterator[Vector]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     found = True
-                    yield _vector(line, f"{path}, line {number}")
+                    yield _vector(line, f"{path}, line {number}", release)
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
             raise _bad_gzip(path, number, error) from error
@@ -88,7 +89,7 @@ def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:
     return file
 
 
-def _vector(line: bytes, where: str) -> Vector:
+def _vector(line: bytes, where: str, release: str) -> Vector:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -102,10 +103,10 @@ def _vector(line: bytes, where: str) -> Vector:
     except (ValueError, RecursionError) as error:
         what = "Not JSON that can be read: a number is too long or values are nested too deeply."
         raise VectorError(what, where=where, remedy="Write vectors in the shape of the documentation.") from error
-    return _checked(data, where)
+    return _checked(data, where, release)
 
 
-def _checked(data: Any, where: str) -> Vector:
+def _checked(data: Any, where: str, release: str) -> Vector:
     def wrong(what: str) -> VectorError:
         remedy = 'A vector is {"kind": text, "id": text, "config": {...}, "input": {...}, "expected": {...}}.'
         return VectorError(what, where=where, remedy=remedy)
@@ -120,7 +121,7 @@ def _checked(data: Any, where: str) -> Vector:
     config = data.get("config") or {}
     if not isinstance(config, dict):
         raise wrong(f"Not a vector: 'config' is {_json_type(config)}.")
-    said = str(data.get("release") or REFERENCE.name)
+    said = release or str(data.get("release") or REFERENCE.name)
     return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where, said)
 
 

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from planner.cluster.pulsar_json import Json
 from planner.cluster.snapshot import DispatchRate
-from planner.pulsar.throttling.async_token_bucket import BucketColumn
+from planner.conform.load_data import config_of
+from planner.pulsar.throttling.async_token_bucket import BucketColumn, bucket_column
 from planner.pulsar.throttling.classic_limiter import ClassicColumn
 
 _SECOND_NS = 1_000_000_000
@@ -41,7 +42,7 @@ class OneLimiter:
         published: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._published = published
-        self._bucket = kind is BucketColumn
+        self._bucket = issubclass(kind, BucketColumn)
         self._rate = rate
         self.column = kind(self._first(), self._period(), now_ns)
         self.publish(published)
@@ -99,11 +100,11 @@ def _dispatch_rate(rate: Json) -> DispatchRate:
 
 
 def _dispatch_throttle(vector: Json) -> Json:
-    given = vector["input"]
+    given, buckets = vector["input"], bucket_column(config_of(vector).release)
     if given["limiter"] == "AsyncTokenBucket":
-        return _bare_bucket(given)
+        return _bare_bucket(given, buckets)
     published = (given.get("avgPublishRateInMsg", 0.0), given.get("avgPublishRateInByte", 0.0))
-    kind = ClassicColumn if given["limiter"] == "classic" else BucketColumn
+    kind = ClassicColumn if given["limiter"] == "classic" else buckets
     limiter = OneLimiter(kind, _dispatch_rate(given["dispatchRate"]), given.get("createdAtNanos", 0), published)
     answers = []
     for op in given["ops"]:
@@ -122,9 +123,9 @@ def _dispatch_throttle(vector: Json) -> Json:
     }
 
 
-def _bare_bucket(given: Json) -> Json:
+def _bare_bucket(given: Json, buckets: type[BucketColumn]) -> Json:
     row, rate = np.array([0]), given["rate"]
-    bucket = BucketColumn(
+    bucket = buckets(
         _whole(rate),
         _whole(given["ratePeriodNanos"]),
         given.get("createdAtNanos", 0),

@@ -16,7 +16,7 @@ from planner.cluster.hashing import namespace_of_topic, topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
-from planner.cluster.releases import RELEASES
+from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
@@ -478,7 +478,7 @@ class ClusterState:
         if said:
             most: str = max(sorted(set(said)), key=said.count)
             return most
-        return self.base.info.pulsar_version if self.base is not None else RELEASES[-1]
+        return self.base.info.pulsar_version if self.base is not None else REFERENCE.name
 
     def _brokers(self, names: list[str], order: Int64Array, present: BoolArray) -> BrokerTable:
         values = self.brokers["values"][order].copy()

@@ -17,7 +17,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
-from planner.cluster.releases import RELEASES
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import (
     BundleTable,
     IsolationPolicy,
@@ -197,7 +197,7 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "reported_bundles": np.bincount(bundles.owner[bundles.owner >= 0], minlength=size).astype(np.int64),
         "updated_at_ms": np.maximum(spec.captured_at_ms - rng.integers(0, 5_000, size), 0),
         "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
-        "version": (RELEASES[-1],) * size,
+        "version": (REFERENCE.name,) * size,
     }
     return columns
 

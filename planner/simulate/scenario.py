@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from planner.cluster.errors import ScenarioError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import RELEASES, ReleaseName, release
+from planner.cluster.releases import REFERENCE, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.assumptions import Assumptions
@@ -44,7 +44,8 @@ class Scenario:
         steps: The edits in their order. Those at the same moment are made in this order.
         settings: Settings that differ from the snapshot's, by their `broker.conf` names; in force from the start.
         load_manager: The load manager to run; empty for the snapshot's own.
-        pulsar_version: Release whose rules decide.
+        pulsar_version: Release whose rules and defaults decide. Written forms that name none mean the reference, which
+            decided before there was a choice; see `unchanged` for the cluster's own.
         seed: Decides where Pulsar draws at random, and when each broker reports.
         cycles: Shedding cycles to watch; the first is decided at the moment of the snapshot.
         assumptions: What no snapshot tells.
@@ -54,7 +55,7 @@ class Scenario:
     steps: Annotated[tuple[Step, ...], Field(max_length=500)] = ()
     settings: Mapping[str, str | int | float | bool] = field(default_factory=lambda: _NO_SETTINGS)
     load_manager: Literal["", "modular", "extensible"] = ""
-    pulsar_version: ReleaseName = RELEASES[-1]
+    pulsar_version: ReleaseName = REFERENCE.name
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     cycles: Annotated[int, Field(ge=1, le=100_000)] = 30
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -79,6 +80,16 @@ class Scenario:
     def with_steps(self, *steps: Step) -> "Scenario":
         """Return the scenario with other edits."""
         return replace(self, steps=steps)
+
+
+def unchanged(version: str, **fields: Any) -> Scenario:
+    """Return a scenario that changes nothing about a cluster: its own release decides.
+
+    Args:
+        version: Release that the cluster runs, as its snapshot names it.
+        fields: Other fields of the scenario.
+    """
+    return Scenario(pulsar_version=release(version).name, **fields)
 
 
 _ADAPTER: TypeAdapter[Scenario] = TypeAdapter(Scenario)

@@ -9,8 +9,10 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.settings import Settings
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
+from planner.pulsar.release_notes import release_notes
 from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.scenario_bar import copy_link, draw_bar
@@ -77,7 +79,7 @@ class Page:
         st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
         with aside:
             _picker(view.digest)
-        _describe(view)
+        _describe(view, scenarios.present(view).settings_over(view.captured))
         if self.subject is Subject.DECISION:
             adopt_strategies(view)
             adopt_settings(view)
@@ -129,7 +131,7 @@ def _picker(digest: str) -> None:
     bound("picker", digest or None, draw, lambda chosen: state.select(chosen or ""))
 
 
-def _describe(view: state.Current) -> None:
+def _describe(view: state.Current, config: Settings) -> None:
     saved = view.saved
     st.caption(
         f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
@@ -139,7 +141,8 @@ def _describe(view: state.Current) -> None:
     )
     if saved.description:
         st.markdown(plain(saved.description))
-    notes = (*saved.warnings, *expression_notes(view.snapshot.policies))
+    release = release_notes(saved.pulsar_version, config)
+    notes = (*release, *saved.warnings, *expression_notes(view.snapshot.policies))
     show_notes(notes, "What to know about this snapshot")
 
 

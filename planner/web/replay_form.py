@@ -148,9 +148,11 @@ def _base() -> Scenario:
         view = state.current() if address.part("snapshot") or state.SELECTED.get() else None
     except PlannerError:
         view = None
-    present = scenarios.present(view) if view is not None else Scenario()
-    if present == Scenario():
+    if view is None:
         return Scenario()
+    present, as_it_is = scenarios.present(view), scenarios.as_captured(view)
+    if present == as_it_is:
+        return as_it_is
     parts = [count(len(present.edits), "edit"), count(len(present.settings), "setting")]
     name = present.name or "without a name"
     use = st.toggle(
@@ -159,7 +161,7 @@ def _base() -> Scenario:
         help=f"{name}: its edits and settings apply to every scenario of the replay. Edits name brokers and bundles"
         " of its snapshot; where the history does not have them, tasks fail and say so.",
     )
-    return present if use else Scenario()
+    return present if use else as_it_is
 
 
 def _grid(snapshot: Snapshot) -> Grid:

@@ -57,7 +57,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
         Whether the cluster after the scenario is asked for.
     """
     present = scenarios.present(view)
-    is_open, after = present != Scenario(), False
+    is_open, after = present != scenarios.as_captured(view), False
     if not is_open:
         address.put(**{_AFTER: ""})
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="scenario-bar"):
@@ -69,7 +69,13 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
             if not own:
                 registry.link("what_if", "Edit", ":material/edit:")
             clear = "As captured again; What-if can undo it."
-            button("Clear", "close", partial(scenarios.change, view, Scenario()), key="clear-scenario", help=clear)
+            button(
+                "Clear",
+                "close",
+                partial(scenarios.change, view, scenarios.as_captured(view)),
+                key="clear-scenario",
+                help=clear,
+            )
         else:
             st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
             if not own:
@@ -84,7 +90,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
 def _link(view: state.Current, present: Scenario) -> str:
     """Return the link to this page; one with a scenario names the snapshot in it."""
     parts = address.parts()
-    if present == Scenario():
+    if present == scenarios.as_captured(view):
         return address.at(**parts)
     others = {name: value for name, value in parts.items() if name not in {"scenario", "snapshot"}}
     page = urlsplit(address.host()).path.strip("/")

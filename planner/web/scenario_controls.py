@@ -17,7 +17,7 @@ from planner.pulsar.manager.pairing import PLACEMENT
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
-from planner.simulate.scenario import Scenario, Step
+from planner.simulate.scenario import Step
 from planner.web import scenarios, state
 from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_setting, set_setting, take
 from planner.web.edit_forms import edit_form
@@ -57,8 +57,13 @@ def draw_toolbar(view: state.Current) -> None:
     with st.container(horizontal=True):
         button("Undo", "undo", partial(scenarios.undo, view), disabled=not known.past)
         button("Redo", "redo", partial(scenarios.redo, view), disabled=not known.future)
-        start_over = partial(scenarios.change, view, Scenario())
-        button("Start over", "restart_alt", start_over, disabled=known.present == Scenario())
+        start_over = partial(scenarios.change, view, scenarios.as_captured(view))
+        button(
+            "Start over",
+            "restart_alt",
+            start_over,
+            disabled=known.present == scenarios.as_captured(view),
+        )
         with st.popover("Save, open", icon=":material/save:"):
             _saving(view)
 

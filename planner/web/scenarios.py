@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import streamlit as st
@@ -34,7 +34,7 @@ from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.measures import Summary
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import address, registry, state
 from planner.web.session import Kept, widget_state
@@ -70,7 +70,7 @@ class History:
         future: What can be done again, the latest last.
     """
 
-    present: Scenario = field(default_factory=Scenario)
+    present: Scenario
     past: list[Scenario] = field(default_factory=list)
     future: list[Scenario] = field(default_factory=list)
 
@@ -88,9 +88,14 @@ SESSION = Kept("session", lambda: uuid4().hex)
 """What this session is called where sessions share something."""
 
 
+def as_captured(view: state.Current, **fields: Any) -> Scenario:
+    """Return the scenario that changes nothing about the snapshot in view."""
+    return unchanged(view.captured.info.pulsar_version, **fields)
+
+
 def history(view: state.Current) -> History:
     """Return the history of the scenario about the snapshot in view."""
-    return _HISTORIES.get().setdefault(view.digest, History())
+    return _HISTORIES.get().setdefault(view.digest, History(as_captured(view)))
 
 
 def present(view: state.Current) -> Scenario:
@@ -102,7 +107,7 @@ def _write_address(view: state.Current) -> None:
     """Put the scenario into the address; one that changes nothing is left out."""
     open_now = present(view)
     text = ""
-    if open_now != Scenario():
+    if open_now != as_captured(view):
         text = encode_link(open_now, view.digest, view.saved.name)
         if len(text) > _LONGEST_IN_ADDRESS:
             kept = state.workspace().scenarios.save(open_now, view.digest, view.saved.name)
@@ -178,7 +183,7 @@ def _adopt(text: str) -> bool:
         st.caption(f"Digest of the snapshot: {digest}")
         registry.link("snapshots", "Load the snapshot")
         return False
-    known = _HISTORIES.get().setdefault(found.digest, History())
+    known = _HISTORIES.get().setdefault(found.digest, History(unchanged(found.pulsar_version)))
     if known.present != scenario:
         known.past.append(known.present)
         known.present, known.future = scenario, []

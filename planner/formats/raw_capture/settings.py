@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.settings import Settings
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
@@ -24,7 +24,9 @@ _STRATEGIES: Mapping[str, tuple[str, ...]] = {
 """Official classes of 4.2.4 that a setting may name."""
 
 
-def read_capture_settings(answers: Answers, store: MetadataStore, brokers: CapturedBrokers, leader: str) -> Settings:
+def read_capture_settings(
+    answers: Answers, store: MetadataStore, brokers: CapturedBrokers, leader: str, decides: Release
+) -> Settings:
     """Return the settings in force: those of the leader where brokers differ, dynamic overrides above all.
 
     Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
@@ -38,7 +40,7 @@ def read_capture_settings(answers: Answers, store: MetadataStore, brokers: Captu
     dynamic = _known(answers.json("dynamic-config-values", dict)) or _known(store.node("/admin/configuration"))
     if not configured:
         answers.warn(
-            "The settings in force were not captured; the defaults of 4.2.4"
+            f"The settings in force were not captured; the defaults of {decides.name}"
             f"{' with the dynamic overrides' if dynamic else ''} are shown."
         )
     given: dict[str, Any] = {}
@@ -49,22 +51,26 @@ def read_capture_settings(answers: Answers, store: MetadataStore, brokers: Captu
                 f"The brokers differ in {name} ({', '.join(dict.fromkeys(map(str, said)))}); {said[0]} is shown."
             )
         given[name] = dynamic.get(name, said[0] if said else None)
-    return _settings(given, answers)
+    return _settings(given, answers, decides)
 
 
 def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (values or {}).items() if name in REFERENCE.settings}
+    return {
+        name: value for name, value in (values or {}).items() if name in REFERENCE.settings or name in REFERENCE.others
+    }
 
 
-def _settings(given: Mapping[str, Any], answers: Answers) -> Settings:
+def _settings(given: Mapping[str, Any], answers: Answers, decides: Release) -> Settings:
     kept: dict[str, Any] = {}
     for name, value in given.items():
         shown = _official_class(name, value, answers) if isinstance(value, str) else value
         try:
-            kept |= Settings({name: shown}).overrides
+            kept |= Settings({name: shown}, decides).overrides
         except SettingError as error:
-            answers.warn(f"{error} The default, {REFERENCE.settings[name].default}, is shown.")
-    return Settings(kept)
+            answers.warn(
+                f"{error} The default, {(decides.settings.get(name) or decides.others[name]).default}, is shown."
+            )
+    return Settings(kept, decides)
 
 
 def _official_class(name: str, value: str, answers: Answers) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from planner.cluster.errors import FormatError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
-from planner.cluster.releases import RELEASES
+from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
@@ -27,7 +27,6 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 
 _MS_PER_MINUTE = 60_000
 _VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")
-_REFERENCE = RELEASES[-1]
 _LEADER_NODES = ("/loadbalance/leader", "/loadbalance/extension/leader")
 _SLOW = frozenset(
     [
@@ -63,7 +62,8 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     brokers = find_brokers(answers, store)
     manager = load_manager_of(answers, store, brokers)
     leader, leader_since_ms = _leader(answers, store)
-    config = read_capture_settings(answers, store, brokers, leader)
+    decides = release(_told_version(answers))
+    config = read_capture_settings(answers, store, brokers, leader, decides)
     cluster = cluster_of(answers, store)
     reports = read_reports(answers, store, topics, brokers, config, manager)
     claims = claimed_bundles(answers, store, topics, brokers, reports)
@@ -91,6 +91,8 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
         **bundle_columns(answers, store, names, owners, stats, manager),
     )
     sums = broker_sums(owners, stats)
+    version = _version(answers, list(reports.values()))
+    config = Settings(config.overrides, release(version))
     completed = {broker: {**sums.get(broker, {}), **report} for broker, report in reports.items()}
     _warn_about_times(answers, brokers, reports, config, captured_at_ms)
     snapshot = Snapshot(
@@ -98,7 +100,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             cluster=cluster,
             load_manager=manager,
             captured_at_ms=captured_at_ms,
-            pulsar_version=_version(answers, list(reports.values())),
+            pulsar_version=version,
             leader=leader,
             leader_since_ms=leader_since_ms,
             taken_ms=taken_lately(store, captured_at_ms),
@@ -135,15 +137,19 @@ def _leader(answers: Answers, store: MetadataStore) -> tuple[str, int]:
     return leader, next((at for node, at in nodes if leader and node.get("brokerId") == leader), 0)
 
 
+def _told_version(answers: Answers) -> str:
+    return "" if answers.trouble("version") else answers.text("version").strip().strip('"')
+
+
 def _version(answers: Answers, reports: Sequence[Report]) -> str:
-    said: list[object] = [answers.text("version").strip().strip('"')] if not answers.trouble("version") else []
+    said: list[object] = [_told_version(answers)]
     said += [report.get(key) for report in reports for key in ("brokerVersionString", "brokerVersion")]
     known = [text for text in said if isinstance(text, str) and _VERSION.fullmatch(text)]
     if not known:
-        answers.warn(f"The version of Pulsar was not captured; {_REFERENCE} is shown.")
+        answers.warn(f"The version of Pulsar was not captured; {REFERENCE.name} is shown.")
     elif len(set(known[1:] or known)) > 1:
         answers.warn(f"The brokers run different versions ({', '.join(sorted(set(known)))}); {known[0]} is shown.")
-    return known[0] if known else _REFERENCE
+    return known[0] if known else REFERENCE.name
 
 
 def _warn_about_times(

@@ -7,20 +7,32 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.java import ContradictoryOrderError, tim_sort
+from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BundleTable, Policies, Snapshot
 from planner.pulsar.load.namespace_policies import policy_gate
 
+IDLE_BUNDLES = Switch(
+    "Bundles without traffic are reported among the top bundles, and moved like others.", until="4.0.8"
+)
+ROUGH_ORDER = Switch(
+    "Bundles of the report are ordered by differences above a step, not by rounded values: b can equal a and c although"
+    " a is below c.",
+    until="4.0.8",
+)
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 _CONNECTIONS_STEP = 500
 _CACHE_STEP = 100_000
+_STEPS = (_THROUGHPUT_STEP, _THROUGHPUT_STEP, _RATE_STEP, _CONNECTIONS_STEP, _CACHE_STEP)
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -29,6 +41,37 @@ def _java_round(values: FloatArray) -> FloatArray:
     low = np.floor(values)
     rounded: FloatArray = np.nan_to_num(low + (values - low >= 0.5))  # noqa: PLR2004 - one half
     return rounded
+
+
+class _Rough:
+    """What a bundle is ordered by in releases with `ROUGH_ORDER`: rates, counts and size, each in steps."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: tuple[float, ...]) -> None:
+        self.steps = steps
+
+    def against(self, other: "_Rough") -> float:
+        """Return which is heavier, by the first part that differs by more than one step: above 0 when this one is."""
+        parts = zip(self.steps, other.steps, _STEPS, strict=True)
+        return next((1 if mine > theirs else -1 for mine, theirs, step in parts if abs(mine - theirs) > step), 0)
+
+    def __gt__(self, other: "_Rough") -> bool:
+        return self.against(other) > 0
+
+    def __lt__(self, other: "_Rough") -> bool:
+        return self.against(other) < 0
+
+
+def _rough_keys(bundles: BundleTable, rows: Int64Array) -> list[_Rough]:
+    columns = (
+        bundles.msg_throughput_in_bytes_per_s[rows],
+        bundles.msg_throughput_out_bytes_per_s[rows],
+        bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
+        bundles.topics[rows] + bundles.consumers[rows] + bundles.producers[rows],
+        bundles.cache_size_bytes[rows],
+    )
+    return [_Rough(steps) for steps in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Array:
@@ -61,21 +104,25 @@ def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Arra
     return keys
 
 
-def partition_top(keys: Sequence[int], count: int) -> list[int]:
+def partition_top(keys: Sequence[Any], count: int) -> list[int]:
     """Return the positions of the `count` greatest keys, greatest first.
 
     Which ones of equal keys are taken, and in which order, is as Pulsar's quick select leaves them: the last key of the
     open part is the pivot, the part is cut into greater, equal and smaller keys, and the side that holds the boundary
     stays open. What stands before the boundary is sorted in the end, stably.
 
+    Raises:
+        ContradictoryOrderError: Keys contradict each other, and Java's sort notices.
+
     Args:
-        keys: The keys, in the order in which the map of statistics is visited.
+        keys: The keys, in the order in which the map of statistics is visited: numbers, or `_Rough`.
         count: How many to take; all when there are fewer.
     """
+    count = min(count, len(keys))
     if count <= 0:
         return []
     where = list(range(len(keys)))
-    first, last, sort_until = 0, len(where) - 1, count
+    first, last = 0, len(where) - 1
     while first < last:
         pivot = keys[where[last]]
         greater, at, smaller = first, first, last
@@ -90,11 +137,15 @@ def partition_top(keys: Sequence[int], count: int) -> list[int]:
             else:
                 at += 1
         if greater < count <= at:
-            sort_until = greater
+            last = greater
             break
         first, last = (first, greater - 1) if count <= greater else (at, last)
-    head = sorted(where[:sort_until], key=lambda position: -keys[position])
-    return [*head, *where[sort_until:count]]
+    head = where[:last]
+    if keys and isinstance(keys[0], _Rough):
+        head = tim_sort(head, lambda one, other: keys[other].against(keys[one]))
+    else:
+        head.sort(key=lambda position: -keys[position])
+    return [*head, *where[last:count]]
 
 
 class _Same:
@@ -118,7 +169,7 @@ def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) 
     excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
     with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
     allowed = [
-        not is_system_service_namespace(name)
+        not is_system_service_namespace(name, config.release)
         and name not in excluded
         and (with_policies or policy_gate(policies.it, name) is None)
         for name in namespaces
@@ -130,7 +181,8 @@ def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArr
     bundles = snapshot.bundles
     traffic = bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]
     reportable = _reportable(_Same(snapshot.policies), snapshot.namespaces, config)
-    allowed: BoolArray = reportable[bundles.namespace[rows]] & bundles.has_stats[rows] & (traffic != 0)
+    busy = (traffic != 0) | config.release.has(IDLE_BUNDLES)
+    allowed: BoolArray = reportable[bundles.namespace[rows]] & bundles.has_stats[rows] & busy
     return allowed
 
 
@@ -139,7 +191,7 @@ def top_bundles(
 ) -> tuple[tuple[int, ...], ...]:
     """Return what each broker reports: positions of its top bundles, lightest first.
 
-    Left out are bundles without traffic, of system, heartbeat and SLA namespaces, of
+    Left out are bundles without traffic (see `IDLE_BUNDLES`), of system, heartbeat and SLA namespaces, of
     `loadBalancerSheddingExcludedNamespaces`, and of namespaces with an isolation or anti-affinity policy unless
     `loadBalancerSheddingBundlesWithPoliciesEnabled` is set. Of the others, the
     `loadBalancerMaxNumberOfBundlesInBundleLoadReport` heaviest are taken.
@@ -153,14 +205,20 @@ def top_bundles(
         most: How many bundles a broker had when it had most, by broker id, where more than now: its map never shrinks.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
-    hashes = snapshot.bundle_name_hashes
+    hashes, rough = snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
 
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
         listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
         size = hash_map_size(max(len(listed), most.get(snapshot.brokers.name[broker], 0)), concurrent=True)
         visited = listed[hash_map_order(hashes[owned[listed]], size)]
         visited = visited[eligible[visited]]
-        top = partition_top(keys[visited].tolist(), count)
+        if rough:
+            try:
+                top = partition_top(_rough_keys(snapshot.bundles, owned[visited]), count)
+            except ContradictoryOrderError:  # Pulsar's report fails
+                top = []
+        else:
+            top = partition_top(keys[visited].tolist(), count)
         return tuple(owned[visited[top[::-1]]].tolist())
 
     asked = range(len(snapshot.brokers)) if brokers is None else list(brokers)

@@ -12,12 +12,18 @@ import numpy.typing as npt
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
+from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BrokerTable
 
 RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 """The resources of a load report, in Pulsar's order."""
 
+
+UNWEIGHTED = Switch(
+    "A broker is overloaded, for shedding and for placement, by the largest usage of a resource, whatever the weights.",
+    until="4.0.8",
+)
 
 USAGE_WEIGHTS = (
     "loadBalancerCPUResourceWeight",
@@ -128,6 +134,13 @@ def weighted_usage_of(percents: npt.NDArray[np.float32], config: Settings, load_
     terms = _terms(percents, ResourceWeights.of(config, load_manager), load_manager)
     usage: FloatArray = terms.max(axis=0, initial=-np.inf) / 100
     return usage
+
+
+def overload_usage(brokers: BrokerTable, config: Settings) -> FloatArray:
+    """Return the usage by which the modular load manager calls a broker overloaded. Shape (brokers,)."""
+    if config.release.has(UNWEIGHTED):
+        return max_usage(brokers, LoadManager.MODULAR)
+    return weighted_usage(brokers, config, LoadManager.MODULAR)
 
 
 def deciding_resource(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> tuple[str, ...]:

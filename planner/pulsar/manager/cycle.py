@@ -23,6 +23,7 @@ from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
+from planner.pulsar.release_notes import release_notes
 from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
@@ -170,7 +171,7 @@ def next_cycle(
         code = _ALONE if enabled else _DISABLED
         every = np.arange(len(snapshot.brokers), dtype=np.int32)
         scores = weighted_usage(snapshot.brokers, config, load_manager)
-        notes += expression_notes(snapshot.policies)
+        notes += (*release_notes(snapshot.info.pulsar_version, config), *expression_notes(snapshot.policies))
         return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
     oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
     shed = before.shedding
@@ -180,6 +181,7 @@ def next_cycle(
     chosen = replace(before, shedding=after)
     carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
     remembered, unloads = carry(chosen, decision)
+    notes += release_notes(snapshot.info.pulsar_version, config)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
 

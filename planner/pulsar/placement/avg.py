@@ -15,13 +15,20 @@ from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
 
-BundleKey: TypeAlias = tuple[float, ...]
-"""Topics, samples and the eight rates of a bundle's averages: what Pulsar compares."""
+BundleKey: TypeAlias = tuple[float, ...] | str
+"""Topics, samples and the eight rates of a bundle's averages: what Pulsar compares. See `BOUND_BY_NAME`."""
+
+BOUND_BY_NAME = Switch(
+    "AvgShedder's placement binds the bundle itself, not the value of its averages: equal bundles share no binding, and"
+    " it is not lost when the averages change.",
+    until="4.0.8",
+)
 
 _BOUND = ReasonCode("avg.bound", "the bundle's averages are bound to this broker", acts=True)
 _DRAWN = ReasonCode(
@@ -43,26 +50,33 @@ class Bindings:
     broker: Mapping[BundleKey, str] = field(default_factory=dict)
 
 
-def bundle_key(snapshot: Snapshot, bundle: int) -> BundleKey:
+def bundle_key(snapshot: Snapshot, name: str, release: Release) -> BundleKey:
     """Return the value by which a bundle is bound.
 
     Args:
         snapshot: The cluster.
-        bundle: Position of the bundle; -1, or one without averages, has Pulsar's default averages.
+        name: Full name of the bundle; an unknown one, or one without averages, has Pulsar's default averages.
+        release: Whose rules are followed.
     """
+    if release.has(BOUND_BY_NAME):
+        return name
+    bundle = snapshot.bundle_position.get(name, -1)
     if bundle < 0 or not snapshot.bundles.has_data[bundle]:
         rates = (_DEFAULT_RATE, _DEFAULT_RATE, _DEFAULT_THROUGHPUT, _DEFAULT_THROUGHPUT)
         return (0.0, 0.0, *rates, 0.0, *rates)
-    return bundle_keys(snapshot, np.array([bundle]))[0]
+    return bundle_keys(snapshot, np.array([bundle]), release)[0]
 
 
-def bundle_keys(snapshot: Snapshot, bundles: Int64Array) -> list[BundleKey]:
+def bundle_keys(snapshot: Snapshot, bundles: Int64Array, release: Release) -> Sequence[BundleKey]:
     """Return the values by which bundles with averages are bound.
 
     Args:
         snapshot: The cluster.
         bundles: Their positions.
+        release: Whose rules are followed.
     """
+    if release.has(BOUND_BY_NAME):
+        return [snapshot.bundle_names[i] for i in bundles.tolist()]
     table = snapshot.bundles
     columns = (
         table.data_topics,
@@ -111,8 +125,7 @@ class AvgPlacement:
         Raises:
             PulsarError: There is no candidate; Pulsar ends in an ArithmeticException.
         """
-        del config
-        key = bundle_key(snapshot, snapshot.bundle_position.get(bundle, -1))
+        key = bundle_key(snapshot, bundle, config.release)
         bound = placed(state.broker, key, candidates)
         if bound is not None:
             reason = block(_BOUND, snapshot.brokers.position.get(bound, -1))

@@ -16,7 +16,7 @@ from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import overload_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
@@ -117,7 +117,7 @@ def _compared(
     among.check_reports()
     here = among.positions
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    usage = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
+    usage = overload_usage(snapshot.brokers, config)[here]
     rate = _rates(state, snapshot)[here]
     overloaded = usage > limit
     score = np.where(overloaded, np.inf, rate)

@@ -221,7 +221,7 @@ def least_loaded(
         SettingError: As `select_broker` does.
     """
     namespace = bundle.rpartition("/")[0]
-    if is_heartbeat_or_sla_namespace(namespace):
+    if is_heartbeat_or_sla_namespace(namespace, config.release):
         return memory, _determined(bundle, namespace.rpartition("/")[2], "named")
     if memory.affinities.get(bundle, "").strip():
         return memory.without_affinity(bundle), _determined(bundle, memory.affinities[bundle], "affinity")

@@ -14,8 +14,10 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
 from planner.cluster.hashing import hash_map_order, hash_map_size
+from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
@@ -66,6 +68,11 @@ _TOO_BIG = ReasonCode("avg.bundle_too_big", "{value:.1f} per second is more than
 _EMPTY = ReasonCode("avg.bundle_without_traffic", "{value:.1f} per second: nothing to move")
 
 
+_UNSORTED = ReasonCode(
+    "avg.unsorted", "score {score:.1f}: Pulsar fails to sort the brokers, because it compares whole points only"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class AvgState:
     """What the strategy remembers.
@@ -85,8 +92,33 @@ class AvgState:
     most_brokers: int = 0
 
 
-def _paired(order: Int64Array, scores: FloatArray) -> tuple[Int64Array, Int64Array]:
-    ranked = order[np.argsort(scores[order], kind="stable")]
+WHOLE_POINTS = Switch(
+    "AvgShedder orders brokers by whole points of their score: less than one point apart they count as equal, although"
+    " that contradicts itself. From 32 brokers on the sort may notice, and the cycle fails.",
+    until="4.0.8",
+)
+
+PLANNED_DESTINATIONS = Switch(
+    "AvgShedder plans destinations by the name of a bundle, takes another broker when the planned one is gone or"
+    " overloaded, and drops a plan after the attempt.",
+    since="5.0.1",
+)
+
+
+def _ranked(order: Int64Array, scores: FloatArray, release: Release) -> Int64Array:
+    """Return brokers by score ascending.
+
+    Raises:
+        ContradictoryOrderError: See `WHOLE_POINTS`.
+    """
+    if release.has(WHOLE_POINTS):
+        points = scores.tolist()
+        found = tim_sort(order.tolist(), lambda one, other: to_int(points[one] - points[other]))
+        return np.array(found, dtype=np.int64)
+    return order[np.argsort(scores[order], kind="stable")]
+
+
+def _paired(ranked: Int64Array) -> tuple[Int64Array, Int64Array]:
     half = (len(ranked) + 1) // 2
     return ranked[:half], ranked[::-1][:half]
 
@@ -110,8 +142,8 @@ class _Pairs:
     difference: FloatArray
 
     @staticmethod
-    def of(snapshot: Snapshot, order: Int64Array, points: FloatArray) -> "_Pairs":
-        low, high = _paired(order, points)
+    def of(snapshot: Snapshot, ranked: Int64Array, points: FloatArray) -> "_Pairs":
+        low, high = _paired(ranked)
         return _Pairs(snapshot.brokers.name, points, low, high, points[high] - points[low])
 
     def __len__(self) -> int:
@@ -356,8 +388,16 @@ class AvgShedder:
         low = config.integer("loadBalancerAvgShedderLowThreshold")
         high = config.integer("loadBalancerAvgShedderHighThreshold")
         most_brokers = max(memory.state.most_brokers, len(active))
-        pairs = _Pairs.of(snapshot, _score_order(snapshot, active, most_brokers), points)
+        scores = np.full(len(snapshot.brokers), np.nan)
+        scores[active] = points[active] / 100
         reasons: list[ReasonBlock] = list(unknown)
+        try:
+            ranked = _ranked(_score_order(snapshot, active, most_brokers), points, config.release)
+        except ContradictoryOrderError:
+            reasons.append(block(_UNSORTED, active.astype(np.int32), values=(points[active],)))
+            state = replace(memory.state, most_brokers=most_brokers)
+            return memory.with_state(state), SheddingDecision((), tuple(reasons), scores, ())
+        pairs = _Pairs.of(snapshot, ranked, points)
         counters = _Counters(memory.state)
         apart = counters.count(pairs, low, high)
         middle = ~apart & (pairs.low == pairs.high)
@@ -369,8 +409,6 @@ class AvgShedder:
         )
         hit = counters.fire(pairs[apart], low, needed, reasons)
         moves, bindings = _even_out(snapshot, memory, config, pairs[apart][hit], reasons)
-        scores = np.full(len(snapshot.brokers), np.nan)
-        scores[active] = points[active] / 100
         average = float(np.mean(scores[active])) if len(active) else float("nan")
         state = AvgState(counters.high, counters.low, {**memory.state.broker, **bindings}, most_brokers)
         lines = (Line("average (not compared)", average),) if len(active) else ()
@@ -407,7 +445,7 @@ def _even_out(
     rated = np.zeros(len(snapshot.brokers), dtype=np.bool_)
     rated[pairs.high[by_rate]] = True
     value = np.where(rated[snapshot.bundles.owner], bundle_msg_rate(snapshot), bundle_throughput(snapshot))
-    donors = rank_donors(snapshot, pairs.high.tolist(), value, memory.recently_unloaded_bundles)
+    donors = rank_donors(snapshot, pairs.high.tolist(), value, memory.recently_unloaded_bundles, config)
     reasons.extend(donors.reasons)
     fit = _fitting(donors, quota)
     destinations = np.repeat(pairs.low, np.diff(donors.bounds)).astype(np.int32)
@@ -426,7 +464,7 @@ def _even_out(
     chosen = donors.bundles[fit.taken]
     to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
     moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)
-    return moves, dict(zip(bundle_keys(snapshot, chosen), to, strict=True))
+    return moves, dict(zip(bundle_keys(snapshot, chosen, config.release), to, strict=True))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
+from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -114,7 +114,7 @@ class OverloadShedder:
     ) -> tuple[SheddingMemory[Any], SheddingDecision]:
         """Decide one cycle; see `Shedder`."""
         threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100.0
-        every = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)
+        every = overload_usage(snapshot.brokers, config)
         active, unknown = active_brokers(snapshot)
         usage = every[active]
         reasons: list[ReasonBlock] = list(unknown)
@@ -130,7 +130,9 @@ class OverloadShedder:
             reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
         over, used = over[~single], used[~single]
         required = broker_throughput(snapshot)[over] * (used - threshold + ADDITIONAL_MARGIN)
-        donors = rank_donors(snapshot, over.tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles)
+        donors = rank_donors(
+            snapshot, over.tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles, config
+        )
         reasons.extend(donors.reasons)
         moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
         gives, percents = count > 0, used * 100

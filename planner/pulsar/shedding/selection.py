@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Move, Reason, ReasonBlock, ReasonCode, block
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 
 MIB = 1024 * 1024
@@ -118,7 +119,11 @@ def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Arr
 
 
 def rank_donors(
-    snapshot: Snapshot, brokers: Sequence[int], value: FloatArray, recently_unloaded: Mapping[str, int]
+    snapshot: Snapshot,
+    brokers: Sequence[int],
+    value: FloatArray,
+    recently_unloaded: Mapping[str, int],
+    config: Settings,
 ) -> Donors:
     """Sort the candidate bundles of brokers.
 
@@ -127,6 +132,7 @@ def rank_donors(
         brokers: Positions of the brokers that shed.
         value: Value of each bundle of the snapshot, larger first.
         recently_unloaded: Bundles inside the grace period, to the moment they were unloaded.
+        config: Settings in force.
     """
     sources = np.asarray(brokers, dtype=np.int32)
     if not len(sources):
@@ -134,7 +140,7 @@ def rank_donors(
     owned = [snapshot.bundles_of(b) for b in sources.tolist()]
     bundles = np.concatenate(owned)
     group = np.repeat(np.arange(len(sources)), [len(o) for o in owned])
-    rank = snapshot.shedding_rank[bundles]
+    rank = snapshot.shedding_rank(config.release)[bundles]
     recent = _recent(snapshot, recently_unloaded)[bundles]
     unseen = rank < 0
     reasons: list[ReasonBlock] = []

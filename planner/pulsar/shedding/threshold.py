@@ -214,11 +214,11 @@ class ThresholdShedder:
         if average == 0:
             reasons.append(block(_IDLE, active.astype(np.int32)))
         else:
-            moves = _shed_above(snapshot, memory, active, ema, limits, reasons)
+            moves = _shed_above(snapshot, memory, active, ema, limits, config, reasons)
             if not moves and config.flag("lowerBoundarySheddingEnabled"):
                 ema, average = _advance(snapshot, order, usage.tolist(), ema, config)
                 limits = _Limits(limits.threshold, limits.minimum_bytes_per_s, average)
-                moves = _shed_highest(snapshot, memory, order, ema, limits, reasons)
+                moves = _shed_highest(snapshot, memory, order, ema, limits, config, reasons)
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = [ema[snapshot.brokers.name[i]] for i in order]
         lines: tuple[Line, ...] = (
@@ -253,6 +253,7 @@ def _shed_above(
     active: Int64Array,
     ema: Mapping[str, float],
     limits: _Limits,
+    config: Settings,
     reasons: list[ReasonBlock],
 ) -> list[Move]:
     """Shed from every broker at or above the average + threshold."""
@@ -277,7 +278,7 @@ def _shed_above(
         reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
     shedding = ~little & ~single
     donors = rank_donors(
-        snapshot, over[shedding].tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles
+        snapshot, over[shedding].tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles, config
     )
     reasons.extend(donors.reasons)
     over, over_usage, required = over[shedding], over_usage[shedding] * 100, required[shedding]
@@ -298,6 +299,7 @@ def _shed_highest(
     order: Sequence[int],
     ema: Mapping[str, float],
     limits: _Limits,
+    config: Settings,
     reasons: list[ReasonBlock],
 ) -> list[Move]:
     """Lower boundary: when some broker is far below the average, shed from the highest one."""
@@ -319,7 +321,7 @@ def _shed_highest(
         minimum = limits.minimum_bytes_per_s / MIB
         reasons.append(block(_LOWER_TOO_LITTLE, donor, values=(*compared, minimum)))
         return []
-    donors = rank_donors(snapshot, [donor], bundle_throughput(snapshot), memory.recently_unloaded_bundles)
+    donors = rank_donors(snapshot, [donor], bundle_throughput(snapshot), memory.recently_unloaded_bundles, config)
     reasons.extend(donors.reasons)
     moves, _ = take_until(snapshot, donors, np.array([required]), (_TAKEN, _ENOUGH), reasons)
     if moves:

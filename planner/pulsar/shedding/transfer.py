@@ -23,6 +23,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
+from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
 
@@ -195,6 +196,7 @@ class _Rules:
     grace_minutes: int
     with_policies: bool
     excluded: frozenset[str]
+    moves_idle: bool
 
     @staticmethod
     def of(config: Settings) -> "_Rules":
@@ -210,6 +212,7 @@ class _Rules:
             grace_minutes=config.integer("loadBalancerSheddingGracePeriodMinutes"),
             with_policies=config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled"),
             excluded=frozenset(config.names("loadBalancerSheddingExcludedNamespaces")),
+            moves_idle=config.release.has(IDLE_BUNDLES),
         )
 
     @property
@@ -452,7 +455,7 @@ class _Cycle:
             if remaining <= 1:
                 self.leave(pair, at, _LAST)
                 break
-            if bundle.throughput == 0:
+            if bundle.throughput == 0 and not self.rules.moves_idle:
                 self.log.say(_IDLE, pair.donor, bundle.position)
                 continue
             back: Sequence[_Bundle] = ()
@@ -498,7 +501,7 @@ class _Cycle:
             if self.barred(bundle, pair.receiver, pair.donor):
                 continue
             traffic = bundle.throughput
-            if traffic == 0:
+            if traffic == 0 and not self.rules.moves_idle:
                 self.log.say(_IDLE, pair.receiver, bundle.position)
                 continue
             if high + traffic < before_high and low - traffic < before_high:

@@ -1,6 +1,6 @@
 """UniformLoadShedder: sheds from the busiest broker when it is too far above the least busy one.
 
-Mirrors `UniformLoadShedder` of Pulsar 4.2.4, with its truncation of quotas to 32-bit integers.
+Mirrors `UniformLoadShedder` of Pulsar, with its truncation of quotas to 32-bit integers.
 """
 
 from bisect import bisect_left
@@ -12,8 +12,10 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.java import to_int
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
@@ -28,6 +30,9 @@ from planner.pulsar.shedding.selection import (
     reported_bundles,
 )
 
+LARGER_FITS = Switch(
+    "A bundle fits when it is at most 1000 above what is left to move, not just below it.", until="4.2.4"
+)
 _INT_MAX = 2**31 - 1
 _EPSILON = 1e-6
 
@@ -71,13 +76,6 @@ _ENOUGH_BUNDLES = ReasonCode(
 @dataclass(frozen=True, slots=True)
 class UniformState:
     """The strategy remembers nothing."""
-
-
-def _int(value: float) -> int:
-    """Return what Java's cast to `int` makes of a double: truncated, saturated, NaN is 0."""
-    if value != value:  # noqa: PLR0124 - NaN
-        return 0
-    return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +209,7 @@ def _shed(
     others = [i for i in order if i != donor]
     if others:
         reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
-    quota = _int((spread.most - spread.least) * config.number("maxUnloadPercentage"))
+    quota = to_int((spread.most - spread.least) * config.number("maxUnloadPercentage"))
     bundles = int(reported_bundles(snapshot)[donor])
     if bundles <= 1:
         reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
@@ -219,24 +217,26 @@ def _shed(
     if quota < minimum:
         reasons.append(block(_TOO_LITTLE, donor, values=(quota, minimum)))
         return []
-    donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles)
+    donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles, config)
     reasons.extend(donors.reasons)
     most_bundles = config.integer("maxUnloadBundleNumPerShedding")
     falling = (-donors.values).tolist()
     limits = np.full(len(falling), float(most_bundles))
     passed = np.zeros(len(falling), dtype=np.bool_)
     taken: list[int] = []
+    beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
     left, at = quota, 0
     while at < len(falling) and len(taken) != most_bundles:
         # Values only get smaller, so that those too big for what is left are passed over at once; a NaN is last.
-        fits = bisect_left(falling, -left, at)
-        limits[at : fits + 1] = left
+        most = _wrapped(left + beyond_left)
+        fits = bisect_left(falling, -most, at)
+        limits[at : fits + 1] = most
         passed[at : fits + 1] = True
         at = fits + 1
-        if fits < len(falling) and -falling[fits] <= left:
+        if fits < len(falling) and -falling[fits] <= most:
             passed[fits] = False
             taken.append(fits)
-            left = _wrapped(left - _int(-falling[fits]))
+            left = _wrapped(left - to_int(-falling[fits]))
     too_big = np.flatnonzero(passed)
     beyond = range(at, len(falling))
     for kind, rows in ((_TAKEN, taken), (_TOO_BIG, too_big), (_ENOUGH_BUNDLES, beyond)):

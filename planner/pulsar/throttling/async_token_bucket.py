@@ -8,8 +8,14 @@ counter of atomics there is a column here.
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.pulsar.throttling.protocol import NO_BOUND, counted, times_over
+from planner.cluster.releases import Release, Switch
+from planner.pulsar.throttling.protocol import NO_BOUND, counted, times_over, wrapped_times_over
 
+OVERFLOWS = Switch(
+    "The token bucket multiplies in 64 bits: at a large rate, or after a long time of nothing, it earns another number"
+    " of tokens than it should, even none.",
+    until="4.2.4",
+)
 _LONG_MAX = 2**63 - 1
 _TARGET_FILL = 0.01
 
@@ -25,6 +31,8 @@ class BucketColumn:
         resolution_ns: Tokens are added when more than this has passed; the period by default. Shape (n,).
         initial: Tokens to begin with; those of one period by default. Shape (n,).
     """
+
+    _times_over = staticmethod(times_over)
 
     def __init__(
         self,
@@ -54,8 +62,8 @@ class BucketColumn:
         step = np.where(token_ns > resolution, np.maximum(token_ns - remainder - 1, 0), resolution)
         due = np.asarray(now_ns > last + step, dtype=bool)
         elapsed = np.where(due, now_ns - last + remainder, 0)
-        earned = np.minimum(times_over(elapsed, rate, period), _LONG_MAX)
-        left = np.maximum(elapsed - times_over(period, earned, rate), 0)
+        earned = np.minimum(self._times_over(elapsed, rate, period), _LONG_MAX)
+        left = np.maximum(elapsed - self._times_over(period, earned, rate), 0)
         refilled = due & np.asarray(earned > 0, dtype=bool)
         capacity = rate if self._capacity is None else self._capacity[rows]
         # Not even the capacity is looked at when nothing changes.
@@ -85,7 +93,7 @@ class BucketColumn:
         capacity = rate if self._capacity is None else self._capacity[rows]
         target = np.maximum((capacity.astype(np.float64) * _TARGET_FILL).astype(np.int64).astype(rate.dtype), 1)
         missing = np.maximum(target - self.balance(rows, now_ns), 0)
-        wait: Int64Array = np.minimum(times_over(missing, self._period[rows], rate), _LONG_MAX)
+        wait: Int64Array = np.minimum(self._times_over(missing, self._period[rows], rate), _LONG_MAX)
         return wait
 
     def commit(self, rows: Int64Array, asked: tuple[Int64Array, ...], keep: BoolArray) -> None:
@@ -113,3 +121,14 @@ class BucketColumn:
     def debt(self) -> Int64Array:
         """See `LimiterColumn`."""
         return np.where(self.limited, np.maximum(self._pending - self._tokens, 0), 0)
+
+
+class OverflowingBucketColumn(BucketColumn):
+    """Token buckets of releases with `OVERFLOWS`."""
+
+    _times_over = staticmethod(wrapped_times_over)
+
+
+def bucket_column(release: Release) -> type[BucketColumn]:
+    """Return the token buckets of a release."""
+    return OverflowingBucketColumn if release.has(OVERFLOWS) else BucketColumn

@@ -64,3 +64,15 @@ def times_over(a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) ->
     high, low = np.divmod(a, _SPLIT)
     whole, rest = np.divmod(high * b, c)
     return whole * _SPLIT + (rest * _SPLIT + low * b) // c  # type: ignore[no-any-return]
+
+
+def wrapped_times_over(a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a * b // c as Java's `long` gives it: the product wraps around, the quotient is cut towards 0.
+
+    Shape as given; c above 0.
+    """
+    product = a * b
+    if product.dtype == object:
+        product = (product + 2**63) % 2**64 - 2**63
+    quotient: npt.NDArray[Any] = np.where(product < 0, -(-product // c), product // c)
+    return quotient

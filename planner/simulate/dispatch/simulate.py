@@ -26,7 +26,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate
-from planner.pulsar.throttling.async_token_bucket import BucketColumn
+from planner.pulsar.throttling.async_token_bucket import BucketColumn, bucket_column
 from planner.pulsar.throttling.classic_limiter import ClassicColumn
 from planner.pulsar.throttling.entries import ENTRY_OVERHEAD_BYTES
 from planner.pulsar.throttling.precedence import Level, setting_rate
@@ -55,7 +55,7 @@ def limiter_column(config: Settings) -> type[BucketColumn] | type[ClassicColumn]
     """
     name = config.text("dispatchRateLimiterFactoryClassName").strip()
     if name.endswith("DispatchRateLimiterFactoryAsyncTokenBucket"):
-        return BucketColumn
+        return bucket_column(config.release)
     if not name or name.endswith("DispatchRateLimiterFactoryClassic"):
         return ClassicColumn
     raise SettingError(
@@ -140,7 +140,7 @@ class _Limiters:
         msgs = np.array([r.msg_per_period for r in rates], dtype=np.int64)
         self._stated = (msgs, np.array([r.bytes_per_period for r in rates], dtype=np.int64))
         period = np.array([r.period_s for r in rates], dtype=np.int64) * _SECOND_NS
-        start = self._effective(published) if kind is BucketColumn else self._stated
+        start = self._effective(published) if issubclass(kind, BucketColumn) else self._stated
         self.columns: tuple[LimiterColumn, LimiterColumn] = (kind(start[0], period), kind(start[1], period))
         self.limits = any(bool(c.limited.any()) for c in self.columns)
         self.publish(published)

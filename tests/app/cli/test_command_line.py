@@ -31,7 +31,7 @@ _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces 
 # What people have in their scripts: an option that is missing here one day breaks them.
 OPTIONS = {
     "capture": f"{_OF_A_CAPTURE} out",
-    "conform": "",
+    "conform": "release",
     "dashboard": "allow host port workspace",
     "generate": f"""{_OF_A_CLUSTER}
         anti-affinity-namespaces captured-at-ms cpu-percent-per-1000-msg-per-s cpu-percent-per-mb-per-s fan-out
@@ -133,7 +133,7 @@ def test_usage_errors_are_one_line_and_status_2(words: str, capsys: pytest.Captu
 
 
 def test_an_interruption_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: Path) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("planner.conform.reader.read_vectors", interrupted)

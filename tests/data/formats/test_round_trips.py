@@ -19,6 +19,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
@@ -114,7 +115,7 @@ SETTINGS = st.fixed_dictionaries(
         "loadBalancerSheddingExcludedNamespaces": st.lists(st.sampled_from(["a/b", "c/d"]), max_size=2),
         "loadBalancerLoadSheddingStrategy": st.just("com.example.Own"),
     },
-).map(Settings)
+)
 
 
 @st.composite
@@ -141,18 +142,19 @@ def clusters(draw: Any) -> Snapshot:
     ]
     names = [n for n in names if zlib.crc32(n.encode()) != FULL_HIGH]
     hashes = np.array([zlib.crc32(n.encode()) for n in names], dtype=np.uint32)
+    version = draw(st.sampled_from(["4.2.4", "4.0.8", "3.0.0"]))
     return Snapshot(
         info=SnapshotInfo(
             cluster=draw(LINE),
             load_manager=draw(st.sampled_from(LoadManager)),
             captured_at_ms=draw(st.integers(0, LAST_MS)),
-            pulsar_version=draw(st.sampled_from(["4.2.4", "3.0.0"])),
+            pulsar_version=version,
             leader=draw(st.sampled_from(["", brokers[0]])),
             source=draw(TEXT),
             description=draw(TEXT),
             warnings=tuple(draw(st.lists(TEXT, max_size=2))),
         ),
-        settings=draw(SETTINGS),
+        settings=Settings(draw(SETTINGS), release(version)),
         brokers=make_brokers(tuple(brokers), **columns(draw, BrokerTable, len(brokers), {"name"})),
         namespaces=tuple(namespaces),
         bundles=bundles,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
 from planner.cluster.files import packaged_rows
-from planner.cluster.releases import REFERENCE, Release, Switch, _order, release, settings_of
+from planner.cluster.releases import REFERENCE, Switch, _order, release, settings_of
 from planner.cluster.setting import Setting
 from planner.cluster.settings import Settings
 
@@ -41,8 +41,8 @@ class TestCatalog:
         assert setting.parse(setting.default) == setting.default
         assert setting.meaning.endswith(".") or "." in setting.meaning
         for version in ("2.7.5", "3.0.7", "4.0.8"):
-            if setting.name in settings_of(version):
-                assert settings_of(version)[setting.name].kind == setting.kind
+            known, others = settings_of(version)
+            assert (known.get(setting.name) or others[setting.name]).kind == setting.kind
 
     @pytest.mark.parametrize("setting", NUMBERS, ids=by_name)
     def test_bounds_hold(self, setting: Setting) -> None:
@@ -97,33 +97,60 @@ class TestCatalog:
 class TestReleases:
     def test_defaults_and_names_of_a_release_are_its_own(self) -> None:
         strategy = "loadBalancerLoadSheddingStrategy"
-        old, new = settings_of("2.7.5")[strategy], settings_of("2.10.5")[strategy]
+        old, new = settings_of("2.7.5")[0][strategy], settings_of("2.10.5")[0][strategy]
         assert (str(old.default).rpartition(".")[2], old.dynamic) == ("OverloadShedder", False)
         assert (str(new.default).rpartition(".")[2], new.dynamic) == ("ThresholdShedder", True)
         assert old.meaning == new.meaning
-        assert "cacheEvictionByExpectedReadCount" not in settings_of("4.0.8")
-        assert len(settings_of("2.7.5")) < len(REFERENCE.settings) == 102
+        assert "cacheEvictionByExpectedReadCount" not in settings_of("4.0.8")[0]
+        assert len(settings_of("2.7.5")[0]) < len(REFERENCE.settings) == 102
 
-    @pytest.mark.parametrize("version", ["4.2.4", "4.2.4-SNAPSHOT", "4.3.0", "5.0.0-M1", "3.0.7", "", "unknown"])
-    def test_any_version_is_decided_by_a_known_release(self, version: str) -> None:
-        assert release(version) is REFERENCE
+    @pytest.mark.parametrize(
+        ("decided_by", "versions"),
+        {
+            "3.0.7": ["2.7.5", "3.0", "3.0.7", "3.0.7-SNAPSHOT", "3.3.2"],
+            "4.0.8": ["4.0", "4.0.8", "4.1.0"],
+            "4.2.4": ["4.2", "4.2.4", "4.2.4-SNAPSHOT", "4.3.0", "", "unknown"],
+            "5.0.0-M1": ["5.0", "5.0.0-M1", "5.0.1", "17"],
+        }.items(),
+    )
+    def test_any_version_is_decided_by_a_known_release(self, decided_by: str, versions: list[str]) -> None:
+        assert {release(version).name for version in versions} == {decided_by}
+
+    def test_nothing_names_a_release_but_the_reference(self) -> None:
+        assert Settings().release is REFERENCE
+        assert REFERENCE.name == "4.2.4"
 
     def test_settings_know_their_release(self) -> None:
-        other = Release("4.0.8", settings_of("4.0.8"))
+        other = release("4.0.8")
         config = Settings({"loadBalancerEnabled": False}, other)
         assert config.changed(loadBalancerEnabled=True).release is other
         assert config != Settings({"loadBalancerEnabled": False})
+
+    def test_a_setting_of_another_release_is_kept_and_does_nothing(self) -> None:
+        config = Settings({"cacheEvictionByExpectedReadCount": True}, release("4.0.8"))
+        assert config.without_effect == ("cacheEvictionByExpectedReadCount",)
         assert "cacheEvictionByExpectedReadCount" not in config
+        assert not config.flag("cacheEvictionByExpectedReadCount")
+        assert config == Settings({}, release("4.0.8"))
+        assert Settings(config.overrides).flag("cacheEvictionByExpectedReadCount")
         with pytest.raises(SettingError, match=r"Pulsar 4\.0\.8 has no such"):
-            Settings({"cacheEvictionByExpectedReadCount": True}, other)
+            Settings({"noSuchSetting": True}, release("4.0.8"))
+
+    def test_what_is_the_default_of_one_release_only_is_kept_for_the_others(self) -> None:
+        weight = "loadBalancerDirectMemoryResourceWeight"
+        old = Settings({weight: 1.0}, release("3.0.7"))
+        assert old == Settings({}, release("3.0.7"))
+        assert Settings(old.overrides).number(weight) == 1.0
+        assert Settings({weight: 0.0}, release("3.0.7")).overrides == {weight: 0.0}
+        assert Settings({weight: 0.0}).overrides == {}
 
     @pytest.mark.parametrize(
         ("since", "until", "had"),
-        [("", "", [1, 1, 1]), ("4.1.0", "", [0, 1, 1]), ("", "4.2.0", [1, 1, 0]), ("4.1.0", "5.0", [0, 1, 1])],
+        [("", "", [1, 1, 1]), ("4.0.0", "", [0, 1, 1]), ("", "4.2.0", [1, 1, 0]), ("4.0.0", "5.0", [0, 1, 1])],
     )
     def test_a_switch_says_which_releases_have_a_rule(self, since: str, until: str, had: list[int]) -> None:
         switch = Switch("A rule.", since, until)
-        assert [Release(name).has(switch) for name in ("4.0.8", "4.1.0", "4.2.4")] == [bool(one) for one in had]
+        assert [release(name).has(switch) for name in ("3.0.7", "4.0.8", "4.2.4")] == [bool(one) for one in had]
 
 
 class TestUnknownNames:

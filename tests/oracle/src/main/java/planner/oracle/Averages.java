@@ -27,7 +27,7 @@ final class Averages {
                 bundles, Loads.stats(input.get("defaultStats"))));
     }
 
-    static ObjectNode resourceUsage(ServiceConfiguration config, JsonNode input) {
+    static ObjectNode resourceUsage(ServiceConfiguration config, JsonNode input) throws ReflectiveOperationException {
         ObjectNode answer = Oracle.JSON.createObjectNode();
         LocalBrokerData broker = new LocalBrokerData();
         Map<String, NamespaceBundleStats> stats = new HashMap<>();
@@ -42,12 +42,14 @@ final class Averages {
                 .put("directMemory", (double) broker.getDirectMemory().percentUsage())
                 .put("bandwidthIn", (double) broker.getBandwidthIn().percentUsage())
                 .put("bandwidthOut", (double) broker.getBandwidthOut().percentUsage());
+        double weightIn = Config.bandwidthWeight(config, "In");
+        double weightOut = Config.bandwidthWeight(config, "Out");
         answer.put("maxResourceUsage", broker.getMaxResourceUsage());
         answer.put("maxResourceUsageWithWeight", broker.getMaxResourceUsageWithWeight(
                 config.getLoadBalancerCPUResourceWeight(), config.getLoadBalancerDirectMemoryResourceWeight(),
-                config.getLoadBalancerBandwidthInResourceWeight(), config.getLoadBalancerBandwidthOutResourceWeight()));
-        answer.put("effectiveBandwidthInWeight", config.getLoadBalancerBandwidthInResourceWeight());
-        answer.put("effectiveBandwidthOutWeight", config.getLoadBalancerBandwidthOutResourceWeight());
+                weightIn, weightOut));
+        answer.put("effectiveBandwidthInWeight", weightIn);
+        answer.put("effectiveBandwidthOutWeight", weightOut);
         if (input.has("lastStats")) {
             answer.putObject("totals")
                     .put("msgRateIn", broker.getMsgRateIn())

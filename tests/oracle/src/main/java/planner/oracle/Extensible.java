@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.google.common.collect.Range;
+import java.lang.reflect.Constructor;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -50,7 +52,6 @@ import org.apache.pulsar.broker.loadbalance.extensions.store.LoadDataStore;
 import org.apache.pulsar.broker.loadbalance.extensions.strategy.BrokerSelectionStrategy;
 import org.apache.pulsar.broker.loadbalance.extensions.strategy.DefaultNamespaceBundleSplitStrategyImpl;
 import org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight;
-import org.apache.pulsar.broker.loadbalance.extensions.strategy.RoundRobinBrokerSelectionStrategy;
 import org.apache.pulsar.broker.loadbalance.impl.SimpleResourceAllocationPolicies;
 import org.apache.pulsar.broker.namespace.NamespaceService;
 import org.apache.pulsar.broker.resources.LocalPoliciesResources;
@@ -151,9 +152,16 @@ final class Extensible {
             LoadDataStore<TopBundlesLoadData> topBundleLoadDataStore, BrokerRegistry brokerRegistry)
             implements LoadManagerContext {}
 
+    /** What any broker registers; releases differ in how much they tell. */
     private static BrokerLookupData lookupData() {
-        return new BrokerLookupData("http://b", "", "pulsar://b", "", Map.of(), Map.of(), true, true, "m", 0, "4.2.4",
-                Map.of());
+        Map<Class<?>, Object> values = Map.of(String.class, "4.2.4", Map.class, Map.of(), boolean.class, true, long.class, 0L);
+        Constructor<?> made = BrokerLookupData.class.getDeclaredConstructors()[0];
+        try {
+            return (BrokerLookupData) made.newInstance(
+                    Arrays.stream(made.getParameterTypes()).map(values::get).toArray());
+        } catch (ReflectiveOperationException impossible) {
+            throw new IllegalStateException(impossible);
+        }
     }
 
     // TransferShedder
@@ -438,10 +446,14 @@ final class Extensible {
 
     // Placement
 
-    static ObjectNode placement(ServiceConfiguration conf, JsonNode input) {
+    private static final String TURNS =
+            "org.apache.pulsar.broker.loadbalance.extensions.strategy.RoundRobinBrokerSelectionStrategy";
+
+    static ObjectNode placement(ServiceConfiguration conf, JsonNode input) throws Exception {
         boolean turns = input.get("strategy").asText().equals("RoundRobinBrokerSelectionStrategy");
-        BrokerSelectionStrategy strategy =
-                turns ? new RoundRobinBrokerSelectionStrategy() : new LeastResourceUsageWithWeight();
+        BrokerSelectionStrategy strategy = turns
+                ? (BrokerSelectionStrategy) Class.forName(TURNS).getDeclaredConstructor().newInstance()
+                : new LeastResourceUsageWithWeight();
         ServiceUnitId unit = stub(NamespaceBundle.class);
         ArrayNode steps = Oracle.JSON.createArrayNode();
         for (JsonNode step : input.get("steps")) {

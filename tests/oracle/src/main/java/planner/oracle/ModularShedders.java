@@ -32,7 +32,23 @@ final class ModularShedders {
         return STRATEGIES.get(kind).get();
     }
 
-    static ObjectNode answer(String kind, ServiceConfiguration config, JsonNode input) throws Exception {
+    static ObjectNode overload(ServiceConfiguration config, JsonNode input) throws Exception {
+        return answer("shedder_overload", config, input);
+    }
+
+    static ObjectNode threshold(ServiceConfiguration config, JsonNode input) throws Exception {
+        return answer("shedder_threshold", config, input);
+    }
+
+    static ObjectNode uniform(ServiceConfiguration config, JsonNode input) throws Exception {
+        return answer("shedder_uniform", config, input);
+    }
+
+    static ObjectNode avg(ServiceConfiguration config, JsonNode input) throws Exception {
+        return answer("shedder_avg", config, input);
+    }
+
+    private static ObjectNode answer(String kind, ServiceConfiguration config, JsonNode input) throws Exception {
         LoadSheddingStrategy shedder = strategy(kind);
         ObjectNode answer = Oracle.JSON.createObjectNode();
         ArrayNode steps = answer.putArray("steps");

@@ -6,9 +6,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.apache.pulsar.broker.ServiceConfiguration;
 
@@ -22,34 +22,29 @@ import org.apache.pulsar.broker.ServiceConfiguration;
 public final class Oracle {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    /** Decides one vector. */
-    interface Kind {
-        ObjectNode answer(ServiceConfiguration config, JsonNode input) throws Exception;
-    }
-
-    private static final Map<String, Kind> KINDS = new HashMap<>();
-
-    static {
-        KINDS.put("topic_to_bundle", Topics::answer);
-        KINDS.put("broker_time_average", Averages::brokerTimeAverage);
-        KINDS.put("resource_usage", Averages::resourceUsage);
-        KINDS.put("broker_load_data", Averages::brokerLoadData);
-        for (String kind : List.of("shedder_overload", "shedder_threshold", "shedder_uniform", "shedder_avg")) {
-            KINDS.put(kind, (config, input) -> ModularShedders.answer(kind, config, input));
-        }
-        KINDS.put("placement", Oracle::placement);
-        KINDS.put("modular_manager", ModularManager::answer);
-        KINDS.put("dispatch_throttle", Throttling::answer);
-        KINDS.put("dispatch_precedence", DispatchLimits::precedence);
-        KINDS.put("dispatch_entries", DispatchLimits::entries);
-        KINDS.put("shedder_transfer", Extensible::transfer);
-        KINDS.put("auto_split_extensible", Extensible::split);
-        KINDS.put("top_k_bundles", Extensible::topBundles);
-        KINDS.put("bundle_split", Splits::bundleSplit);
-        KINDS.put("auto_split_modular", Splits::autoSplit);
-        KINDS.put("time_average", Splits::timeAverage);
-        KINDS.put("manual_split", Splits::manualSplit);
-    }
+    /** The class and method of each kind; looked up by name, because a release may lack the classes of some. */
+    private static final Map<String, String> KINDS = Map.ofEntries(
+            Map.entry("topic_to_bundle", "Topics.answer"),
+            Map.entry("broker_time_average", "Averages.brokerTimeAverage"),
+            Map.entry("resource_usage", "Averages.resourceUsage"),
+            Map.entry("broker_load_data", "Averages.brokerLoadData"),
+            Map.entry("shedder_overload", "ModularShedders.overload"),
+            Map.entry("shedder_threshold", "ModularShedders.threshold"),
+            Map.entry("shedder_uniform", "ModularShedders.uniform"),
+            Map.entry("shedder_avg", "ModularShedders.avg"),
+            Map.entry("placement", "Oracle.placement"),
+            Map.entry("modular_manager", "ModularManager.answer"),
+            Map.entry("dispatch_throttle", "Throttling.answer"),
+            Map.entry("dispatch_precedence", "DispatchLimits.precedence"),
+            Map.entry("dispatch_entries", "DispatchLimits.entries"),
+            Map.entry("shedder_transfer", "Extensible.transfer"),
+            Map.entry("auto_split_extensible", "Extensible.split"),
+            Map.entry("top_k_bundles", "Extensible.topBundles"),
+            Map.entry("bundle_split", "Splits.bundleSplit"),
+            Map.entry("auto_split_modular", "Splits.autoSplit"),
+            Map.entry("time_average", "Splits.timeAverage"),
+            Map.entry("manual_split", "ManualSplits.manualSplit"),
+            Map.entry("settings", "Config.settings"));
 
     private Oracle() {}
 
@@ -63,8 +58,7 @@ public final class Oracle {
             answer.set("id", vector.get("id"));
             try {
                 ServiceConfiguration config = Config.of(vector.path("config"));
-                Kind kind = KINDS.get(vector.get("kind").asText());
-                answer.set("expected", kind.answer(config, vector.get("input")));
+                answer.set("expected", decide(vector.get("kind").asText(), config, vector.get("input")));
             } catch (Throwable failure) {
                 failure.printStackTrace();
                 answer.put("failure", failure.toString());
@@ -75,7 +69,18 @@ public final class Oracle {
         System.exit(0); // some stand-ins leave threads behind
     }
 
-    private static ObjectNode placement(ServiceConfiguration config, JsonNode input) throws Exception {
+    private static ObjectNode decide(String kind, ServiceConfiguration config, JsonNode input) throws Throwable {
+        String[] named = KINDS.get(kind).split("\\.");
+        Method method = Class.forName("planner.oracle." + named[0])
+                .getDeclaredMethod(named[1], ServiceConfiguration.class, JsonNode.class);
+        try {
+            return (ObjectNode) method.invoke(null, config, input);
+        } catch (InvocationTargetException raised) {
+            throw raised.getCause();
+        }
+    }
+
+    static ObjectNode placement(ServiceConfiguration config, JsonNode input) throws Exception {
         boolean modular = ModularPlacements.knows(input.get("strategy").asText());
         return modular ? ModularPlacements.answer(config, input) : Extensible.placement(config, input);
     }

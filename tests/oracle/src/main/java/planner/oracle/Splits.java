@@ -17,37 +17,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.zip.CRC32;
-import javax.ws.rs.WebApplicationException;
-import javax.ws.rs.container.AsyncResponse;
-import javax.ws.rs.core.Response;
 import org.apache.bookkeeper.common.util.OrderedExecutor;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
-import org.apache.pulsar.broker.admin.v2.Namespaces;
 import org.apache.pulsar.broker.loadbalance.LoadData;
-import org.apache.pulsar.broker.loadbalance.LoadManager;
-import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl;
-import org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerWrapper;
-import org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateChannel;
-import org.apache.pulsar.broker.loadbalance.extensions.manager.SplitManager;
-import org.apache.pulsar.broker.loadbalance.extensions.models.Split;
 import org.apache.pulsar.broker.loadbalance.impl.BundleSplitterTask;
-import org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl;
-import org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerWrapper;
 import org.apache.pulsar.broker.namespace.NamespaceService;
-import org.apache.pulsar.broker.namespace.OwnershipCache;
-import org.apache.pulsar.broker.resources.TopicResources;
-import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.common.naming.BundleSplitOption;
 import org.apache.pulsar.common.naming.FlowOrQpsEquallyDivideBundleSplitOption;
 import org.apache.pulsar.common.naming.NamespaceBundle;
@@ -55,7 +37,6 @@ import org.apache.pulsar.common.naming.NamespaceBundleFactory;
 import org.apache.pulsar.common.naming.NamespaceBundleSplitAlgorithm;
 import org.apache.pulsar.common.naming.NamespaceBundles;
 import org.apache.pulsar.common.naming.NamespaceName;
-import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.stats.TopicStatsImpl;
 import org.apache.pulsar.policies.data.loadbalancer.BrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.BundleData;
@@ -67,8 +48,7 @@ import org.mockito.Mockito;
  * Bundle splitting, by algorithm, by the modular leader and by hand, and the averages that it keeps of bundles.
  */
 final class Splits {
-    private static final long PATIENCE_SECONDS = 4;
-    private static final String REACHED = "the bundle was to be split";
+    static final long PATIENCE_SECONDS = 4;
 
     private Splits() {}
 
@@ -180,133 +160,10 @@ final class Splits {
         return answer;
     }
 
-    /** The REST resource and everything below it, up to the moment at which ownership of the children would change. */
-    static ObjectNode manualSplit(ServiceConfiguration conf, JsonNode given) throws Exception {
-        List<String> topics = Config.texts(given.get("topics"));
-        PulsarService pulsar = broker(conf);
-        NamespaceBundleFactory factory = factory(pulsar);
-        String namespace = given.get("namespace").asText();
-        boundaries(factory, namespace, given.get("boundaries"));
-        TopicResources store = Mockito.mock(TopicResources.class, call -> done(topics));
-        Mockito.when(pulsar.getPulsarResources().getTopicResources()).thenReturn(store);
-        BrokerService brokerService = Mockito.mock(BrokerService.class);
-        Mockito.when(brokerService.getTopicStats(Mockito.any())).thenReturn(topicStats(given));
-        Mockito.when(pulsar.getBrokerService()).thenReturn(brokerService);
-
-        NamespaceService service = Mockito.mock(NamespaceService.class, Mockito.CALLS_REAL_METHODS);
-        Mockito.doAnswer(call -> {
-            NamespaceBundle bundle = call.getArgument(0);
-            return done(topics.stream().filter(topic -> bundle.includes(TopicName.get(topic))).toList());
-        }).when(service).getOwnedTopicListForNamespaceBundle(Mockito.any());
-        OwnershipCache ownership = Mockito.mock(OwnershipCache.class, call -> {
-            throw new IllegalStateException(REACHED);
-        });
-        Fields.set(service, "pulsar", pulsar);
-        Fields.set(service, "config", conf);
-        Fields.set(service, "bundleFactory", factory);
-        Fields.set(service, "ownershipCache", ownership);
-        Mockito.when(pulsar.getNamespaceService()).thenReturn(service);
-
-        ObjectNode answer = Oracle.JSON.createObjectNode();
-        boolean extensible = given.get("loadManager").asText().equals("extensible");
-        LoadManager manager = extensible ? extensible(pulsar, conf, answer) : modular(given.get("bundleData"), namespace);
-        AtomicReference<LoadManager> reference = new AtomicReference<>(manager);
-        Mockito.when(pulsar.getLoadManager()).thenReturn(reference);
-        Fields.set(service, "loadManager", reference);
-
-        Namespaces resource = Mockito.mock(Namespaces.class, call -> {
-            String method = call.getMethod().getName();
-            if (method.equals("pulsar")) {
-                return pulsar;
-            }
-            if (method.equals("config")) {
-                return conf;
-            }
-            // Access rights and redirects; the bundle itself is validated for real.
-            if (method.startsWith("validate") && !method.startsWith("validateNamespaceBundle")
-                    && !method.equals("validateNamespaceName")) {
-                return call.getMethod().getReturnType() == CompletableFuture.class ? done(null) : null;
-            }
-            return method.equals("clientAppId") ? "oracle" : call.callRealMethod();
-        });
-        resource.setPulsar(pulsar);
-        CompletableFuture<Object> reply = new CompletableFuture<>();
-        AsyncResponse response = Mockito.mock(AsyncResponse.class, call -> {
-            if (call.getMethod().getName().equals("resume")) {
-                reply.complete(call.getArgument(0));
-            }
-            return Mockito.RETURNS_DEFAULTS.answer(call);
-        });
-        String[] parts = namespace.split("/");
-        JsonNode algorithm = given.get("algorithm");
-        resource.splitNamespaceBundle(response, parts[0], parts[1], given.get("bundle").asText(), false, false,
-                algorithm.isTextual() ? algorithm.asText() : null, positions(given));
-        try {
-            return told(reply.get(PATIENCE_SECONDS, TimeUnit.SECONDS), answer);
-        } catch (TimeoutException e) {
-            return answer.putNull("status");
-        }
-    }
-
-    private static ObjectNode told(Object reply, ObjectNode answer) {
-        if (answer.has("accepted")) {
-            return answer;
-        }
-        if (reply instanceof Response response) {
-            return answer.put("status", response.getStatus());
-        }
-        WebApplicationException error = (WebApplicationException) reply;
-        String message = String.valueOf(error.getMessage());
-        if (message.contains(REACHED)) {
-            String before = message.substring(0, message.indexOf(" not success")).strip();
-            return answer.put("accepted", before.substring(before.lastIndexOf(' ') + 1));
-        }
-        return answer.put("status", error.getResponse().getStatus());
-    }
-
-    private static LoadManager modular(JsonNode bundleData, String namespace) {
-        return new ModularLoadManagerWrapper(Mockito.mock(ModularLoadManagerImpl.class, call -> {
-            if (!call.getMethod().getName().startsWith("getBundleDataOrDefault")) {
-                return Mockito.RETURNS_DEFAULTS.answer(call);
-            }
-            String name = call.getArgument(0);
-            JsonNode values = bundleData.path(name.substring(namespace.length() + 1));
-            BundleData data = new BundleData(10, 1000);
-            if (values.isArray()) {
-                data.setTopics(values.get(0).asInt());
-                data.getLongTermData().setMsgThroughputIn(values.get(1).asDouble());
-                data.getLongTermData().setMsgThroughputOut(values.get(2).asDouble());
-            }
-            return call.getMethod().getReturnType() == CompletableFuture.class ? done(data) : data;
-        }));
-    }
-
-    private static LoadManager extensible(PulsarService pulsar, ServiceConfiguration conf, ObjectNode answer)
-            throws Exception {
-        ExtensibleLoadManagerImpl manager =
-                Mockito.mock(ExtensibleLoadManagerImpl.class, Mockito.CALLS_REAL_METHODS);
-        Mockito.doReturn(done(Optional.of("b1:8080"))).when(manager).getOwnershipAsync(Mockito.any(), Mockito.any());
-        ServiceUnitStateChannel channel = Mockito.mock(ServiceUnitStateChannel.class, call -> {
-            if (call.getMethod().getName().equals("publishSplitEventAsync")) {
-                Split split = call.getArgument(0);
-                answer.put("accepted", split.serviceUnit());
-                answer.set("children", Oracle.JSON.valueToTree(new TreeSet<>(split.splitServiceUnitToDestBroker().keySet())));
-            }
-            return call.getMethod().getReturnType() == CompletableFuture.class
-                    ? done(null) : Mockito.RETURNS_DEFAULTS.answer(call);
-        });
-        SplitManager waiter = Mockito.mock(SplitManager.class, call -> done(null));
-        Fields.set(manager, "pulsar", pulsar);
-        Fields.set(manager, "conf", conf);
-        Fields.set(manager, "serviceUnitStateChannel", channel);
-        Fields.set(manager, "splitManager", waiter);
-        return new ExtensibleLoadManagerWrapper(manager);
-    }
-
     private static final ScheduledExecutorService LATER = Executors.newSingleThreadScheduledExecutor();
     private static final OrderedExecutor ORDERED = OrderedExecutor.newBuilder().name("oracle").numThreads(1).build();
 
-    private static PulsarService broker(ServiceConfiguration conf) {
+    static PulsarService broker(ServiceConfiguration conf) {
         PulsarService pulsar = Mockito.mock(PulsarService.class, Mockito.RETURNS_DEEP_STUBS);
         Mockito.doReturn(conf).when(pulsar).getConfiguration();
         Mockito.doReturn(conf).when(pulsar).getConfig();
@@ -315,13 +172,13 @@ final class Splits {
         return pulsar;
     }
 
-    private static NamespaceBundleFactory factory(PulsarService pulsar) {
+    static NamespaceBundleFactory factory(PulsarService pulsar) {
         return NamespaceBundleFactory.createFactory(pulsar, Hashing.crc32());
     }
 
     /** Puts the boundaries of a namespace where the factory keeps what it has read from the metadata store. */
     @SuppressWarnings("unchecked")
-    private static void boundaries(NamespaceBundleFactory factory, String namespace, JsonNode edges) throws Exception {
+    static void boundaries(NamespaceBundleFactory factory, String namespace, JsonNode edges) throws Exception {
         List<Long> values = new ArrayList<>();
         edges.forEach(edge -> values.add(Long.decode(edge.asText())));
         for (Constructor<?> constructor : NamespaceBundles.class.getDeclaredConstructors()) {
@@ -349,7 +206,7 @@ final class Splits {
         return found;
     }
 
-    private static List<Long> positions(JsonNode given) {
+    static List<Long> positions(JsonNode given) {
         JsonNode positions = given.path("positions");
         if (!positions.isArray()) {
             return null;
@@ -370,7 +227,7 @@ final class Splits {
         }
     }
 
-    private static <T> CompletableFuture<T> done(T value) {
+    static <T> CompletableFuture<T> done(T value) {
         return CompletableFuture.completedFuture(value);
     }
 

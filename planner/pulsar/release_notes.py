@@ -1,0 +1,73 @@
+"""What a person must know when a cluster is not decided by the rules of exactly its own release."""
+
+from planner.cluster.internal_namespaces import SLA_OF_CLUSTER
+from planner.cluster.releases import RELEASES, Release, Switch, is_exact, is_newer, release
+from planner.cluster.settings import Settings
+from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
+from planner.pulsar.load.usage import UNWEIGHTED
+from planner.pulsar.placement.avg import BOUND_BY_NAME
+from planner.pulsar.shedding.avg import PLANNED_DESTINATIONS, WHOLE_POINTS
+from planner.pulsar.shedding.uniform import LARGER_FITS
+from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
+
+SWITCHES: tuple[Switch, ...] = (
+    LARGER_FITS,
+    UNWEIGHTED,
+    WHOLE_POINTS,
+    BOUND_BY_NAME,
+    SLA_OF_CLUSTER,
+    IDLE_BUNDLES,
+    ROUGH_ORDER,
+    OVERFLOWS,
+)
+"""Every rule that not all releases have, the one that changes most decisions first."""
+
+NOT_RUN: tuple[Switch, ...] = (PLANNED_DESTINATIONS,)
+"""Rules of releases that no known one decides for: read, not run."""
+
+
+def release_notes(version: str, config: Settings) -> tuple[str, ...]:
+    """Return what to say about a cluster and the release that decides for it; nothing when that is exactly its own.
+
+    Args:
+        version: Release that the cluster runs, as its snapshot names it.
+        config: Settings in force, with the release that decides.
+    """
+    decides, own = config.release, release(version)
+    shown = f"Pulsar {version[:50]}" if version else "a Pulsar without a version"
+    notes: list[str] = []
+    if own != decides:
+        notes += (
+            f"The cluster runs {shown}; this is decided by the rules and defaults of {decides.name}.",
+            *_differences(own, decides),
+        )
+    elif not is_exact(version):
+        newer = RELEASES[RELEASES.index(own.name) + 1 :]
+        oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
+        how = "the oldest release known" if oldest else "the nearest release known that is not newer"
+        notes.append(f"The cluster runs {shown}; this is decided by the rules and defaults of {own.name}, {how}.")
+        notes += (
+            ("Any answer may differ.",)
+            if oldest
+            else [f"Perhaps not any more in {version[:50]}: {one}" for one in _differences(own, release(newer[0]))]
+            if newer
+            else ("Any answer may differ.", *(f"Read, not run: {switch.meaning}" for switch in NOT_RUN))
+        )
+    if config.without_effect:
+        notes.append(f"Pulsar {decides.name} does not know {', '.join(config.without_effect)}: without effect.")
+    return tuple(notes)
+
+
+def _differences(one: Release, other: Release) -> list[str]:
+    """Return a sentence about each thing that two releases do differently."""
+    rules = [
+        f"Only in {(one if one.has(switch) else other).name}: {switch.meaning}"
+        for switch in SWITCHES
+        if one.has(switch) != other.has(switch)
+    ]
+    defaults = [
+        f"{name} is {mine.default} by default in {one.name}, {other.settings[name].default} in {other.name}."
+        for name, mine in one.settings.items()
+        if name in other.settings and mine.default != other.settings[name].default
+    ]
+    return [*rules, *defaults]
