@@ -9,11 +9,12 @@ import streamlit as st
 
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, number, plain
+from planner.explain.trade_off import KEY_MEASURES, marks, trade_off, values_of
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
-from planner.simulate.strategies import under_strategy
+from planner.simulate.strategies import strategy_pairs, under_strategy
 from planner.web import address, scenarios, state
 from planner.web.choices import written
 from planner.web.page import Page, Subject
@@ -25,10 +26,16 @@ _CURVES = {
     "spread": "Highest minus lowest usage (points)",
     "shed": "Bundles shed so far",
 }
+_KEY = dict(
+    zip(
+        KEY_MEASURES,
+        ("highest usage (%)", "deviation (points)", "brokers over limit", "topics cut off", "thrashing (%)"),
+        strict=True,
+    )
+)
 _ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
-_WINS = {"final_std_percent": "Best balanced at the end", "topics_disconnected": "Fewest topics disconnected"}
 _SAME = "each with the edits and settings of the scenario that is open, under another strategy"
-_MODES = {"shedders": "All five strategies", "mine": "My scenarios"}
+_MODES = {"shedders": "All five strategies", "pairs": "With every placement", "mine": "My scenarios"}
 
 
 def each_shedder(view: state.Current, base: Scenario) -> dict[str, Scenario]:
@@ -70,8 +77,7 @@ def comparison_frame(found: Comparison, *, alike: bool = True) -> pd.DataFrame:
     for row in found.rows:
         if not alike and _alike(row):
             continue
-        unit = f" ({row.measure.unit})" if row.measure.unit else ""
-        shown: dict[str, str] = {"measure": f"{_ARROWS[row.measure.better]} {row.measure.label}{unit}"}
+        shown = {"measure": _heading(row)}
         for name, value, best in _values(found, row):
             text = "not yet" if value is None else number(value)
             shown[name] = f"★ {text}" if best else text
@@ -88,39 +94,50 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     return Curve(name, outcome.series.minutes, values)
 
 
-def _winners(found: Comparison) -> str:
-    """Say who is best balanced and who disturbs least; doing nothing is always the calmest."""
-    rows = {row.measure.name: row for row in found.rows}
-    parts = []
-    for measure, words in _WINS.items():
-        best = [(name, value) for name, value, wins in _values(found, rows[measure]) if wins and value is not None]
-        if best:
-            names = ", ".join(plain(name) for name, _ in best)
-            parts.append(f"{words}: **{names}** ({number(best[0][1])} {rows[measure].measure.unit or 'topics'})")
-    idle = [plain(name) for name, value, _ in _values(found, rows["shed"]) if not value]
-    remark = ""
-    if idle and len(idle) < len(found.names):
-        verb = "sheds" if len(idle) == 1 else "shed"
-        remark = f" {' and '.join(idle)} {verb} nothing: that disturbs nobody, and balances nothing."
-    return (f"{'; '.join(parts)}." if parts else "The scenarios do the same.") + remark
+def key_frame(found: Comparison) -> pd.DataFrame:
+    """Return one row for each scenario, the best balanced first, and one column for each measure that counts."""
+    columns = {words: values_of(found, name) for name, words in _KEY.items()}
+    frame = pd.DataFrame({"scenario": found.names, **columns}).round(1)
+    return frame.sort_values(_KEY["final_std_percent"], kind="stable", ignore_index=True)
+
+
+def _heading(row: ComparisonRow) -> str:
+    unit = f" ({row.measure.unit})" if row.measure.unit else ""
+    return f"{_ARROWS[row.measure.better]} {row.measure.label}{unit}"
+
+
+def _bars(frame: pd.DataFrame) -> dict[str, float]:
+    """Return what the bar of each column is full at: 100 for percentages, else the largest value."""
+    largest = {str(name): float(values.max()) for name, values in frame.items() if name != "scenario"}
+    return {name: max(value, 100.0 if name.endswith("(%)") else 1.0) for name, value in largest.items()}
 
 
 def _values(found: Comparison, row: ComparisonRow) -> Iterator[tuple[str, float | None, bool]]:
     """Yield each scenario's name, its value of a measure, and whether it is the best."""
-    return zip(found.names, row.values, row.best, strict=True)
+    return zip(found.names, row.values, marks(found, row), strict=True)
 
 
 def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     by_name = dict(zip(names, outcomes, strict=True))
     found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
+    st.markdown(trade_off(found, [plain(name) for name in found.names]))
+    frame = key_frame(found)
+    table(frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 310})
+    st.caption("At the end of the simulation, the best balanced first; less is better in every column.")
     which = address.choice("curve", "Curve", _CURVES, segments=True)
-    curves = [_curve(name, one, which) for name, one in zip(names, outcomes, strict=True)]
+    drawn = _drawn(found)
+    curves = [_curve(name, by_name[name], which) for name in drawn]
     summary = plain(overlaid_text(curves, _CURVES[which]))
+    if len(drawn) < len(found.names):
+        summary += f" The {len(drawn)} that end best balanced are drawn."
     chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
-    st.markdown(f"{_winners(found)} ★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
-    alike = sum(_alike(row) for row in found.rows)
-    every = st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else False
-    table(comparison_frame(found, alike=every), "comparison", height="content")
+    if st.toggle("All measures", key="all-measures"):
+        st.caption("★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
+        alike = sum(_alike(row) for row in found.rows)
+        every = (
+            st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else True
+        )
+        table(comparison_frame(found, alike=every), "comparison", height="content")
     rows = _differences(found, outcomes)
     if rows:
         st.markdown("**Settings that differ**")
@@ -128,6 +145,13 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
         if len(frame) <= len(found.names):  # the way round that is narrower
             frame = frame.set_index("setting").T.rename_axis("scenario").reset_index()
         table(frame, "settings-that-differ")
+
+
+def _drawn(found: Comparison) -> list[str]:
+    """Return those scenarios whose curves can be told apart, in their order."""
+    deviation = values_of(found, "final_std_percent")
+    best = sorted(range(len(found.names)), key=lambda at: deviation[at] or 0.0)[:MOST_CURVES]
+    return [name for at, name in enumerate(found.names) if at in best]
 
 
 def _alike(row: ComparisonRow) -> bool:
@@ -151,8 +175,12 @@ def _short(value: str) -> str:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.present(view)
-    mine = address.choice("compare", "Compare", _MODES, segments=True) == "mine"
-    chosen = _mine(view, present) if mine else each_shedder(view, present)
+    mode = address.choice("compare", "Compare", _MODES, segments=True)
+    mine, snapshot = mode == "mine", view.snapshot
+    if mode == "pairs":
+        chosen = strategy_pairs(present, snapshot.settings, snapshot.info.load_manager)
+    else:
+        chosen = _mine(view, present) if mine else each_shedder(view, present)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
         return
@@ -167,7 +195,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Compare",
     icon=":material/balance:",
-    purpose="Two to eight scenarios on the same cluster, side by side.",
+    purpose="Strategies, their pairs, or your scenarios on the same cluster: who balances best, and at what price.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

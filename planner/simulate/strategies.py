@@ -5,8 +5,9 @@ from typing import Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
-from planner.pulsar.shedding.registry import shedder_by_name
+from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, placement_beside
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.scenario import Scenario
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
@@ -37,3 +38,25 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
         settings=settings,
         load_manager="" if manager is load_manager else "modular" if manager is LoadManager.MODULAR else "extensible",
     )
+
+
+def strategy_pairs(scenario: Scenario, config: Settings, load_manager: LoadManager) -> dict[str, Scenario]:
+    """Return a scenario under every pair of shedding and placement strategy that goes together, by their names.
+
+    Args:
+        scenario: The scenario.
+        config: Settings of the cluster without the scenario.
+        load_manager: Load manager of the cluster.
+    """
+    found = {}
+    for shedder in SHEDDERS:
+        under = under_strategy(scenario, config, load_manager, shedder.name)
+        free = shedder.load_manager is LoadManager.MODULAR and not shedder.profile.paired_placement
+        if not free:
+            found[shedder.name] = under
+            continue
+        for place in PLACEMENTS:
+            if place.load_manager is LoadManager.MODULAR and place.name not in PAIRED:
+                name = f"{shedder.name} + {place.name}"
+                found[name] = replace(under, name=name, settings={**under.settings, PLACEMENT: place.name})
+    return found

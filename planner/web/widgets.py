@@ -100,6 +100,7 @@ def table(
     formats: Mapping[str, str] = MappingProxyType({}),
     widths: Mapping[str, int] = MappingProxyType({}),
     hidden: Sequence[str] = (),
+    bars: Mapping[str, float] = MappingProxyType({}),
     pick: Callable[[int], None] | None = None,
 ) -> None:
     """Show a table and a button that downloads it as CSV.
@@ -113,6 +114,7 @@ def table(
         formats: How to write the numbers of columns, where it is not as in all tables.
         widths: How wide columns are, in pixels.
         hidden: Columns that only the file has.
+        bars: Columns that are drawn as bars, with the value at which each is full.
         pick: Called with the place of a row that a person selects, before the page is drawn again.
     """
     key = key or name
@@ -122,6 +124,10 @@ def table(
     for column, width in widths.items():
         if column not in formats:
             columns[column] = {**columns.get(column, {}), "width": width}
+    columns |= {
+        column: st.column_config.ProgressColumn(format="localized", min_value=0.0, max_value=full)
+        for column, full in bars.items()
+    }
     options: dict[str, Any] = {}
     if pick is not None:
         options = {"on_select": partial(_picked_row, f"table-{key}", pick), "selection_mode": "single-row"}

@@ -26,7 +26,7 @@ PAGES = ("what-if", "moves", "compare", "why", "failure-review")
 SHOWN = {
     "what-if": "Plan digest",
     "moves": "Bundles moved",
-    "compare": "marks the best of a measure",
+    "compare": "best balanced: highest usage",
     "why": "What would have to change",
     "failure-review": "Worst: losing",
 }

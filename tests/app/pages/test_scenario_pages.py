@@ -84,7 +84,7 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
         assert re.search(rf"\*\*{name}\*\*: \d+ bundles? shed, \d+ topics? disconnected", told)
     assert "**AvgShedder**" not in told
     monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 60.0)
-    assert "marks the best" in shown(test.run())
+    assert "best balanced: highest usage" in shown(test.run())
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -332,6 +332,10 @@ class TestMoves:
 
 def test_compare_shows_all_five_strategies(page: Page) -> None:
     test = page("compare", snapshot=sample()[:12])
+    key = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    assert len(key.columns) == 6
+    assert len(key) == 5
+    next(t for t in test.toggle if t.label == "All measures").set_value(True).run()
     frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     assert {"ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder", "TransferShedder"} <= set(frame)
     assert frame.map(str).apply(lambda column: column.str.contains("★")).any().any()
@@ -339,14 +343,32 @@ def test_compare_shows_all_five_strategies(page: Page) -> None:
 
 def test_compare_names_what_is_alike_and_who_does_nothing(page: Page) -> None:
     test = page("compare", snapshot=sample()[:12])
-    assert "OverloadShedder and TransferShedder shed nothing" in shown(test)
+    assert "**OverloadShedder** and **TransferShedder** shed nothing" in shown(test)
+    next(t for t in test.toggle if t.label == "All measures").set_value(True).run()
     few = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     next(t for t in test.toggle if "same in all" in t.label).set_value(True).run()
     every = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     assert len(few) < len(every) == len(MEASURES)
-    settings = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    starred = every.set_index("measure").loc["↓ Settled after (cycles)"]
+    assert "★" not in starred["OverloadShedder"]
+    settings = next(d.value for d in test.dataframe if "load manager" in d.value.columns)
     assert dict(zip(settings["scenario"], settings["load manager"], strict=True))["TransferShedder"] == "extensible"
     assert not settings.map(lambda value: str(value).startswith("org.")).any().any()
+
+
+def test_compare_takes_every_pair_of_strategies(page: Page) -> None:
+    test = page("compare", snapshot=sample()[:12], compare="pairs")
+    assert not test.exception
+    frame = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    assert len(frame) == 11
+    assert "UniformLoadShedder + RoundRobinBrokerSelector" in set(frame["scenario"])
+    assert "The 8 that end best balanced are drawn" in shown(test)
+
+
+def test_compare_of_what_does_nothing_says_so(page: Page) -> None:
+    calm = link(settings={"loadBalancerSheddingEnabled": False})
+    text = shown(page("compare", scenario=calm))
+    assert "All 5 do the same here, and end the same. None of them sheds a bundle" in text
 
 
 def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
@@ -356,8 +378,8 @@ def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
     test = page("compare", snapshot=sample()[:12], compare="mine")
     assert not test.exception
     assert "8 scenarios over 30 cycles" in shown(test)
-    frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
-    assert len(frame.columns) == 9
+    frame = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
+    assert len(frame) == 8
     chosen = next(m for m in test.multiselect if m.label == "Scenarios")
     chosen.set_value(chosen.value[:1]).run()
     assert any("at least two" in str(info.value) for info in test.info)

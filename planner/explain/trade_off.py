@@ -1,0 +1,108 @@
+"""Several simulations side by side in a few numbers and a sentence: who balances best, and at what price."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from planner.explain.text import number
+from planner.simulate.measures import Comparison, ComparisonRow
+
+KEY_MEASURES: Final = (
+    "final_peak_usage_percent",
+    "final_std_percent",
+    "final_brokers_over_threshold",
+    "topics_disconnected",
+    "thrashing_percent",
+)
+"""Where a cluster ends, and what it costs to get there."""
+
+_ABOUT_MOVES: Final = {
+    "settled_after_cycles",
+    "settled_after_min",
+    "shed",
+    "most_shed_in_one_cycle",
+    "topics_disconnected",
+    "producers_disconnected",
+    "consumers_disconnected",
+    "most_clients_in_one_cycle",
+    "client_time_lost_min",
+    "returned_bundles",
+    "thrashing_percent",
+}
+"""Measures in which whoever does nothing is the best."""
+
+_NAMED: Final = 3
+
+
+def rows_by_name(found: Comparison) -> dict[str, ComparisonRow]:
+    """Return the rows of a comparison by the names of their measures."""
+    return {row.measure.name: row for row in found.rows}
+
+
+def values_of(found: Comparison, measure: str) -> tuple[float | None, ...]:
+    """Return the values of a measure by its name, one for each simulation."""
+    return rows_by_name(found)[measure].values
+
+
+def idle(found: Comparison) -> tuple[bool, ...]:
+    """Return which simulations shed nothing, though others do."""
+    shed = rows_by_name(found)["shed"].values
+    return tuple(not value for value in shed) if any(shed) else (False,) * len(shed)
+
+
+def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
+    """Return which values are the best ones, without those that are so because nothing was done."""
+    if row.measure.name not in _ABOUT_MOVES or not any(idle(found)):
+        return row.best
+    working = [value for value, lazy in zip(row.values, idle(found), strict=True) if not lazy]
+    known = [value for value in working if value is not None]
+    least = min(known, default=None)
+    good = [
+        not lazy and value is not None and value == least for value, lazy in zip(row.values, idle(found), strict=True)
+    ]
+    return tuple(good) if len(set(working)) > 1 else (False,) * len(good)
+
+
+def trade_off(found: Comparison, words: Sequence[str]) -> str:
+    """Say who ends best balanced, who disturbs least, and who does nothing.
+
+    Args:
+        found: What was compared.
+        words: The names, as they are to be written.
+    """
+    rows, lazy = rows_by_name(found), idle(found)
+    shed, topics = rows["shed"].values, [value or 0 for value in rows["topics_disconnected"].values]
+    deviation = [value or 0.0 for value in rows["final_std_percent"].values]
+    if all(len(set(rows[name].values)) == 1 for name in (*KEY_MEASURES, "shed")):
+        why = "" if any(shed) else " None of them sheds a bundle: no broker is beyond what they look for."
+        return f"All {len(words)} do the same here, and end the same.{why}"
+    best = min(range(len(words)), key=lambda at: (round(deviation[at], 2), topics[at]))
+    alike = [at for at in range(len(words)) if round(deviation[at], 2) == round(deviation[best], 2)]
+    parts = [f"{_names(words, alike)} {'end' if len(alike) > 1 else 'ends'} best balanced: {_end(found, best)}"]
+    working = [at for at in range(len(words)) if not lazy[at]]
+    calm = min(working, key=lambda at: topics[at])
+    if topics[calm] < topics[best]:
+        parts.append(f"{_names(words, [calm])} disconnects fewer topics, {number(topics[calm])}: {_end(found, calm)}")
+    over = rows["final_brokers_over_threshold"].values[best]
+    if over:
+        parts.append(f"even the best balanced one ends with {number(over)} brokers over the limit")
+    if any(lazy):
+        at = [place for place, is_lazy in enumerate(lazy) if is_lazy]
+        verb = "shed" if len(at) > 1 else "sheds"
+        parts.append(f"{_names(words, at)} {verb} nothing: that disturbs nobody, and balances nothing")
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
+
+
+def _names(words: Sequence[str], places: Sequence[int]) -> str:
+    named = [f"**{words[at]}**" for at in places[:_NAMED]]
+    if len(places) > _NAMED:
+        named[1:] = [f"{len(places) - 1} others"]
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+
+
+def _end(found: Comparison, at: int) -> str:
+    rows = rows_by_name(found)
+    peak, deviation, topics = (
+        number(round(rows[name].values[at] or 0, 1))
+        for name in ("final_peak_usage_percent", "final_std_percent", "topics_disconnected")
+    )
+    return f"highest usage {peak} %, deviation {deviation} points, {topics} topics disconnected"

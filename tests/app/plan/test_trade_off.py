@@ -1,0 +1,82 @@
+"""Simulations side by side: who balances best, at what price, and who only does nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.explain.trade_off import KEY_MEASURES, marks, rows_by_name, trade_off
+from planner.pulsar.manager.pairing import PAIRED, PLACEMENT
+from planner.simulate.measures import Comparison, Summary, compare_summaries, summary
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import strategy_pairs
+from tests.app.simulate.traces import cluster
+
+
+@pytest.fixture(scope="module")
+def base() -> Summary:
+    return summary(simulate(cluster([0.9, 0.2]), Scenario(cycles=2)))
+
+
+def side_by_side(base: Summary, **changes: dict[str, float]) -> Comparison:
+    """Summaries with a deviation, a peak, topics and bundles shed each."""
+    found = {name: replace(base, **change) for name, change in changes.items()}  # type: ignore[arg-type]
+    return Comparison(tuple(found), compare_summaries(found), {})
+
+
+def numbers(std: float, topics: int, shed: int, over: int = 0) -> dict[str, float]:
+    return {
+        "final_std_percent": std,
+        "final_peak_usage_percent": 50 + std,
+        "topics_disconnected": topics,
+        "shed": shed,
+        "final_brokers_over_threshold": over,
+        "settled_after_cycles": shed,
+    }
+
+
+def test_a_price_for_balance(base: Summary) -> None:
+    found = side_by_side(base, fine=numbers(3.0, 90, 9), calm=numbers(5.0, 20, 2), idle=numbers(12.0, 0, 0))
+    assert trade_off(found, found.names) == (
+        "**fine** ends best balanced: highest usage 53 %, deviation 3 points, 90 topics disconnected."
+        " **calm** disconnects fewer topics, 20: highest usage 55 %, deviation 5 points, 20 topics disconnected."
+        " **idle** sheds nothing: that disturbs nobody, and balances nothing."
+    )
+    assert marks(found, rows_by_name(found)["topics_disconnected"]) == (False, True, False)
+    assert marks(found, rows_by_name(found)["settled_after_cycles"]) == (False, True, False)
+    assert marks(found, rows_by_name(found)["final_std_percent"]) == (True, False, False)
+
+
+def test_the_best_balanced_may_be_overloaded(base: Summary) -> None:
+    found = side_by_side(base, one=numbers(3.0, 90, 9, over=2), two=numbers(5.0, 95, 2, over=3))
+    assert "Even the best balanced one ends with 2 brokers over the limit." in trade_off(found, found.names)
+    assert "fewer topics" not in trade_off(found, found.names)
+
+
+def test_many_are_counted(base: Summary) -> None:
+    lazy = {f"idle-{at}": numbers(12.0, 0, 0) for at in range(5)}
+    found = side_by_side(base, fine=numbers(3.0, 90, 9), **lazy)
+    assert "**idle-0** and 4 others shed nothing" in trade_off(found, found.names)
+
+
+def test_alike(base: Summary) -> None:
+    moving = side_by_side(base, one=numbers(3.0, 9, 1), two=numbers(3.0, 9, 1))
+    still = side_by_side(base, one=numbers(3.0, 0, 0), two=numbers(3.0, 0, 0))
+    assert trade_off(moving, moving.names) == "All 2 do the same here, and end the same."
+    assert "None of them sheds a bundle" in trade_off(still, still.names)
+    assert set(KEY_MEASURES) <= {row.measure.name for row in still.rows}
+
+
+@pytest.mark.parametrize("manager", LoadManager)
+def test_every_pair_that_goes_together(manager: LoadManager) -> None:
+    snapshot = cluster([0.9, 0.2], load_manager=manager)
+    found = strategy_pairs(Scenario(cycles=3), snapshot.settings, manager)
+    assert len(found) == 3 * 3 + 2
+    for name, scenario in found.items():
+        shedder, _, place = name.partition(" + ")
+        if place:
+            assert scenario.settings[PLACEMENT] == place not in PAIRED
+        assert scenario.settings["loadBalancerLoadSheddingStrategy"] == shedder
+        assert scenario.load_manager_over(snapshot).value in {"modular", "extensible"}
+        assert simulate(snapshot, scenario).complete
