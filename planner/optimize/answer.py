@@ -12,6 +12,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
+from planner.explain.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, Model, Progress, Question, model_of
@@ -34,6 +35,8 @@ from planner.simulate.assumptions import Assumptions
 
 _GOOD = 1.002
 """Relative to the bound: a peak that is not worth more work."""
+_NEAR = 1.0005
+"""Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
 _TRIES = 4
 _ANY = 2**31
@@ -148,7 +151,8 @@ class _Ask:
                 break
         if found is first:
             return first
-        note = f"{len(kept) - len(self.question.pins)} bundles stay: moving them would overload a broker on the way."
+        stay = count(len(kept) - len(self.question.pins), "bundle")
+        note = f"{stay} that might move would overload a broker on the way, and are left where they are."
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
@@ -211,8 +215,9 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     bounds = {"alone": floor, "room": room(model, start)}
     if by_moves:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off)
-        lower_peak(state, caps, work.told, steps)
-        _fill_higher(work, state, forced, caps, steps)
+        goal = max(bounds.values()) * _NEAR
+        lower_peak(state, caps, work.told, steps, goal)
+        _fill_higher(work, state, forced, steps, goal)
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _spend(work, start, state, caps, bounds)
@@ -234,16 +239,16 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     return replace(found, alone=limiting, without_it=without_it, floor=min(anyway, found.peak), uncounted=off)
 
 
-def _fill_higher(work: _Work, state: State, forced: list[tuple[int, int]], caps: FloatArray, steps: list[Step]) -> None:
+def _fill_higher(work: _Work, state: State, forced: list[tuple[int, int]], steps: list[Step], goal: float) -> None:
     """Where brokers above the limit are left, see whether others may be filled above it for a lower peak."""
     limit = work.model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     peak, moves = state.peak(), state.moves()
-    if peak <= limit or work.told():
+    if peak <= max(limit, goal) or work.told():
         return
     other: list[Step] = []
     state.restore(forced)
     other.append(step_of(state))
-    lower_peak(state, np.full(len(caps), np.inf), work.told, other)
+    lower_peak(state, np.full(len(state.usage), np.inf), work.told, other, goal)
     if state.peak() < peak - SLACK:
         steps[:] = other
         return

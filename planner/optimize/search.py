@@ -210,7 +210,9 @@ def _receiver(state: State, bundle: int, after: FloatArray, most: float) -> int:
     return int(fit[after[fit].argmin()])
 
 
-def lower_peak(state: State, caps: FloatArray, told: Callable[[], bool], steps: list[Step] | None = None) -> None:
+def lower_peak(
+    state: State, caps: FloatArray, told: Callable[[], bool], steps: list[Step] | None = None, goal: float = 0.0
+) -> None:
     """Move the most used broker's bundles to where they fit best, until the budgets or the ideas are used up.
 
     Args:
@@ -218,10 +220,13 @@ def lower_peak(state: State, caps: FloatArray, told: Callable[[], bool], steps: 
         caps: Usage that a receiver may not exceed. Shape (brokers,).
         told: Is called after every move; says whether to stop.
         steps: Gets a point after every move.
+        goal: Usage at which the peak is low enough.
     """
     while not told():
         counted = np.where(state.model.counts, state.usage, -np.inf)
         hot = int(counted.argmax())
+        if counted[hot] <= goal:
+            return
         if not (_single(state, hot, caps) or _chain(state, hot, caps)):
             return
         if steps is not None:
@@ -250,7 +255,8 @@ def _chain(state: State, hot: int, caps: FloatArray) -> bool:
         return False
     near = np.argsort(state.without(hot, mine), kind="stable")
     chosen = np.unique(np.concatenate([near[:_FEW], near[:: max(len(near) // _FEW, 1)][:_FEW]]))
-    found = [pair for bundle in mine[chosen].tolist() for pair in _pairs(state, hot, int(bundle), caps)]
+    known: dict[int, Int64Array] = {}
+    found = [pair for bundle in mine[chosen].tolist() for pair in _pairs(state, hot, int(bundle), caps, known)]
     top, before = float(state.usage[hot]), state.moves()
     if not found or min(found)[0] >= top - EPSILON:
         return False
@@ -264,7 +270,9 @@ def _chain(state: State, hot: int, caps: FloatArray) -> bool:
     return False
 
 
-def _pairs(state: State, hot: int, bundle: int, caps: FloatArray) -> Iterator[tuple[float, int, int, int, int]]:
+def _pairs(
+    state: State, hot: int, bundle: int, caps: FloatArray, known: dict[int, Int64Array]
+) -> Iterator[tuple[float, int, int, int, int]]:
     """Yield the best chain over each likely partner: usage it leads to, bundle, partner, its bundle, third broker."""
     model, one = state.model, np.array([bundle])
     usage, scale, load = model.usage, model.scale, model.usage.bundle
@@ -273,7 +281,11 @@ def _pairs(state: State, hot: int, bundle: int, caps: FloatArray) -> Iterator[tu
     budgets = (model.budgets - state.spent - spent)[:, np.newaxis]
     after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
     for partner in np.argsort(after, kind="stable")[:_FEW].tolist():
-        others = _picked(state, partner) if np.isfinite(after[partner]) else one[:0]
+        if not np.isfinite(after[partner]):
+            return
+        if partner not in known:
+            known[partner] = _picked(state, partner)
+        others = known[partner]
         away = state.owner[others] != model.owner[others]
         others = others[away | (model.cost[:, others] <= budgets).all(axis=0)][:_PARTNERS]
         if not len(others):

@@ -8,6 +8,7 @@ from typing import Final
 
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
 from planner.explain.what_if import Change, Target, what_if
 from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
@@ -53,11 +54,11 @@ class Stability:
     @property
     def sentence(self) -> str:
         """What there is to know, in a sentence or two."""
-        splits = f" Pulsar splits {self.splits} bundles by itself." if self.splits else ""
+        splits = f" Pulsar splits {count(self.splits, 'bundle')} by itself." if self.splits else ""
         if self.stable:
             return f"Stable: with the settings in force nothing is shed in {CYCLES} cycles.{splits}"
         said = (
-            f"Not stable: cycle {self.cycle} sheds first, {len(self.shed):,} bundles in {CYCLES} cycles,"
+            f"Not stable: cycle {self.cycle} sheds first, {count(len(self.shed), 'bundle')} in {CYCLES} cycles,"
             f" {self.undone:,} of them moved by the plan.{splits}"
         )
         if self.keeps == {_SHEDDING: False}:

@@ -23,6 +23,9 @@ from planner.simulate.edits.registry import AnyEdit
 FORMAT_VERSION: Final = 1
 """Version of the written form; raised when an old reader could misunderstand a new scenario."""
 
+MOST_STEPS: Final = 500
+"""Edits that a scenario has at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -52,7 +55,7 @@ class Scenario:
     """
 
     name: Annotated[str, Field(max_length=120)] = ""
-    steps: Annotated[tuple[Step, ...], Field(max_length=500)] = ()
+    steps: Annotated[tuple[Step, ...], Field(max_length=MOST_STEPS)] = ()
     settings: Mapping[str, str | int | float | bool] = field(default_factory=lambda: _NO_SETTINGS)
     load_manager: Literal["", "modular", "extensible"] = ""
     pulsar_version: ReleaseName = REFERENCE.name

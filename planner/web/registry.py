@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Cluster": ("overview", "bundle_map", "brokers"),
     "Decisions": ("shedding", "split_lab", "hit_counters", "throttling"),
-    "What-if": ("what_if", "moves", "compare", "why", "failure_review"),
+    "What-if": ("best_plan", "what_if", "moves", "compare", "why", "failure_review"),
     "History": ("replay", "advisor"),
     "Data": ("snapshots", "shadow"),
 }

@@ -1,0 +1,225 @@
+"""Best plan: which few moves bring most, how far from the best possible that is, and whether Pulsar will undo it."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.explain.text import count, percent, plain
+from planner.figures.optimize import before_after_figure, frontier_figure
+from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
+from planner.optimize.plan import Plan
+from planner.optimize.question import Question
+from planner.optimize.stability import Stability
+from planner.optimize.waves import scenario_of
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.share.commands import CommandOptions
+from planner.share.script import command_script
+from planner.simulate.scenario import MOST_STEPS, Scenario
+from planner.simulate.strategies import under_strategy
+from planner.web import address, best_plan, registry, scenarios, state
+from planner.web.page import Page, Subject
+from planner.web.widgets import chart, download, metrics, table
+
+_ASKS = {"level": "Lowest peak", "under": "Under a usage", "drain": "Empty brokers"}
+_COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
+_SHOWN = 2_000
+_CARD_PX = 165
+_MANY = 12
+_COMPARED_BUNDLES = 20_000
+"""Up to so many bundles the strategies are simulated without being asked for."""
+
+
+def _question(view: state.Current) -> tuple[Question, Plan | None]:
+    """Ask what is wanted; return the question, and the plan whose frontier it stands on."""
+    names = view.snapshot.brokers.name
+    ask = address.choice("ask", "Question", _ASKS, segments=True, label_visibility="collapsed")
+    with st.expander("Rules and limits", icon=":material/rule:"):
+        exclude = address.several("exclude", "Brokers that take nothing", names)
+        keep = address.several("keep", "Namespaces whose bundles stay", view.snapshot.namespaces)
+        even = address.toggle(
+            "even",
+            "Spread the bundles of a namespace as placement does",
+            help="loadBalancerDistributeBundlesEvenlyEnabled: Pulsar does not ask it of an unload with a destination.",
+        )
+        splits = address.number("splits", "Bundles that may be split, where one alone is the limit", 5, 0, 50)
+    base = Question(exclude=exclude, keep_namespaces=keep, even=even, splits=splits)
+    if ask == "under":
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            limit = view.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+            under = address.number("percent", "No broker above (%)", float(limit), 1.0, 1_000.0)
+            cost = address.choice("least", "With the fewest", _COSTS, segments=True)
+        return replace(base, under_percent=under, cost=cost), None
+    if ask == "drain":
+        drain = address.several("drain", "Brokers to empty", names, names[:1])
+        return replace(base, drain=drain), None
+    frontier = best_plan.frontier_of(view, base)
+    most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
+    moves = 1
+    if most > 1:
+        moves = address.number("moves", "Bundles moved at most", best_plan.knee(frontier), 1, most, slider=True)
+    return replace(base, moves=moves), frontier
+
+
+def _headline(plan: Plan) -> None:
+    """Say the answer, then its numbers."""
+    st.markdown(f"### {plain(summary(plan))}")
+    clients = round(plan.spent["clients"])
+    metrics(
+        (
+            ("Highest usage", percent(plan.peak), f"Now {percent(float(plan.usage_before[plan.counts].max()))}."),
+            ("No plan below", percent(plan.peak_bound), f"Proven. {plan.limit}"),
+            (
+                "Deviation of usage",
+                f"{plan.deviation * 100:.1f} points",
+                f"Now {plan.deviation_before * 100:.1f} points.",
+            ),
+            ("Bundles moved", f"{len(plan.moves):,}", "Each once."),
+            ("Clients that reconnect", f"{clients:,}", f"Of {round(plan.spent['topics']):,} topics."),
+        ),
+        _CARD_PX,
+    )
+    if plan.question.under_percent is None:
+        st.caption(plain(plan.limit))
+    for note in plan.notes:
+        st.info(plain(note), icon=":material/info:")
+
+
+def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
+    """Return moves and highest usage of every strategy's own run, as Compare has them; none until they are known."""
+    few = len(view.snapshot.bundles) <= _COMPARED_BUNDLES
+    if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
+        return {}
+    config, manager = view.snapshot.settings, view.snapshot.info.load_manager
+    runs = {one.name: under_strategy(Scenario(), config, manager, one.name) for one in SHEDDERS}
+    outcomes = scenarios.run(view, *runs.values(), names=list(runs))
+    if outcomes is None:
+        return {}
+    found = zip(runs, (one.summary for one in outcomes), strict=True)
+    return {name: (numbers.shed, numbers.final_peak_usage_percent) for name, numbers in found if numbers.shed}
+
+
+def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, float]]) -> str:
+    last = frontier.frontier[-1]
+    said = (
+        f"**{len(plan.moves):,} moves: {plan.peak * 100:.1f} %; all {last.moves:,} that help:"
+        f" {last.peak * 100:.1f} %.** The dotted line is what no plan gets below."
+    )
+    if others:
+        parts = [f"{name} {moves:,} moves, {peak:.1f} %" for name, (moves, peak) in others.items()]
+        said += f" Strategies by themselves: {'; '.join(parts)}."
+    return said
+
+
+def _stable(found: Stability) -> None:
+    if found.stable:
+        st.success(found.sentence, icon=":material/verified:")
+        return
+    st.warning(f"{plain(found.sentence)}\n\nThe first: {plain(found.why)}.", icon=":material/undo:")
+
+
+def _take_away(view: state.Current, plan: Plan, found: Stability) -> None:
+    """Draw the waves and what to take away."""
+    most = address.number("wave", "Clients that a wave disconnects at most", 1_000, 1, 1_000_000)
+    waves = best_plan.waves(plan.digest(), most, plan)
+    over = sorted({name for wave in waves for name in wave.over})
+    largest = max((wave.clients for wave in waves), default=0)
+    st.markdown(
+        f"**{count(len(waves), 'wave')}, at most {count(largest, 'client')} at once.** "
+        + (f"On the way {', '.join(map(plain, over))} cannot stay below its limit." if over else "")
+        + ("No broker is above its limit on the way." if not over else "")
+    )
+    options, cluster = CommandOptions(), view.snapshot.info.cluster
+    title = f"Best plan {plan.digest()[:12]}"
+
+    def script(*, back: bool) -> bytes:
+        turned = steps(plan, way_back(waves), None, options, only_moves=True) if back else steps(plan, waves, found)
+        text = command_script(turned, f"{title}{', the way back' if back else ''}", options.program, cluster)
+        return text.encode()
+
+    with st.container(horizontal=True):
+        download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
+        download("The way back", partial(script, back=True), "way-back.sh", "text/x-shellscript")
+        told = partial(plan_json, plan, waves, found, name=view.saved.name)
+        download("JSON", lambda: told().encode(), "best-plan.json", "application/json")
+        download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
+        fits = len(plan.moves) + len(plan.splits) <= MOST_STEPS
+
+        def take() -> None:
+            scenarios.change(view, scenario_of(plan, waves, held=False))
+            registry.go("what_if")
+
+        if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):
+            take()
+    if not fits:
+        st.caption(f"A scenario has at most {MOST_STEPS:,} edits; choose fewer moves to open it.")
+    st.caption(
+        f"Digest of the plan: `{plan.digest()[:12]}`. The script checks where each bundle is before it moves it."
+    )
+
+
+def _moves(plan: Plan) -> None:
+    """Draw the moves with their reasons."""
+    for one in plan.splits:
+        st.markdown(f"- Split `{one.bundle}` at `0x{one.boundary:08x}`: {plain(one.why)}")
+    some = plan.moves[:_SHOWN]
+    frame = pd.DataFrame(
+        {
+            "bundle": [move.bundle for move in some],
+            "from": [move.source for move in some],
+            "to": [move.destination for move in some],
+            "clients": [move.producers + move.consumers for move in some],
+            "MB/s": [move.throughput_bytes_per_s / 1e6 for move in some],
+            "why": [move.why for move in some],
+        }
+    )
+    if frame.empty:
+        return
+    st.markdown(f"#### {count(len(plan.moves), 'move')}")
+    widths = {"bundle": 240, "from": 120, "to": 120, "clients": 60, "MB/s": 70}
+    table(frame, "best-plan-moves", height=420 if len(frame) > _MANY else None, widths=widths)
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    top = st.container()
+    question, frontier = _question(view)
+    plan = best_plan.plan_of(view, question)
+    with top:
+        _headline(plan)
+    limit = float(plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage"))
+    place = st.empty()
+    if frontier is not None and len(frontier.frontier) > 1:
+        with place.container():
+            figure = frontier_figure(frontier, plan, limit, {})
+            chart(figure, _frontier_words(frontier, plan, {}), "best-plan-frontier-first")
+    order = plan.counts
+    names = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
+    before, after = plan.usage_before[order], plan.usage_after[order]
+    worst = names[int(np.argmax(after))]
+    words = f"**Each broker before and after.** Then the most used one is {plain(worst)} at {after.max() * 100:.1f} %."
+    chart(before_after_figure(names, before, after, limit), words, "best-plan-brokers")
+    if plan.moves:
+        st.markdown("#### Will Pulsar undo it?")
+        found = best_plan.stability(plan.digest(), plan)
+        _stable(found)
+        st.markdown("#### How to carry it out")
+        _take_away(view, plan, found)
+        _moves(plan)
+    if frontier is not None and len(frontier.frontier) > 1:
+        others = _strategies(view)
+        if others:
+            with place.container():
+                figure = frontier_figure(frontier, plan, limit, others)
+                chart(figure, _frontier_words(frontier, plan, others), "best-plan-frontier")
+
+
+PAGE = Page(
+    title="Best plan",
+    icon=":material/auto_awesome:",
+    purpose="Which few moves bring most, how far that is from the best possible, and whether Pulsar will undo it.",
+    draw=draw,
+    subject=Subject.SNAPSHOT,
+)

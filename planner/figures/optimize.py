@@ -1,0 +1,125 @@
+"""The best plan: moves against the highest usage, with what no plan can beat; brokers before and after."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from planner.cluster.arrays import FloatArray
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, short_names
+from planner.optimize.plan import Plan
+
+_GREEN = CATEGORICAL[2]
+_NAMED = 24
+
+
+def frontier_figure(
+    frontier: Plan, plan: Plan, limit_percent: float, others: Mapping[str, tuple[int, float]]
+) -> go.Figure:
+    """Draw the highest usage after each further move, the bound under it, a plan, and what strategies come to.
+
+    Args:
+        frontier: A plan without a budget, which went through all others.
+        plan: The plan that is marked.
+        limit_percent: Usage from which a broker is overloaded.
+        others: Moves and highest usage (percent) of each strategy, by its name.
+    """
+    steps = frontier.frontier
+    moves = [step.moves for step in steps]
+    figure = go.Figure()
+    hover = "%{x:,} moves: %{y:.1f} %<extra></extra>"
+    figure.add_trace(
+        go.Scatter(
+            x=moves,
+            y=[step.peak * 100 for step in steps],
+            name="best plan found",
+            line={"color": ACCENT, "width": 2.5},
+            hovertemplate=hover,
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=moves,
+            y=[frontier.least_with(step.moves) * 100 for step in steps],
+            name="no plan gets below",
+            line={"color": MUTED, "width": 1.5, "dash": "dot"},
+            hovertemplate="%{x:,} moves: no plan below %{y:.1f} %<extra></extra>",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[len(plan.moves)],
+            y=[plan.peak * 100],
+            name="this plan",
+            mode="markers",
+            marker={"color": _GREEN, "size": 16, "symbol": "star"},
+            hovertemplate=hover,
+        )
+    )
+    if others:
+        names = list(others)
+        figure.add_trace(
+            go.Scatter(
+                x=[others[name][0] for name in names],
+                y=[others[name][1] for name in names],
+                text=names,
+                name="what strategies come to",
+                mode="markers",
+                marker={"color": WARNING, "size": 11, "symbol": "diamond"},
+                hovertemplate="%{text}<br>%{x:,} moves: %{y:.1f} %<extra></extra>",
+            )
+        )
+        for at, name in enumerate(names):
+            figure.add_annotation(
+                x=others[name][0],
+                y=others[name][1],
+                text=name,
+                showarrow=False,
+                font={"size": 11},
+                xanchor="center",
+                yshift=14 if at % 2 == 0 else -14,
+            )
+    figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
+    figure = finish(figure, height=360, x_title="bundles moved", y_title="highest usage (%)")
+    figure.update_layout(
+        showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin_t=52
+    )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatArray, limit_percent: float) -> go.Figure:
+    """Draw the usage of each broker before and after a plan, the most used before it first.
+
+    Args:
+        names: Broker ids.
+        before: Usage of each (1.0 = 100 %).
+        after: The same with the plan.
+        limit_percent: Usage from which a broker is overloaded.
+    """
+    order = np.argsort(-before, kind="stable")
+    short = short_names(names)
+    labels = [short[at] for at in order.tolist()]
+    figure = go.Figure()
+    for label, values, colour, symbol in (
+        ("before", before, MUTED, "circle-open"),
+        ("after", after, ACCENT, "circle"),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=labels,
+                y=values[order] * 100,
+                name=label,
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 8 if len(labels) <= _NAMED else 6},
+                hovertemplate=f"%{{x}}: %{{y:.1f}} % {label}<extra></extra>",
+            )
+        )
+    figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
+    figure = finish(figure, height=300, y_title="usage (%)")
+    figure.update_layout(
+        showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin_t=44
+    )
+    figure.update_xaxes(showticklabels=len(labels) <= _NAMED, type="category", autotickangles=[0, -35])
+    figure.update_yaxes(rangemode="tozero")
+    return figure

@@ -1,0 +1,76 @@
+"""The page *Best plan*: the answer first, and one sentence where there is none."""
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.web import best_plan, state
+from planner.workspace.samples import samples
+
+PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
+
+
+def _said(test: AppTest) -> str:
+    parts = [*test.markdown, *test.caption, *test.success, *test.warning, *test.info, *test.error]
+    return "\n".join(str(part.value) for part in parts)
+
+
+@pytest.fixture
+def opened(page: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    state.add_sample(PIP)
+    return lambda **address: page("best_plan", snapshot=PIP.digest[:12], **address)
+
+
+def test_it_opens_with_the_answer(opened: Callable[..., AppTest]) -> None:
+    test = opened()
+    assert not test.exception
+    first = next(str(part.value) for part in test.markdown if str(part.value).startswith("###"))
+    assert "bring the highest usage from 68.5 to" in first
+    assert "no plan gets below" in first
+    said = _said(test)
+    assert "table: " in said or "table:" in said
+    assert "No broker is above its limit on the way" in said
+    assert [metric.label for metric in test.metric][:2] == ["Highest usage", "No plan below"]
+
+
+def test_more_moves_bring_a_lower_peak(opened: Callable[..., AppTest]) -> None:
+    peaks = []
+    for moves in ("2", "12"):
+        test = opened(moves=moves)
+        assert not test.exception
+        peaks.append(float(test.metric[0].value.removesuffix(" %")))
+        assert len(test.dataframe[0].value) <= int(moves)
+    assert peaks[1] < peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"ask": "under", "percent": "60", "least": "moves"}, "no plan does it with fewer than"),
+        ({"ask": "drain"}, "; the highest usage of the others goes from"),
+        ({"ask": "under", "percent": "1"}, "No plan brings every broker under 1 %"),
+        ({"ask": "drain", "drain": ",".join(f"broker-{at}:8080" for at in range(1, 6))}, "Every broker is drained"),
+    ],
+)
+def test_questions_and_refusals(opened: Callable[..., AppTest], asked: dict[str, str], words: str) -> None:
+    test = opened(**asked)
+    assert not test.exception
+    assert words in _said(test)
+
+
+def test_the_plan_opens_as_a_scenario(opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[str] = []
+    monkeypatch.setattr("planner.web.registry.go", lambda name, **_: gone.append(name))
+    test = opened(moves="3")
+    next(one for one in test.button if one.label == "Open as a scenario").click().run()
+    assert not test.exception
+    assert gone == ["what_if"]
+
+
+def test_other_pages_have_a_sentence(opened: Callable[..., AppTest]) -> None:
+    assert not opened().exception
+    saved = state.find(PIP.digest)
+    assert saved is not None
+    view = state.Current(saved, state.snapshot_of(saved.digest))
+    assert "would bring the highest usage from 68.5 to" in best_plan.best_plan_sentence(view)
