@@ -1,28 +1,45 @@
 """Failure patterns of bundles, topics and splits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.decisions import Reason
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.snapshot import Snapshot
-from planner.explain.finding import Finding, Severity, listed
+from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
+from planner.explain.text import count
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.simulate.sequence import decide_split_checks, same_load
 
 _MIB = 1024 * 1024
 _MS_PER_MIN = 60_000
 _RATE = "loadBalancerNamespaceBundleMaxMsgRate"
 _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
 _CAP = "loadBalancerNamespaceMaximumBundles"
+_LIMITS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "topics": ("loadBalancerNamespaceBundleMaxTopics", "its bundles hold many topics"),
+        "producers and consumers": ("loadBalancerNamespaceBundleMaxSessions", "clients open many sessions"),
+        "msg/s": (_RATE, "a single topic needs partitions"),
+        "MiB/s": (_BANDWIDTH, "a single topic needs partitions"),
+    }
+)
+"""By the words with which a split is explained: the limit that was hit, and what may be behind it."""
 _ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
+
+_FRUITLESS = {"split_extensible.no_boundary", "split_extensible.algorithm_failed", "split_extensible.fails_cycle"}
+_MOST_CHECKS = 10
 
 _HOT_SHARE = 0.5
 _ABOVE_AVERAGE = 0.1
@@ -299,35 +316,55 @@ def split_cascade(case: Outcome) -> tuple[Finding, ...]:
         minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
         before = now - sum(len(event.children) - 1 for event in mine)
         full = f" That is the most it may have ({cap})." if now >= cap else f" The most it may have is {cap}."
-        severity: Severity = "high" if now >= cap else "medium"
+        hit = dict.fromkeys(limit for event in mine for words, limit in _LIMITS.items() if _exceeds(event.why, words))
+        names = tuple(name for name, _ in hit) or (_RATE, _BANDWIDTH)
+        behind = "; ".join(dict.fromkeys(text for _, text in hit)) or "a single topic needs partitions"
+        by_traffic = not hit or any(name in {_RATE, _BANDWIDTH} for name in names)
+        way = f"{_BY_TRAFFIC}, which cuts where the traffic is" if by_traffic else f"{_BY_TOPICS}, which halves them"
+        depth_said = f", children split again up to {deepest} times" if deepest > 1 else ""
         findings.append(
             Finding(
                 code="split_cascade",
                 title=f"Split cascade in {space}",
                 evidence=(
-                    f"{len(mine)} splits within {minutes:.0f} min, children split again up to {deepest} times: from"
+                    f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from"
                     f" {before} bundles to {now}.{full} The last one: {mine[-1].why or 'asked for'}."
                 ),
                 remedy=(
-                    f"Find what makes its bundles hot: a single topic needs partitions. Raise {_RATE} or {_BANDWIDTH}"
-                    f" to what a broker can serve, and split by {_BY_TRAFFIC}, which cuts where the traffic is."
+                    f"Find what makes its bundles exceed {' and '.join(names)}: {behind}. Raise"
+                    f" {'it' if len(names) == 1 else 'them'} to what a broker can serve, and split by {way}."
                 ),
-                severity=severity,
+                severity="high" if now >= cap else "medium",
                 brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
                 bundles=tuple(event.bundle for event in mine),
-                settings=(_RATE, _BANDWIDTH, _CAP, _ALGORITHM),
-                changes={_ALGORITHM: _BY_TRAFFIC},
+                settings=(*names, _CAP, _ALGORITHM),
+                changes={_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
             )
         )
     return tuple(findings)
 
 
+def _exceeds(why: str, words: str) -> bool:
+    """Say whether a split is explained by a limit: `3000 topics > 1000`, `long-term average of 12.3 MiB/s > 10`."""
+    return f" {words} > " in why
+
+
 def split_refused(case: Outcome) -> tuple[Finding, ...]:
     """Pulsar would split a bundle, and does not."""
     refused = [event for event in case.trace.events if event.kind == "split_refused"]
-    if not refused:
+    if refused:
+        times, bundles = len(refused), tuple(dict.fromkeys(event.bundle for event in refused))
+        brokers = tuple(dict.fromkeys(event.source for event in refused if event.source))
+        why = refused[0].why or "no reason given"
+    elif case.load_manager is LoadManager.EXTENSIBLE:
+        reasons = _refused_by_brokers(case)
+        times, bundles = len(reasons), tuple(reason.bundle or "" for reason in reasons)
+        brokers = tuple(dict.fromkeys(reason.broker or "" for reason in reasons))
+        why = reasons[0].text if reasons else ""
+    else:
         return ()
-    bundles = tuple(dict.fromkeys(event.bundle for event in refused))
+    if not bundles:
+        return ()
     config = case.trace.settings
     algorithm = config.text(_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
@@ -343,15 +380,23 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
         Finding(
             code="split_refused",
             title="Pulsar refuses to split",
-            evidence=(
-                f"{len(refused)} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}:"
-                f" {refused[0].why or 'no reason given'}."
-            ),
+            evidence=(f"{times} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}: {why}."),
             remedy=remedy,
             severity="medium",
-            brokers=tuple(dict.fromkeys(event.source for event in refused if event.source)),
+            brokers=brokers,
             bundles=bundles,
             settings=(_ALGORITHM,),
             changes=changes,
         ),
     )
+
+
+def _refused_by_brokers(case: Outcome) -> list[Reason]:
+    """Return for which bundles the brokers of the extensible load manager find no boundary once their hits suffice."""
+    config = case.trace.settings
+    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+        return []
+    checks = min(config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold"), _MOST_CHECKS) + 1
+    last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
+    names = last.snapshot.brokers.name, last.snapshot.bundle_names
+    return [r for group in last.decision.reasons if group.code.code in _FRUITLESS for r in group.rows(*names)]

@@ -10,6 +10,13 @@ from planner.explain.bundle_patterns import (
     split_cascade,
     split_refused,
 )
+from planner.explain.cluster_patterns import (
+    clients_cut_off,
+    drawn_at_random,
+    out_of_capacity,
+    throttled,
+    unlike_machines,
+)
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import (
@@ -28,6 +35,8 @@ Pattern: TypeAlias = Callable[[Outcome], tuple[Finding, ...]]
 """Detects one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
+    out_of_capacity,
+    unlike_machines,
     unload_storm,
     ping_pong,
     idle_broker,
@@ -41,6 +50,9 @@ PATTERNS: tuple[Pattern, ...] = (
     held_back,
     fighting_strategies,
     strategy_replaced,
+    drawn_at_random,
+    clients_cut_off,
+    throttled,
 )
 """Every pattern."""
 

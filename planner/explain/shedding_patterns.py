@@ -29,6 +29,8 @@ _STORM_BUNDLES = 5
 _THRASHING_PERCENT = 25.0
 _IDLE_SHARE = 0.5
 _IDLE_CYCLES = 5
+_BUSY = 0.1
+"""Average usage from which on a broker without load is a loss."""
 _JOINED_WITHIN_MIN = 120
 _LAG = 0.1
 _LAG_CYCLES = 3
@@ -117,7 +119,7 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
     average = np.nanmean(tail, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         idle = (tail < average * _IDLE_SHARE).all(axis=0)
-    idle &= series.present[-1]
+    idle &= series.present[-1] & bool(average[-1, 0] >= _BUSY)
     names = [series.brokers[i] for i in np.flatnonzero(idle).tolist() if series.brokers[i] in _joined(case)]
     if not names:
         return ()
@@ -133,7 +135,7 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
     return (
         Finding(
             code="idle_broker",
-            title="Idle broker after a restart",
+            title="Idle broker after a start",
             evidence=evidence,
             remedy=remedy.words,
             severity="medium",
@@ -145,13 +147,14 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
 
 
 def _joined(case: Outcome) -> frozenset[str]:
-    """Return the brokers that joined, or started shortly before the beginning, or had nothing then."""
+    """Return the brokers that joined, or started shortly before the beginning; without bundles where nobody knows."""
     start = case.trace.start
     joined = {event.source for event in case.trace.events if event.kind == "broker_added"}
-    counts, started = start.bundle_counts().tolist(), start.brokers.started_at_ms.tolist()
     recent = start.info.captured_at_ms - _JOINED_WITHIN_MIN * _MS_PER_MIN
-    joined |= {name for name, n, at in zip(start.brokers.name, counts, started, strict=True) if not n or at >= recent}
-    return frozenset(joined)
+    started, bundles = start.brokers.started_at_ms, start.bundle_counts()
+    lately = (started >= recent) & (started.min(initial=recent) < recent)  # not where the whole cluster was started
+    fresh = lately | ((started <= 0) & (bundles == 0))
+    return frozenset(joined | {start.brokers.name[i] for i in np.flatnonzero(fresh).tolist()})
 
 
 def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:

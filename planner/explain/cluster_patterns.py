@@ -1,0 +1,230 @@
+"""Failure patterns of machines and capacity: what no balancing can help."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.explain.finding import Finding, listed
+from planner.explain.outcome import Outcome
+from planner.explain.text import bytes_per_s, count, msg_per_s
+from planner.pulsar.placement.registry import placement_by_name
+from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
+
+if TYPE_CHECKING:
+    from planner.cluster.arrays import FloatArray
+
+_OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
+_NIC = "loadBalancerOverrideBrokerNicSpeedGbps"
+_UNLIKE = 1.2
+"""How many times the other a limit is to count as another one."""
+_OF_A_KIND = 3
+"""Machines of a kind from which on one can be told to be odd."""
+_AT_THE_LIMIT = 0.9
+_MANY_CLIENTS = 0.5
+"""Share of all clients from which on it is many."""
+_FEW_CLIENTS = 50
+
+
+def out_of_capacity(case: Outcome) -> tuple[Finding, ...]:
+    """Every broker is above the overload threshold, or the average is: balancing cannot help."""
+    found, present = case.before_after.after, case.series.present[-1]
+    brokers, usage = int(present.sum()), case.series.usage[-1]
+    limit = case.trace.settings.integer(_OVERLOADED) / 100
+    mean = float(np.nanmean(usage)) if brokers else 0.0
+    if not brokers or (mean < limit and found.over_threshold < brokers):
+        return ()
+    more = max(math.ceil(brokers * mean / limit) - brokers, 1) if limit > 0 else brokers
+    order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
+    evidence = (
+        f"{found.over_threshold} of {count(brokers, 'broker')} are used over {limit * 100:.0f} %, {mean * 100:.0f} % on"
+        f" average: spread evenly, each of them would be as full. Traffic can grow to"
+        f" {found.growth.factor:.2f} times until {found.growth.broker} is used up."
+    )
+    return (
+        Finding(
+            code="out_of_capacity",
+            title="Out of capacity: every broker is full",
+            evidence=evidence,
+            remedy=(
+                f"No strategy and no threshold makes room. Add brokers: with {more} more of the same size the average"
+                f" is {mean * brokers / (brokers + more) * 100:.0f} %. Until then shedding only cuts clients off."
+            ),
+            severity="high",
+            brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
+            settings=(_OVERLOADED,),
+        ),
+    )
+
+
+def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
+    """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
+    table = case.trace.end.brokers
+    cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
+    said: list[str] = []
+    odd: list[str] = []
+    nic = False
+    numbers: tuple[tuple[str, FloatArray, str, float], ...] = (
+        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6),
+        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6),
+        ("heap", table.memory_limit_mib, "GiB", 1024),
+        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024),
+    )
+    for label, values, unit, size in numbers:
+        for group in {core: [i for i, other in enumerate(cores) if other == core] for core in cores}.values():
+            usual = _usual([float(values[i]) for i in group])
+            few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
+            if few:
+                nic = nic or "network" in label
+                odd += [table.name[i] for i in few]
+                names = listed([table.name[i] for i in few])
+                said.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
+    for what, texts in (("release", table.version), ("load manager", table.load_manager_class)):
+        told = Counter(text for text in texts if text)
+        if len(told) > 1:
+            usual_text = told.most_common(1)[0][0]
+            few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
+            odd += few_names
+            other = next(text for text in texts if text and text != usual_text)
+            said.append(f"{what} {_class(other)} on {listed(few_names)}, {_class(usual_text)} on others")
+    if not said:
+        return ()
+    speed = (
+        f" A percentage of the network is of the speed that the machine tells: read it there, or set {_NIC} where it"
+        " tells a wrong one."
+        if nic
+        else ""
+    )
+    return (
+        Finding(
+            code="unlike_machines",
+            title="Machines differ where they should not",
+            evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
+            remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
+            severity="high" if nic or "load manager" in " ".join(said) else "medium",
+            brokers=tuple(dict.fromkeys(odd)),
+            settings=(_NIC,) if nic else (),
+        ),
+    )
+
+
+def _class(text: str) -> str:
+    return text.rpartition(".")[2] if text.startswith("org.") else text
+
+
+def _is_unlike(value: float, usual: float) -> bool:
+    return value > 0 and not usual / _UNLIKE <= value <= usual * _UNLIKE
+
+
+def _usual(values: Sequence[float]) -> float:
+    """Return what most of a kind have; 0 when they are few, or no two thirds of them agree."""
+    known = [value for value in values if value > 0]
+    if len(known) < _OF_A_KIND:
+        return 0.0
+    middle = sorted(known)[len(known) // 2]
+    alike = sum(not _is_unlike(value, middle) for value in known)
+    return middle if alike * 3 >= len(known) * 2 else 0.0
+
+
+def throttled(case: Outcome) -> tuple[Finding, ...]:
+    """Topics are dispatched as fast as a dispatch limit lets them: what is slow there is the limit, not a broker."""
+    end, config = case.trace.end, case.trace.settings
+    topics = end.topics
+    if not len(topics) or not throttles_consumers(config):
+        return ()
+    caps = dispatch_caps(end, config)
+    rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
+    by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
+    hit = np.flatnonzero((by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0)))
+    if not len(hit):
+        return ()
+    order = hit[np.argsort(-size[hit], kind="stable")]
+    first = int(order[0])
+    limit = bytes_per_s(caps.bytes_per_s[first]) if by_size[first] else msg_per_s(caps.msg_per_s[first])
+    names = [topics.name[int(i)].as_py() for i in order[:3]]
+    bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
+    return (
+        Finding(
+            code="throttled",
+            title="A dispatch limit holds topics back",
+            evidence=(
+                f"{count(len(hit), 'topic')} dispatched at the limit, of which each partition has its own: {names[0]}"
+                f" gets {bytes_per_s(float(size[first]))} of at most {limit}."
+            ),
+            remedy=f"Throttling says which limit is in force for a topic, and why. Topics: {listed(names)}.",
+            severity="medium",
+            bundles=tuple(dict.fromkeys(bundles)),
+        ),
+    )
+
+
+def drawn_at_random(case: Outcome) -> tuple[Finding, ...]:
+    """Placement draws among brokers, hot ones too, as none is far enough below the average."""
+    shares: list[float] = []
+    hot: Counter[str] = Counter()
+    for cycle in case.trace.cycles:
+        view, usage = cycle.view.brokers, np.where(cycle.state.present, cycle.state.usage, np.nan)
+        for unload in cycle.unloads:
+            if not unload.carried_out or len(unload.acceptable) < 2:  # noqa: PLR2004 - nothing is drawn
+                continue
+            average = float(np.nanmean(usage))
+            above = [name for name in unload.acceptable if usage[view.position[name]] > average]
+            hot.update(above)
+            shares.append(len(above) / len(unload.acceptable))
+    if not shares or not hot:
+        return ()
+    return (
+        Finding(
+            code="drawn_at_random",
+            title="Destinations are drawn at random, full brokers too",
+            evidence=(
+                f"{count(len(shares), 'destination')} drawn; a broker above the average came out with a chance of"
+                f" {sum(shares) / len(shares) * 100:.0f} % on average, {hot.most_common(1)[0][0]} could in"
+                f" {hot.most_common(1)[0][1]} of them."
+            ),
+            remedy=(
+                f"{case.placement} draws among all when none is"
+                " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average: lower it, so that"
+                " the emptiest count."
+                if placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
+                else "Let placement judge by what shedding judges by, so that fewer brokers count as equal."
+            ),
+            severity="medium" if sum(shares) * 5 >= len(shares) else "low",
+            brokers=tuple(name for name, _ in hot.most_common()),
+            settings=("loadBalancerAverageResourceUsageDifferenceThresholdPercentage",),
+        ),
+    )
+
+
+def clients_cut_off(case: Outcome) -> tuple[Finding, ...]:
+    """Shedding disconnects a good part of all clients, some of them again and again."""
+    events = [event for event in case.trace.events if event.kind == "shed"]
+    clients: Counter[str] = Counter()
+    for event in events:
+        clients[event.bundle.rpartition("/")[0]] += int(event.producers + event.consumers)
+    bundles = case.trace.start.bundles
+    known = int(bundles.producers.sum() + bundles.consumers.sum())
+    cut = sum(clients.values())
+    if not known or cut < max(known * _MANY_CLIENTS, _FEW_CLIENTS):
+        return ()
+    again = len(events) - len({event.bundle for event in events})
+    worst = [f"{space} {number:,}" for space, number in clients.most_common(3) if number]
+    calmer = case.profile.calmer(case.trace.settings)
+    return (
+        Finding(
+            code="clients_cut_off",
+            title="Shedding disconnects many clients",
+            evidence=(
+                f"{cut:,} producers and consumers reconnect in {count(len(case.trace.cycles), 'cycle')}, of {known:,}"
+                f" there are; {again} of {len(events)} times it is a bundle that was shed before. By namespace:"
+                f" {'; '.join(worst)}."
+            ),
+            remedy=calmer.words,
+            severity="high" if cut >= known else "medium",
+            bundles=tuple(dict.fromkeys(event.bundle for event in events)),
+            settings=tuple(calmer.changes),
+            changes=calmer.changes,
+        ),
+    )
