@@ -1,0 +1,103 @@
+"""Other releases: recorded decisions, what tells a person about them, and the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.__main__ import main
+from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
+from planner.cluster.releases import REFERENCE, RELEASES, release
+from planner.cluster.settings import Settings
+from planner.conform.kinds import KINDS
+from planner.conform.mismatches import mismatches
+from planner.conform.reader import read_vectors
+from planner.pulsar.release_notes import SWITCHES, release_notes
+
+GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "releases"
+OTHERS = [name for name in RELEASES if name != REFERENCE.name]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_recorded_decisions_of_a_release(name: str) -> None:
+    vectors = list(read_vectors(GOLDENS / f"{name}.jsonl", name))
+    assert {vector.kind for vector in vectors} >= set(KINDS) - {"dispatch_throttle"}
+    assert [line for vector in vectors for line in mismatches(vector)] == []
+
+
+@pytest.mark.parametrize("name", ["3.0.7", "4.0.8"])
+def test_the_reference_decides_otherwise(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = GOLDENS / f"{name}.jsonl"
+    noted = sum("note" in json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    assert main(["conform", "--release", REFERENCE.name, str(file)]) == 1
+    assert f" {noted} failed" in capsys.readouterr().out
+    assert main(["conform", "--release", name, str(file)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_vector_is_decided_by_the_release_it_names() -> None:
+    file = GOLDENS / "4.0.8.jsonl"
+    assert [line for vector in read_vectors(file) for line in mismatches(vector)] == []
+
+
+def test_a_release_between_two_known_ones_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["conform", "--release", "4.1.0", str(GOLDENS / "4.0.8.jsonl")])
+    said = capsys.readouterr()
+    assert "0 failed" in said.out
+    assert "rules and defaults of 4.0.8, the nearest" in said.err
+
+
+class TestNotes:
+    @pytest.mark.parametrize("version", RELEASES)
+    def test_none_about_what_is_exact(self, version: str) -> None:
+        assert release_notes(version, Settings({}, release(version))) == ()
+
+    def test_another_release_than_the_cluster_runs(self) -> None:
+        first, *more = release_notes("3.0.7", Settings())
+        assert first == "The cluster runs Pulsar 3.0.7; this is decided by the rules and defaults of 4.2.4."
+        assert len(more) >= len(SWITCHES)
+        assert all("3.0.7" in one for one in more)
+
+    @pytest.mark.parametrize(
+        ("version", "said"),
+        [
+            ("2.10.5", "the oldest release known"),
+            ("4.1.0", "of 4.0.8, the nearest"),
+            ("5.0.1", "of 5.0.0-M1, the nearest"),
+        ],
+    )
+    def test_a_release_that_is_not_known(self, version: str, said: str) -> None:
+        first, *more = release_notes(version, Settings({}, release(version)))
+        assert said in first
+        assert more
+
+    def test_a_setting_without_effect(self) -> None:
+        config = Settings({"loadBalancerSheddingExcludedNamespaces": "a/b"}, release("4.0.8"))
+        (note,) = release_notes("4.0.8", config)
+        assert "does not know loadBalancerSheddingExcludedNamespaces" in note
+
+
+# fmt: off
+GIVES_UP = [
+    2.7, 0.4, 0.2, 3.7, 1.4, 3.6, 1.6, 2.4, 1.7, 0.9, 1.3, 1.2, 2.0, 2.2, 2.7, 0.4,
+    3.8, 2.8, 0.3, 0.5, 2.1, 0.2, 2.4, 1.8, 0.9, 0.1, 0.7, 0.8, 1.1, 2.5, 0.4, 0.7,
+]
+# fmt: on
+
+
+class TestTimSort:
+    def test_a_comparator_that_contradicts_itself(self) -> None:
+        """By whole points 0 equals 0.6, and 0.6 equals 1.2: what comes of it was asked of Java."""
+        points = [1.2, 0.6, 0.0]
+        assert tim_sort(points, lambda one, other: to_int(one - other)) == [1.2, 0.6, 0.0]
+        assert tim_sort([0.6, 1.2, 0.0], lambda one, other: to_int(one - other)) == [0.6, 0.0, 1.2]
+
+    @pytest.mark.parametrize("size", [0, 1, 2, 31, 32, 33, 64, 100, 1000])
+    def test_an_order_is_sorted_stably(self, size: int) -> None:
+        items = [(at * 7919 % 13, at) for at in range(size)]
+        assert tim_sort(items, lambda one, other: one[0] - other[0]) == sorted(items, key=lambda item: item[0])
+
+    def test_java_gives_up(self) -> None:
+        """Drawn at random until Java's own sort raised."""
+        with pytest.raises(ContradictoryOrderError):
+            tim_sort(GIVES_UP, lambda one, other: to_int(one - other))
