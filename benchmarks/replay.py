@@ -297,7 +297,7 @@ def on_paper(folder: Path, sizes: Sizes, overhead: float) -> None:
     tasks, cycles = _PAPER_DAYS * _PAPER_SCENARIOS, DAY_MS // _MS_PER_MIN
     rows = _PAPER_DAYS * DAY_MS // (sizes.interval_s * 1_000) * bundles
     work_s = tasks * (pace.start_s + cycles * pace.cycle_s)
-    total = Estimate(tasks=tasks, cycles=tasks * cycles, rows=rows * _PAPER_SCENARIOS, work_s=work_s)
+    total = Estimate(tasks=tasks, cycles=tasks * cycles, rows=rows * _PAPER_SCENARIOS, work_s=work_s, longest_s=0)
     overhead = max(overhead, 0.0)
     print(f"\nOn paper, on cores like these: {_PAPER_DAYS} days x {brokers} brokers x {bundles:,} bundles", end="")
     print(f" x {_PAPER_SCENARIOS} scenarios, {total.cycles:,} cycles over {total.rows:,} rows")
@@ -309,7 +309,7 @@ def on_paper(folder: Path, sizes: Sizes, overhead: float) -> None:
         rounds = math.ceil(tasks / number)
         taken = rounds * work_s / tasks * (1 + overhead)
         print(f"  {number:4} cores: {taken / 60:,.1f} min, in {rounds} rounds; work / cores is", end="")
-        print(f" {total.seconds(number) / 60:,.1f} min")
+        print(f" {work_s / number / 60:,.1f} min")
     print(f"  memory of a worker: {one.worker_mb:,.0f} MB")
     row_s = _ingest_row_s(folder, sizes)
     print(f"  making that history out of load reports: {rows:,} rows x {row_s * 1e6:.0f} us", end="")

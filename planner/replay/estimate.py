@@ -1,16 +1,26 @@
 """What a replay will take, from its first minutes measured on this machine."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from planner.history.manifest import complete_days
 from planner.replay.kernel import ReplayTask, frames_of
+from planner.replay.runner import Runner
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario
 
+_START_S: Final[Mapping[Runner, tuple[float, float]]] = {
+    "local": (0.3, 3.0),
+    "processes": (1.5, 8.0),
+    "spark": (8.0, 40.0),
+}
+"""What it takes until the first task begins, at least and at most, s."""
+_FASTER, _SLOWER = 0.6, 1.5
+"""Cycles cost less or more than the first ones, on which the pace was measured."""
 _BUDGET_S: Final = 1.0
 _MOST_CYCLES: Final = 120
 _MS_PER_MIN: Final = 60_000
@@ -40,16 +50,30 @@ class Estimate:
         cycles: Shedding cycles of all tasks.
         rows: Rows of bundles that the tasks read.
         work_s: Processor time of all tasks together, on a core like those of this machine.
+        longest_s: Processor time of the longest task.
     """
 
     tasks: int
     cycles: int
     rows: int
     work_s: float
+    longest_s: float
 
-    def seconds(self, parallel: int) -> float:
-        """Return how long that takes with so many tasks at once, on cores that have nothing else to do."""
-        return self.work_s / max(min(parallel, self.tasks), 1)
+    def span_s(self, runner: Runner, parallel: int, cores: int, load: float) -> tuple[float, float]:
+        """Return how long that takes on this machine, at least and at most, with the start of what runs it.
+
+        Args:
+            runner: What runs it.
+            parallel: Tasks at once.
+            cores: Cores of this machine.
+            load: How many processes want its cores at present. They may end soon, or stay.
+        """
+        at_once = max(min(parallel, self.tasks), 1)
+        quick = self.work_s / min(at_once, cores)
+        slower = max((at_once + load) / cores, 1.0)
+        least, most = _START_S[runner]
+        alone = self.work_s / at_once + (self.longest_s if at_once > 1 else 0.0)
+        return quick * _FASTER + least, (alone * _SLOWER + most) * slower
 
 
 def measure_pace(task: ReplayTask) -> Pace:
@@ -90,16 +114,16 @@ def estimate(job: Job, paces: dict[str, Pace], interval_min: int = 1) -> Estimat
     """
     slowest = max(paces.values(), key=lambda pace: pace.cycle_s)
     tasks = tasks_of(job)
-    cycles, work_s = 0, 0.0
+    cycles, works = 0, []
     for task in tasks:
         mine = (task.end_ms - task.start_ms) // _interval_ms(task.scenario, interval_min)
         pace = paces.get(task.cluster, slowest)
         cycles += mine
-        work_s += pace.start_s + mine * pace.cycle_s
+        works.append(pace.start_s + mine * pace.cycle_s)
     rows = sum(
         day.rows("bundles")
         for cluster in job.clusters
         for day in complete_days(Path(job.history), cluster)
         if job.first_day <= day.manifest.day <= job.last_day
     )
-    return Estimate(len(tasks), cycles, rows * len(job.scenarios), work_s)
+    return Estimate(len(tasks), cycles, rows * len(job.scenarios), sum(works), max(works, default=0.0))

@@ -1,10 +1,11 @@
 """The form of the Replay page: which history, which scenarios, what it will take, and where it runs."""
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -37,11 +38,11 @@ _SAMPLE_ARGUMENTS: Final = (
     *("--ownership-skew", "0.5", "--days", "2", "--interval-s", "300", "--workers", "1"),
 )
 _RUNNERS: Final[dict[Runner, str]] = {"spark": "Spark", "processes": "Processes", "local": "One process"}
-"""The first is taken unless another is chosen."""
+"""The first is taken unless another is chosen or the work is small."""
 _MOST_SETTINGS: Final = 4
 _INTERVAL: Final = "loadBalancerSheddingIntervalMinutes"
-_SPARK_START_S: Final = 15
-_POOL_START_S: Final = 3
+_SMALL_S: Final = 120.0
+"""Work of each core up to which a pool of processes is offered first, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +259,15 @@ def _suggested(name: str, snapshot: Snapshot) -> str:
     return ", ".join(setting.choices) or written(now)
 
 
-def _where() -> tuple[Runner, int]:
-    """Draw where it runs."""
+def _where(work_s: float) -> tuple[Runner, int]:
+    """Draw where it runs: small work on a local machine is done before Spark has started."""
     left, right = st.columns([3, 1])
-    runner = cast("Runner", address.choice("runner", "Where it runs", _RUNNERS, segments=True, place=left))
+    local = spark_place().kind == "local"
+    small = local and work_s < _SMALL_S * cores() and "processes" in _RUNNERS
+    usual = "processes" if small else next(iter(_RUNNERS))
+    runner = cast("Runner", address.choice("runner", "Where it runs", _RUNNERS, usual, segments=True, place=left))
     workers = 0
-    if runner == "processes" or (runner == "spark" and spark_place().kind == "local"):
+    if runner == "processes" or (runner == "spark" and local):
         help_ = f"This machine has {cores()} cores."
         workers = address.number("workers", "At once", cores(), 1, 4 * cores(), place=right, help=help_)
     return runner, workers
@@ -310,15 +314,15 @@ def duration(seconds: float) -> str:
 
 
 def _place_and_time(runner: Runner, workers: int, found: Estimate) -> str:
-    if runner == "local":
-        return f"one process of this machine, about **{duration(found.seconds(1))}**"
-    if runner == "processes":
-        return f"{workers} processes of this machine, about **{duration(found.seconds(workers) + _POOL_START_S)}**"
     place = spark_place()
-    if place.kind == "local":
-        taken = duration(found.seconds(workers) + _SPARK_START_S)
-        return f"{place.in_words} ({workers} at once), about **{taken}**"
-    return f"{place.in_words}, **{duration(found.work_s)}** of processor time shared by its cores"
+    if runner == "spark" and place.kind != "local":
+        return f"{place.in_words}, **{duration(found.work_s)}** of processor time shared by its cores"
+    least, most = map(duration, found.span_s(runner, workers or 1, cores(), os.getloadavg()[0]))
+    taken = f"**{least} to {most}**" if least != most else f"about **{least}**"
+    if runner == "local":
+        return f"one process of this machine, {taken}"
+    where = f"{workers} processes of this machine" if runner == "processes" else f"{place.in_words} ({workers} at once)"
+    return f"{where}, {taken}"
 
 
 @st.cache_data(max_entries=500, show_spinner=False)
@@ -354,19 +358,19 @@ def draw_form() -> None:
     st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
     _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
     grid = _grid(snapshot)
-    runner, workers = _where()
     job = Job(
-        name=st.text_input("Name", max_chars=100, key="job-name", placeholder="what this replay is to find out"),
+        name="",
         history=str(root.resolve()),
         clusters=clusters,
         first_day=first,
         last_day=last,
         days_per_task=days_per_task,
         scenarios=scenarios_of(grid, snapshot),
-        runner=runner,
-        workers=workers,
     )
     found = _estimate(job, snapshot)
+    runner, workers = _where(found.work_s)
+    name = st.text_input("Name", max_chars=100, key="job-name", placeholder="what this replay is to find out")
+    job = replace(job, name=name, runner=runner, workers=workers)
     st.markdown(
         f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
         f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found)}, by the first minutes measured here."

@@ -12,7 +12,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.replay.estimate import estimate, measure_pace
+from planner.replay.estimate import Estimate, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, grid_from_json, grid_to_json, scenarios_of, values_of
 from planner.replay.spec import grid, tasks_of
 from planner.simulate.scenario import Scenario
@@ -120,5 +120,16 @@ def test_first_snapshot_and_estimate(replay_history: Path) -> None:
     assert (found.tasks, found.cycles) == (12, 12 * 24)
     assert found.rows == 3 * 2 * 2 * 24 * 24  # scenarios, clusters, days, hours, bundles
     assert found.work_s == pytest.approx(12 * pace.start_s + 12 * 24 * pace.cycle_s)
-    assert found.seconds(4) == pytest.approx(found.work_s / 4)
-    assert found.seconds(100) == pytest.approx(found.work_s / 12)
+    assert found.longest_s == pytest.approx(pace.start_s + 24 * pace.cycle_s)
+
+
+def test_an_estimate_is_a_range() -> None:
+    found = Estimate(tasks=12, cycles=1, rows=1, work_s=120.0, longest_s=10.0)
+    idle = found.span_s("processes", 4, 4, 0.0)
+    assert idle[0] < 120 / 4 < idle[1]
+    busy = found.span_s("processes", 4, 4, 4.0)
+    assert busy[0] == idle[0], "the others may end at once"
+    assert busy[1] == pytest.approx(2 * idle[1])
+    assert found.span_s("processes", 100, 4, 0.0)[0] == idle[0], "more at once than cores are no faster"
+    assert found.span_s("processes", 100, 200, 0.0)[0] == found.span_s("processes", 12, 200, 0.0)[0]
+    assert found.span_s("spark", 4, 4, 0.0)[0] > idle[0]
