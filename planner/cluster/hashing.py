@@ -110,11 +110,15 @@ def java_string_hashes(texts: Sequence[str]) -> IntArray:
     return value.astype(np.uint32).view(np.int32)
 
 
+_FIRST_SIZE = 16
+"""Buckets of a map that has not grown."""
+
+
 def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurrent: bool = False) -> Int64Array:
     """Return the order in which a Java hash map visits keys that were put in as listed. Shape (keys,).
 
-    Buckets ascend; inside a bucket keys come as they were put in. This is exact for `HashMap` filled one by one, and
-    for `ConcurrentHashMap` but for buckets with several keys, whose order a resize may turn round in part.
+    Buckets ascend; inside a bucket keys come as they were put in, but that a `ConcurrentHashMap` that grows turns a
+    part of each bucket round. This is exact for maps filled one by one, with fewer than eight keys in any bucket.
 
     Args:
         hashes: `String.hashCode` of the distinct keys.
@@ -129,7 +133,11 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
     size = table_size
     if size is None:
         size = hash_map_size(len(hashes), concurrent=concurrent)
-    return np.argsort(_spread(hashes) & np.uint32(size - 1), kind="stable")
+    bucket = _spread(hashes) & np.uint32(size - 1)
+    if not concurrent or size <= _FIRST_SIZE:
+        return np.argsort(bucket, kind="stable")
+    one = np.zeros(len(hashes), dtype=np.int64)
+    return np.lexsort((_ranks_in_buckets(hashes, one, np.array([size])), bucket))
 
 
 def grouped_map_order(
@@ -147,7 +155,48 @@ def grouped_map_order(
         Positions into `hashes`: by map, then in the order of visit.
     """
     sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
-    return np.lexsort((_spread(hashes) & (sizes - 1).astype(np.uint32)[groups], groups))
+    bucket = _spread(hashes) & (sizes - 1).astype(np.uint32)[groups]
+    if not concurrent or (sizes <= _FIRST_SIZE).all():
+        return np.lexsort((bucket, groups))
+    return np.lexsort((_ranks_in_buckets(hashes, groups.astype(np.int64), sizes), bucket, groups))
+
+
+def _ranks_in_buckets(hashes: IntArray, groups: Int64Array, sizes: Int64Array) -> Int64Array:
+    """Return what orders the keys of one bucket of `ConcurrentHashMap`s that grew while they were filled.
+
+    A map doubles as soon as three quarters of its buckets are filled. Of each bucket the keys at its end that all go to
+    the same half stay as they are; each of the others is put before those that are already in its half. Shape (keys,).
+
+    Args:
+        hashes: `String.hashCode` of the keys.
+        groups: Which map each key is in, not negative.
+        sizes: Size that the table of each map has grown to.
+    """
+    spread = _spread(hashes)
+    by_map = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[by_map], np.arange(len(sizes)))
+    put = np.empty(len(hashes), dtype=np.int64)  # how many keys of the map were there before
+    put[by_map] = np.arange(len(hashes)) - starts[groups[by_map]]
+    rank, size = put.copy(), _FIRST_SIZE
+    while size < sizes.max(initial=0):
+        there = np.flatnonzero((sizes[groups] > size) & (put < size * 3 // 4))
+        where, half = spread[there] & np.uint32(size - 1), (spread[there] & np.uint32(size)) != 0
+        order = np.lexsort((rank[there], where, groups[there]))
+        there, where, half = there[order], where[order], half[order]
+        ends = np.ones(len(there), dtype=np.bool_)  # the last key of its bucket
+        ends[:-1] = (where[1:] != where[:-1]) | (groups[there[1:]] != groups[there[:-1]])
+        turns = np.zeros(len(there), dtype=np.bool_)  # the next key of the bucket goes to the other half
+        turns[:-1] = ~ends[:-1] & (half[1:] != half[:-1])
+        position = np.arange(len(there))
+        last_of_bucket = np.flatnonzero(ends)
+        bucket = np.searchsorted(last_of_bucket, position)
+        last_turn = np.full(len(last_of_bucket), -1, dtype=np.int64)
+        last_turn[bucket[turns]] = position[turns]  # ascending, so that the last one stays
+        before = position <= last_turn[bucket]
+        moved = np.lexsort((np.where(before, -position - 1, position), half, where, groups[there]))
+        rank[there[moved]] = position - len(there)
+        size *= 2
+    return rank
 
 
 def hash_map_size(keys: int, *, concurrent: bool = False) -> int:

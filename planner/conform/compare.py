@@ -13,6 +13,8 @@ RELATIVE_TOLERANCE: Final = 1e-9
 MISSING: Final = "(nothing)"
 """Stands where one side has no value."""
 
+_SPECIAL: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
 Path = tuple[str | int, ...]
 
 
@@ -40,8 +42,8 @@ class Difference:
 def differences(expected: Any, got: Any, sets: Sequence[str] = (), path: Path = ()) -> Iterator[Difference]:
     """Yield every place at which two JSON-like values differ; the order of keys does not matter.
 
-    Numbers are equal within `RELATIVE_TOLERANCE` when one of them is a float. NaN, which JSON lacks, equals null and
-    the text `NaN`.
+    Numbers are equal within `RELATIVE_TOLERANCE` when one of them is a float. What JSON lacks equals its text, such as
+    `Infinity`, and NaN equals null too.
 
     Args:
         expected: What Pulsar answered.
@@ -74,7 +76,8 @@ def _set_differences(expected: Sequence[Any], got: Sequence[Any], path: Path) ->
 def _same(expected: Any, got: Any) -> bool:
     if isinstance(expected, float) or isinstance(got, float):
         if not (_is_number(expected) and _is_number(got)):
-            return isinstance(got, float) and math.isnan(got) and (expected is None or expected == "NaN")
+            special = isinstance(got, float) and not math.isfinite(got)
+            return special and (expected == _SPECIAL[str(got)] or (expected is None and math.isnan(got)))
         return (math.isnan(expected) and math.isnan(got)) or math.isclose(expected, got, rel_tol=RELATIVE_TOLERANCE)
     return type(expected) is type(got) and bool(expected == got)
 

@@ -287,6 +287,11 @@ def _holes(
     found.rows("bundles", order[open_], what, _TILE)
 
 
+_COUNTED_IN_32_BITS = {"topics", "producers", "consumers"}
+_INT_MAX = 2**31 - 1
+_FEWER = f"Pulsar counts them in 32 bits: give {_INT_MAX:,} at most."
+
+
 def _numbers(snapshot: Snapshot, found: Findings) -> None:
     for part, kind in TABLES.items():
         table = getattr(snapshot, part)
@@ -298,6 +303,8 @@ def _numbers(snapshot: Snapshot, found: Findings) -> None:
                 values = getattr(table, info.name)
                 if info.name not in {"owner", "bundle"}:
                     found.rows(part, values < least, _is(info.name, values), f"Give a number from {least} on.")
+                if info.unit in _COUNTED_IN_32_BITS:
+                    found.rows(part, values > _INT_MAX, _is(info.name, values), _FEWER)
                 if info.name.endswith("_at_ms"):
                     found.rows(part, values > LAST_MS, _is(info.name, values), _MS)
 

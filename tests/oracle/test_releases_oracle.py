@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -53,8 +54,8 @@ def ordered(case: Case) -> bool:
 
 
 DRAWS: dict[str, Callable[[random.Random, int], Case]] = {
-    **{kind: lambda rng, number, kind=kind: modular_case(kind, rng, number) for kind in SHEDDERS},
-    **{f"placement {name}": lambda rng, number, name=name: placement_case(name, rng, number) for name in PLACEMENTS},
+    **{kind: partial(modular_case, kind) for kind in SHEDDERS},
+    **{f"placement {name}": partial(placement_case, name) for name in PLACEMENTS},
     "placement extensible": extensible.random_placement,
     "shedder_transfer": transfer_case,
     "top_k_bundles": extensible.random_report,

@@ -37,10 +37,10 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def _java_round(values: FloatArray) -> FloatArray:
-    """Round half up without the error of adding 0.5 first, as `Math.round` does; NaN counts as 0."""
+    """Round half up without the error of adding 0.5 first, as `Math.round` does: to a `long`, NaN to 0."""
     low = np.floor(values)
     rounded: FloatArray = np.nan_to_num(low + (values - low >= 0.5))  # noqa: PLR2004 - one half
-    return rounded
+    return np.clip(rounded, -(2.0**63), 2.0**63)
 
 
 class _Rough:
@@ -210,7 +210,7 @@ def top_bundles(
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
         listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
         size = hash_map_size(max(len(listed), most.get(snapshot.brokers.name[broker], 0)), concurrent=True)
-        visited = listed[hash_map_order(hashes[owned[listed]], size)]
+        visited = listed[hash_map_order(hashes[owned[listed]], size, concurrent=True)]
         visited = visited[eligible[visited]]
         if rough:
             try:

@@ -5,6 +5,7 @@ Mirrors the stream over `LoadData.getBundleDataForLoadShedding` in `OverloadShed
 sorted by a value descending; equal values keep the order of the map.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -223,7 +224,8 @@ def take_until(
         # Java adds one by one, as `cumsum` does; subtracting sums of all would change the last bits.
         sums = np.cumsum(values[start:stop])
         before[start + 1 : stop] = sums[:-1]
-        count[at] = min(stop - start, int(np.searchsorted(sums, needed)) + 1)
+        beyond = 0 if math.isnan(needed) else int(np.searchsorted(sums, needed))  # nothing is less than NaN
+        count[at] = min(stop - start, beyond + 1)
     sizes = np.diff(donors.bounds)
     first = np.repeat(donors.bounds[:-1], sizes)
     taken = np.arange(len(values)) - first < np.repeat(count, sizes)

@@ -265,8 +265,9 @@ def _shed_above(
         compared = (usage[below] * 100, limits.average * 100, limits.threshold * 100, limit * 100)
         reasons.append(block(_BELOW, active[below].astype(np.int32), values=compared))
     over, over_usage = active[~below], usage[~below]
-    share = over_usage - limits.average - limits.threshold + ADDITIONAL_MARGIN
-    required = broker_throughput(snapshot)[over] * share
+    with np.errstate(invalid="ignore"):  # usages can be infinite, where a limit is tiny
+        share = over_usage - limits.average - limits.threshold + ADDITIONAL_MARGIN
+        required = broker_throughput(snapshot)[over] * share
     little = required < limits.minimum_bytes_per_s
     if little.any():
         too_little = (over_usage[little] * 100, limit * 100, required[little] / MIB, limits.minimum_bytes_per_s / MIB)

@@ -66,7 +66,8 @@ def cells(info: ColumnInfo, name: str) -> st.SearchStrategy[Any]:
         some = st.one_of(RATES, st.just(-1000.0)) if "_limit_" in name else RATES
         return st.one_of(some, st.just(float("nan"))) if info.may_be_unknown else some
     least = min(0, int(info.default))
-    most = LAST_MS if info.name.endswith("_at_ms") else 2**31 - 1 if info.kind == "id" else 2**63 - 1
+    small = info.kind == "id" or info.unit in {"topics", "producers", "consumers"}
+    most = LAST_MS if info.name.endswith("_at_ms") else 2**31 - 1 if small else 2**63 - 1
     return st.integers(least, most)
 
 

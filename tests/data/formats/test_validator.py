@@ -355,5 +355,11 @@ class TestTheRest:
     def test_policies(self, cluster: Snapshot, policies: Policies) -> None:
         assert violations(replace(cluster, policies=policies))[0].file == "policies"
 
+    @pytest.mark.parametrize("name", ["topics", "producers", "consumers"])
+    def test_what_pulsar_counts_in_32_bits(self, cluster: Snapshot, changed: Change, name: str) -> None:
+        validate(changed(cluster, "bundles", 1, **{name: 2**31 - 1}))
+        (found,) = violations(changed(cluster, "bundles", 1, **{name: 2**31}))
+        assert "2,147,483,647" in found.remedy
+
     def test_text_that_is_no_name(self, cluster: Snapshot, changed: Change) -> None:
         assert violations(changed(cluster, "brokers", 0, version="4.2\x00"))[0].row == 1

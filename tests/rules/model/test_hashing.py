@@ -13,6 +13,7 @@ from planner.cluster.hashing import (
     full_topic_name,
     grouped_map_order,
     hash_map_order,
+    hash_map_size,
     java_string_hash,
     java_string_hashes,
     namespace_of_topic,
@@ -154,6 +155,19 @@ class TestMapOrder:
         names = [f"h{n}" for n in range(10)] + ["low"]
         order = hash_map_order(java_string_hashes(names))
         assert [names[i] for i in order] == ["h8", "h9", "low", *(f"h{n}" for n in range(8))]
+
+    @pytest.mark.parametrize(
+        ("step", "expected"),
+        [
+            (16, [7, 4, 2, 11, 0, 8, 6, 9, 10, 5, 1, 3]),
+            (1, [22, 9, 11, 6, 17, 14, 0, 3, 20, 2, 23, 18, 15, 12, 5, 8, 1, 10, 13, 4, 19, 16, 21, 7]),
+        ],
+    )
+    def test_a_map_that_grows_turns_parts_of_its_buckets_round(self, step: int, expected: list[int]) -> None:
+        """What `java.util.concurrent.ConcurrentHashMap` of OpenJDK 17 answers."""
+        hashes = java_string_hashes([f"b{at * step}:8080" for at in range(len(expected))])
+        assert hash_map_order(hashes, concurrent=True).tolist() == expected
+        assert hash_map_order(hashes, hash_map_size(len(hashes), concurrent=True)).tolist() != expected
 
     @given(java_hashes)
     def test_buckets_ascend(self, values: list[int]) -> None:

@@ -65,16 +65,9 @@ final class Loads {
         return report;
     }
 
-    /**
-     * Returns a report's bundles in the order in which the leader reads them, which is that of the broker's own map.
-     * That map has its final size from the start, so that bundles in one bucket stay in the order given.
-     */
+    /** Returns a report's bundles in the order in which the leader reads them, which is that of the broker's own map. */
     private static Map<String, NamespaceBundleStats> asWritten(Map<String, NamespaceBundleStats> given) {
-        int size = 16;
-        while (given.size() + 1 > size / 4 * 3) {
-            size *= 2;
-        }
-        Map<String, NamespaceBundleStats> ofBroker = new ConcurrentHashMap<>(size / 2);
+        Map<String, NamespaceBundleStats> ofBroker = new ConcurrentHashMap<>();
         given.forEach(ofBroker::put);
         return new LinkedHashMap<>(ofBroker);
     }
