@@ -15,7 +15,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy
-from planner.web import address, scenarios, state
+from planner.web import address, best_plan, scenarios, state
 from planner.web.choices import written
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
@@ -181,6 +181,8 @@ def draw(view: state.Current) -> None:
         chosen = strategy_pairs(present, snapshot.settings, snapshot.info.load_manager)
     else:
         chosen = _mine(view, present) if mine else each_shedder(view, present)
+        if address.toggle("best", "With the best plan", help="Its moves at the start, then the settings in force."):
+            chosen["Best plan"] = best_plan.as_scenario(view, present)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
         return

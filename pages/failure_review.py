@@ -9,13 +9,15 @@ import streamlit as st
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
-from planner.explain.text import percent
+from planner.explain.text import percent, plain
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
+from planner.optimize.carry_out import summary
+from planner.optimize.waves import scenario_of
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BrokerLoss
-from planner.simulate.scenario import Step
-from planner.web import address, registry, scenarios, state
+from planner.simulate.scenario import MOST_STEPS, Step
+from planner.web import address, best_plan, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, metrics, table
 
@@ -57,6 +59,17 @@ def _try_it(view: state.Current, found: FailureReview) -> None:
         steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in names)
         scenarios.change(view, present.with_steps(*present.steps, *steps))
         registry.go("what_if")
+
+
+def _safe_plan(view: state.Current) -> None:
+    """Offer few moves after which the loss of any one broker is milder."""
+    if address.toggle("safe", "Find few moves that make the worst loss milder"):
+        plan = best_plan.safe_of(view)
+        st.markdown(f"**{plain(summary(plan))}** {plain(plan.notes[-1])}")
+        fits = len(plan.moves) <= MOST_STEPS
+        if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not fits):
+            scenarios.change(view, scenario_of(plan, held=False))
+            registry.go("what_if")
 
 
 def _growth(found: FailureReview, limit: int) -> None:
@@ -114,6 +127,8 @@ def draw(view: state.Current) -> None:
     frame = review_frame(found)
     _losses(found, frame, limit)
     _try_it(view, found)
+    if lost == "1" and when == "now":
+        _safe_plan(view)
     formats = {"peak usage (%)": "%.1f", "headroom (times)": "%.2f"}
     table(frame, "losses", height=420 if len(frame) > _MANY else None, formats=formats)
     st.caption(f"An estimate. {found.method}")

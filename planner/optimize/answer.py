@@ -38,6 +38,13 @@ _GOOD = 1.002
 _NEAR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
+_TINY = 150
+"""Bundles x brokers up to which the whole question is asked to the end."""
+_MOST_NODES = 2_000
+_NODES = 30
+"""Nodes for each round of work in a larger cluster."""
+_IDLE = 6
+"""Rounds without a better plan after which no more are tried."""
 _TRIES = 4
 _ANY = 2**31
 _SPLITS = 5
@@ -144,7 +151,7 @@ class _Ask:
             if not free or not found.complete:
                 break
             kept |= {move.bundle: move.source for move in found.moves if move.bundle in free}
-            ask = replace(ask, question=replace(self.question, pins=kept))
+            ask = replace(ask, question=replace(self.question, pins=kept, rounds=min(self.question.rounds, 2)))
             try:
                 found = ask.about(snapshot)
             except ScenarioError:
@@ -222,7 +229,7 @@ def _level(work: _Work, start: State, state: State) -> Plan:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _spend(work, start, state, caps, bounds)
     work.tell(state)
-    whole = _whole(work, start, state)
+    whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
     bound = max(bounds.values())
@@ -292,14 +299,29 @@ def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low
     return low
 
 
-def _whole(work: _Work, start: State, state: State) -> float | None:
-    """Ask a small cluster as a whole; take the answer where it is better. Return the bound, None where it is large."""
+def _nodes(model: Model, choices: int) -> int:
+    """Return how many nodes a program about a whole cluster is worth; none where the cluster is large."""
+    if choices <= _TINY:
+        return _MOST_NODES
+    return _NODES * model.question.rounds if choices <= MOST_CHOICES else 0
+
+
+def _whole(work: _Work, start: State, state: State, known: float) -> float | None:
+    """Ask a small cluster as a whole; take the answer where it is better. Return its bound, None where it is not asked.
+
+    Args:
+        work: The question.
+        start: The cluster as it is.
+        state: The plan so far; is changed.
+        known: A bound that is known already.
+    """
     model = work.model
     movable = np.flatnonzero(model.movable)
     brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
-    if len(movable) * len(brokers) > MOST_CHOICES or work.told():
+    nodes = _nodes(model, len(movable) * len(brokers))
+    if not nodes or work.told() or state.peak() <= known * _NEAR:
         return None
-    found = solve_whole(model, start, movable, brokers)
+    found = solve_whole(model, start, movable, brokers, nodes=nodes)
     if found.moves and found.value < state.peak() - SLACK:
         before, peak = state.moves(), state.peak()
         if not adopt(state, found.moves) or state.peak() > peak:
@@ -309,19 +331,21 @@ def _whole(work: _Work, start: State, state: State) -> float | None:
 
 def _improve(work: _Work, state: State, bound: float) -> None:
     """Place the bundles of the most used brokers and some others anew, again and again."""
-    model = work.model
+    model, idle = work.model, 0
     for turn in range(model.question.rounds):
-        if state.peak() <= max(bound * _GOOD, bound + SLACK) or work.told():
+        if state.peak() <= max(bound * _GOOD, bound + SLACK) or work.told() or idle >= _IDLE:
             return
         bundles, brokers = neighbourhood(state, model.question.seed, turn)
         peak, before, squares = state.peak(), state.moves(), state.squares()
         if not len(bundles):
             continue
+        idle += 1
         found = solve_whole(model, state, bundles, brokers, nodes=20)
         if found.moves and adopt(state, found.moves):
             better = state.peak() < peak - EPSILON or (state.peak() <= peak + EPSILON and state.squares() < squares)
             if not better:
                 state.restore(before)
+            idle = 0 if better else idle
         lower_peak(state, np.maximum(_caps(model, state), state.peak()), work.told)
         work.tell(state)
 
@@ -359,8 +383,9 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
     proven = max(room(model, start, under=target, weight=weight), least)
     movable = np.flatnonzero(model.movable)
     brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
-    if len(movable) * len(brokers) <= MOST_CHOICES:
-        found = solve_whole(model, start, movable, brokers, under=target, weight=weight)
+    nodes = _nodes(model, len(movable) * len(brokers))
+    if nodes and state.spent[row] > proven:
+        found = solve_whole(model, start, movable, brokers, under=target, weight=weight, nodes=nodes)
         proven = max(proven, found.bound)
         before, spent = state.moves(), float(state.spent[row])
         if found.moves and (not tries or found.value < spent - EPSILON) and adopt(state, found.moves):

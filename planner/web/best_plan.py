@@ -9,11 +9,13 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count
+from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability, stability_of
-from planner.optimize.waves import Wave, waves_of
+from planner.optimize.waves import Wave, scenario_of, waves_of
+from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.web import state
 
 _KNEE_SHARE = 0.02
@@ -52,6 +54,32 @@ def waves(plan_digest: str, most_clients: int, _plan: Plan) -> Sequence[Wave]:
     """Return the waves of a plan."""
     del plan_digest
     return waves_of(_plan, most_clients)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Trying plans of several sizes …")
+def _safe(digest: str, _snapshot: Snapshot) -> Plan:
+    del digest
+    return surviving(_snapshot, Question(splits=0))
+
+
+def safe_of(view: state.Current) -> Plan:
+    """Return few moves after which the loss of any one broker is as mild as can be.
+
+    Raises:
+        PlannerError: There is no such plan.
+    """
+    return _safe(view.digest, view.snapshot)
+
+
+def as_scenario(view: state.Current, base: Scenario) -> Scenario:
+    """Return a scenario with the moves of the best plan first, as many as bring most.
+
+    Raises:
+        PlannerError: There is no such plan.
+    """
+    question = Question(splits=0)
+    plan = plan_of(view, replace(question, moves=min(knee(frontier_of(view, question)), MOST_STEPS - len(base.steps))))
+    return replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
 
 
 def knee(frontier: Plan) -> int:

@@ -74,3 +74,21 @@ def test_other_pages_have_a_sentence(opened: Callable[..., AppTest]) -> None:
     assert saved is not None
     view = state.Current(saved, state.snapshot_of(saved.digest))
     assert "would bring the highest usage from 68.5 to" in best_plan.best_plan_sentence(view)
+
+
+def test_compare_has_it_as_a_column(page: Callable[..., AppTest]) -> None:
+    state.add_sample(PIP)
+    test = page("compare", snapshot=PIP.digest[:12], best="1")
+    assert not test.exception
+    for _ in range(60):
+        if test.dataframe:
+            break
+        test.run()
+    assert any("Best plan" in frame.value.columns or "Best plan" in frame.value.values for frame in test.dataframe)
+
+
+def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> None:
+    state.add_sample(PIP)
+    test = page("failure_review", snapshot=PIP.digest[:12], safe="1")
+    assert not test.exception
+    assert "Losing the worst broker leads to" in _said(test)
