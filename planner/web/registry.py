@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from planner.web.page import Page
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Cluster": ("overview", "bundle_map", "brokers"),
-    "Decisions": ("shedding", "split_lab", "hit_counters", "throttling"),
-    "What-if": ("best_plan", "what_if", "moves", "compare", "why", "failure_review"),
-    "History": ("replay", "advisor"),
-    "Data": ("snapshots", "shadow"),
+    "": ("overview",),
+    "Explain": ("why", "shedding", "hit_counters", "throttling"),
+    "Map": ("bundle_map", "brokers", "split_lab"),
+    "Plan": ("best_plan", "what_if", "compare", "failure_review"),
+    "Execute": ("moves",),
+    "History": ("replay", "advisor", "shadow"),
+    "Data": ("snapshots",),
 }
-"""The groups of the menu with their pages."""
+"""The entries of the menu with their pages, by what a person wants; the first one is a page itself."""
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 """All pages."""
 
@@ -86,7 +88,7 @@ def navigation() -> StreamlitPage:
     )
     menu = {group: [streamlit_page(name) for name in names] for group, names in GROUPS.items()}
     menu[next(iter(menu))].append(first)
-    return st.navigation(menu)
+    return st.navigation(menu, position="top")
 
 
 def link(name: str, label: str, icon: str = "", **parts: str) -> None:

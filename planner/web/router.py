@@ -13,8 +13,8 @@ _STYLE = """<style>
 .st-key-link pre {padding-right: 3rem}
 </style>"""
 
-st.set_page_config(
-    page_title="Pulsar bundle planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
-)
+_ICON, _LOGO = (str(Path(__file__).with_name(name)) for name in ("icon.svg", "logo.svg"))
+st.set_page_config(page_title="Pulsar bundle planner", page_icon=_ICON, layout="wide")
+st.logo(_LOGO, icon_image=_ICON)
 st.html(_STYLE)
 navigation().run()

@@ -13,6 +13,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
+from planner.web import registry
+from planner.web.registry import GROUPS
+
 ROOT = Path(__file__).parent.parent.parent
 SHOTS = ROOT / "artifacts" / "screenshots"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -80,6 +83,14 @@ def browser() -> Iterator[Browser]:
         opened = playwright.chromium.launch(args=ARGUMENTS, **own)  # type: ignore[arg-type]
         yield opened
         opened.close()
+
+
+def by_menu(page: Page, title: str) -> None:
+    """Go to another page by the menu of a wide window: open the entry that has it, then click it."""
+    group = next(group for group, names in GROUPS.items() for name in names if registry.page(name).title == title)
+    if group:
+        page.get_by_test_id("stTopNavSection").filter(has_text=group).click()
+    page.get_by_role("menuitem" if group else "link", name=title, exact=True).click()
 
 
 class Visitor:

@@ -16,7 +16,7 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.web.headers import COOKIE
 from planner.workspace.samples import samples
-from tests.e2e.conftest import Server, Visitor
+from tests.e2e.conftest import Server, Visitor, by_menu
 
 pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
@@ -60,7 +60,7 @@ def test_a_scenario_goes_from_page_to_page_and_its_link_to_another_browser(serve
     page.get_by_role("combobox", name="Shedding strategy").click()
     page.get_by_role("option", name="AvgShedder").click()
     window.settled("AvgShedder instead of ThresholdShedder")
-    page.get_by_role("link", name="Brokers", exact=True).first.click()
+    by_menu(page, "Brokers")
     window.settled("This page shows the cluster as captured, without the scenario.")
     page.get_by_text("Show with the scenario").click()
     window.settled("This page shows the cluster after 30 cycles of the scenario.")

@@ -17,7 +17,7 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.workspace.samples import load_sample, samples
-from tests.e2e.conftest import Server, Visitor
+from tests.e2e.conftest import Server, Visitor, by_menu
 
 pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
@@ -51,7 +51,7 @@ def plan_digest(page: Page) -> str:
 
 def go(window: Visitor, page: str, text: str) -> None:
     """Go to another page by the menu."""
-    window.page.get_by_role("link", name=page, exact=True).first.click()
+    by_menu(window.page, page)
     window.settled(text)
 
 
