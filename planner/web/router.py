@@ -15,6 +15,6 @@ _STYLE = """<style>
 
 _ICON, _LOGO = (str(Path(__file__).with_name(name)) for name in ("icon.svg", "logo.svg"))
 st.set_page_config(page_title="Pulsar bundle planner", page_icon=_ICON, layout="wide")
-st.logo(_LOGO, icon_image=_ICON)
+st.logo(_LOGO)
 st.html(_STYLE)
 navigation().run()

@@ -119,7 +119,7 @@ def test_from_a_sample_to_commands_on_another_server(
     expect(page.get_by_text("of broker-").first).to_be_visible()
     expect(page.get_by_text("Each answer was verified")).to_be_visible()
     window.shot("story-why")
-    go(window, "Compare", "marks the best of a measure")
+    go(window, "Compare", "best balanced: highest usage")
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     window.shot("story-compare")
     no_traceback(page)
