@@ -16,6 +16,7 @@ _SEPARATORS = str.maketrans("", "", "_-. ")
 class Settings(Mapping[str, SettingValue]):
     """The settings in force: overrides over the defaults of a release. Frozen; equal when the same values are in force.
 
+    A setting that the release does not know is not in them, but asked for it has the value that this release acts by.
     Every rule is given the settings, and with them the release whose rules it follows.
     """
 
@@ -86,8 +87,13 @@ class Settings(Mapping[str, SettingValue]):
         return self.release.settings[name]
 
     def __getitem__(self, name: str) -> SettingValue:
-        setting = self.release.settings[name]
-        return self._overrides.get(name, setting.default)
+        known = self.release.settings.get(name)
+        if known is None:  # what this release does without it
+            return self.release.others[name].default
+        return self._overrides.get(name, known.default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.release.settings
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.release.settings)
@@ -106,10 +112,6 @@ class Settings(Mapping[str, SettingValue]):
     def __repr__(self) -> str:
         return f"Settings({dict(self._overrides)})"
 
-    def _value(self, name: str) -> SettingValue:
-        """Return what is in force, also of a setting that this release does not know."""
-        return self[name] if name in self.release.settings else self.release.others[name].default
-
     def flag(self, name: str) -> bool:
         """Return a switch."""
         return bool(self._of(name, bool))
@@ -120,7 +122,7 @@ class Settings(Mapping[str, SettingValue]):
 
     def number(self, name: str) -> float:
         """Return a double, an int or a long as float."""
-        value = self._value(name)
+        value = self[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"{name} is no number")
         return float(value)
@@ -134,7 +136,7 @@ class Settings(Mapping[str, SettingValue]):
         return self._of(name, tuple)
 
     def _of(self, name: str, kind: type[_T]) -> _T:
-        value: object = self._value(name)
+        value: object = self[name]
         if not isinstance(value, kind):
             raise TypeError(f"{name} is no {kind.__name__}")
         return value

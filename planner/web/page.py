@@ -142,7 +142,9 @@ def _describe(view: state.Current, config: Settings) -> None:
     if saved.description:
         st.markdown(plain(saved.description))
     release = release_notes(saved.pulsar_version, config)
-    notes = (*release, *saved.warnings, *expression_notes(view.snapshot.policies))
+    for note in release[:1]:
+        st.warning(plain(note), icon=":material/rule:")
+    notes = (*release[1:], *saved.warnings, *expression_notes(view.snapshot.policies))
     show_notes(notes, "What to know about this snapshot")
 
 

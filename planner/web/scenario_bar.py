@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.releases import release
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.scenario import Scenario
@@ -39,6 +40,8 @@ def words(view: state.Current, scenario: Scenario) -> str:
     settings = [name for name in scenario.settings if name not in STRATEGIES]
     if settings:
         parts.append(count(len(settings), "setting"))
+    if scenario.pulsar_version != release(view.captured.info.pulsar_version).name:
+        parts.append(f"decided as Pulsar {scenario.pulsar_version}")
     if scenario.load_manager:
         parts.append(f"{manager} load manager")
     return plain(" · ".join([*parts, count(scenario.cycles, "cycle")]))

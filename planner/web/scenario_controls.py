@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, RELEASES, release
 from planner.cluster.settings import Settings
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
@@ -113,6 +113,11 @@ def _frame(view: state.Current) -> None:
     drawn = "Decides where Pulsar draws at random, and when each broker reports."
     _bound(view, "seed", present.seed, partial(right.number_input, "Seed", 0, 2**31 - 1, help=drawn))
     managers = {"": f"{view.captured.info.load_manager}, as in the snapshot", **{str(m): str(m) for m in LoadManager}}
+    own = release(view.captured.info.pulsar_version).name
+    known = {name: f"{name}, as in the snapshot" if name == own else name for name in RELEASES}
+    help_ = "Whose rules and defaults decide. Settings that the snapshot does not set get the defaults of this release."
+    box = partial(st.selectbox, "Release of Pulsar", list(known), format_func=known.__getitem__, help=help_)
+    _bound(view, "pulsar_version", present.pulsar_version, box)
     box = partial(st.selectbox, "Load manager", list(managers), format_func=managers.__getitem__)
     _bound(view, "load_manager", present.load_manager, box)
 

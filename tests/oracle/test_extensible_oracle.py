@@ -19,7 +19,7 @@ from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
 from planner.conform.extensible import ANSWERS, placement_answer
 from planner.pulsar.shedding.transfer import TransferShedder
-from tests.oracle.cases import seeded, share_a_bucket
+from tests.oracle.cases import seeded
 from tests.oracle.harness import Oracle, check
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
@@ -71,7 +71,7 @@ def random_transfer_step(
 
 
 def random_transfer(rng: random.Random, number: int) -> dict[str, Any]:
-    names = [f"b{i}.x:8080" for i in rng.sample(range(1000), rng.choice([1, 2, 2, 3, 4, 5, 8, 12]))]
+    names = [f"b{i}.x:8080" for i in rng.sample(range(1000), rng.choice([1, 2, 2, 3, 4, 5, 8, 12, 24, 48]))]
     whole = rng.random() < 0.7
     unit = rng.choice([1e6, 1.0, 1e5, 1048576.0, 123456.789])
     usage = {b: float(rng.choice([0, 10, 20, 50, 80, 90, 100, 120])) + (not whole) * rng.random() for b in names}
@@ -106,11 +106,7 @@ def random_transfer(rng: random.Random, number: int) -> dict[str, Any]:
 
 def test_transfer_shedder(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = seeded()
-    drawn = (random_transfer(rng, number) for number in range(900))
-    vectors = [
-        vector for vector in drawn if not any(share_a_bucket(step["brokerLoad"]) for step in vector["input"]["steps"])
-    ]
-    assert len(vectors) > 300
+    vectors = [random_transfer(rng, number) for number in range(900)]
     plain, asked = extensible._transfer_snapshot, {"input": vectors[0]["input"]}
 
     def with_policies(*args: Any) -> Snapshot:
@@ -209,7 +205,7 @@ def random_report(rng: random.Random, number: int) -> dict[str, Any]:
             "consumerCount": rng.choice([0, 1, 500]),
             "cacheSize": rng.choice([0, 99999, 100000]),
         }
-        for i in range(rng.choice([1, 3, 5, 8, 11, 12]))
+        for i in range(rng.choice([1, 3, 5, 8, 11, 12, 24, 48, 100]))
     }
     config = {
         "loadBalancerMaxNumberOfBundlesInBundleLoadReport": rng.choice([1, 3, 5, 10]),
@@ -220,9 +216,7 @@ def random_report(rng: random.Random, number: int) -> dict[str, Any]:
 
 def test_top_bundles(oracle: Oracle) -> None:
     rng = seeded()
-    drawn = (random_report(rng, number) for number in range(1500))
-    vectors = [vector for vector in drawn if not share_a_bucket(list(vector["input"]["bundleStats"]))]
-    assert len(vectors) > 300
+    vectors = [random_report(rng, number) for number in range(1500)]
     check(oracle, vectors, ANSWERS["top_k_bundles"])
 
 

@@ -7,10 +7,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.snapshots import settings_frame
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.share.link import encode_link
+from planner.simulate.scenario import Scenario
 from planner.web import state
-from planner.workspace.samples import samples
+from planner.web.registry import NAMES
+from planner.workspace.samples import load_sample, samples
 
 Page = Callable[..., AppTest]
 VIEWS = ("overview", "bundle_map", "brokers")
@@ -160,3 +164,31 @@ def test_a_long_name_of_an_owner_is_told_whole(page: Page) -> None:
     assert "20 namespaces of 100" in texts(test)
     next(text for text in test.text_input if text.label == "Find a namespace").set_value("orders").run()
     assert not test.exception
+
+
+@pytest.mark.parametrize("version", ["3.0.7", "4.0.8", "5.0.0-M1", "5.0.1"])
+def test_a_cluster_of_another_release_opens_on_every_page(page: Page, version: str) -> None:
+    cluster = load_sample(next(sample for sample in samples() if sample.title.startswith("AvgShedder")))
+    decides = release(version)
+    settings = Settings(cluster.settings.overrides, decides)
+    found = replace(cluster, info=replace(cluster.info, pulsar_version=version), settings=settings)
+    digest = state.workspace().add(found, "another release").digest
+    for name in NAMES:
+        test = page(name, snapshot=digest[:12])
+        assert not test.exception, name
+        assert not test.error, (name, texts(test))
+        said = texts(test).replace("\\", "")
+        if f"Pulsar {version} ·" in said:
+            assert (f"rules and defaults of {decides.name}, the nearest" in said) == (version == "5.0.1"), name
+
+
+def test_a_link_without_a_release_is_decided_by_the_reference_and_says_so(page: Page) -> None:
+    cluster = load_sample(next(sample for sample in samples() if sample.title.startswith("AvgShedder")))
+    found = replace(cluster, info=replace(cluster.info, pulsar_version="4.0.8"))
+    saved = state.workspace().add(found, "another release")
+    link = encode_link(Scenario(cycles=2), saved.digest, saved.name)
+    test = page("what_if", scenario=link)
+    said = texts(test).replace("\\", "")
+    assert "The cluster runs Pulsar 4.0.8; this is decided by the rules and defaults of 4.2.4." in said
+    assert "decided as Pulsar 4.2.4" in said
+    assert any("at most 1000 above" in note.value for note in test.text)
