@@ -2,8 +2,7 @@
 
 import os
 import random
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from planner.cluster.hashing import java_string_hash
@@ -276,23 +275,6 @@ def modular_case(kind: str, rng: random.Random, number: int, size: tuple[int, in
 def bucket(key: str, table: int) -> int:
     unsigned = java_string_hash(key) & 0xFFFFFFFF
     return (unsigned ^ (unsigned >> 16)) & (table - 1)
-
-
-def table_size(keys: int) -> int:
-    size = 16
-    while keys + 1 > size * 3 // 4:
-        size *= 2
-    return size
-
-
-def clash(keys: Iterable[str], table: int) -> bool:
-    counts = Counter(bucket(key, table) for key in keys)
-    return any(count > 1 for count in counts.values())
-
-
-def share_a_bucket(keys: Collection[str]) -> bool:
-    """Say whether two keys of a `ConcurrentHashMap` lie in one bucket, where their order depends on its history."""
-    return clash(keys, table_size(len(keys)))
 
 
 # Reports, averages and topics

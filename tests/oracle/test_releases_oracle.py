@@ -26,7 +26,6 @@ from tests.oracle.cases import (
     topic_to_bundle_case,
 )
 from tests.oracle.harness import LACKS, Oracle, available, compare
-from tests.oracle.test_modular_shedding_oracle import as_visited
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(3600)]
 
@@ -67,8 +66,6 @@ def asked(draw: str) -> Iterator[Case]:
     rng = seeded()
     for number in range(1000):
         case = DRAWS[draw](rng, number)
-        if draw in SHEDDERS:
-            case["input"]["tellVisited"] = True
         if case["input"].get("strategy") != "RoundRobinBrokerSelectionStrategy":  # a class that older releases lack
             yield case
 
@@ -85,8 +82,6 @@ def test_decides_as_that_release(other: Oracle, draw: str) -> None:
     answers = other(cases)
     for answer in answers:
         answer.pop("order", None)
-    if draw in SHEDDERS:
-        cases = [as_visited(case, answer) for case, answer in zip(cases, answers, strict=True)]
     compare([{**case, "release": other.version} for case in cases], answers)
 
 

@@ -62,11 +62,6 @@ final class ModularShedders {
             before = brokers;
             Multimap<String, String> found = shedder.findBundlesForUnloading(data, config);
             ObjectNode told = steps.addObject();
-            if (input.path("tellVisited").asBoolean()) {
-                ObjectNode visited = told.putObject("visited");
-                data.getBrokerData().keySet().forEach(visited.putArray("brokers")::add);
-                data.getBundleData().keySet().forEach(visited.putArray("bundleData")::add);
-            }
             ObjectNode unload = told.putObject("unload");
             found.asMap().forEach((broker, bundles) -> bundles.forEach(unload.withArray(broker)::add));
             if (shedder instanceof ThresholdShedder) {
