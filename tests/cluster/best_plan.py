@@ -1,0 +1,84 @@
+"""A best plan, carried out on a real cluster by its own script: where bundles end, what brokers carry, what stays."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.snapshot import Snapshot
+from planner.optimize.answer import best_plan
+from planner.optimize.carry_out import steps, way_back
+from planner.optimize.question import Question
+from planner.optimize.stability import stability_of
+from planner.optimize.waves import waves_of
+from planner.share.commands import CommandOptions
+from planner.share.script import command_script
+from tests.cluster.launch import wait_for
+from tests.cluster.pulsar_admin import PulsarAdmin
+from tests.cluster.scene import SHED, Scene
+
+WATCHED_S = 300
+"""How long nothing may move after a plan that is called stable."""
+
+_BY_CPU = {
+    "loadBalancerDirectMemoryResourceWeight": 0.0,
+    "loadBalancerMemoryResourceWeight": 0.0,
+    "loadBalancerCPUResourceWeight": 1.0,
+    "loadBalancerSheddingEnabled": True,
+}
+
+
+def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
+    """Capture, optimize, run the script, capture again, watch, and go back by the other script.
+
+    Args:
+        scene: The cluster; the bundles of `SHED` lie on one broker.
+        folder: An empty one.
+        calm: Settings with which shedding is on and leaves a level cluster alone.
+    """
+    with scene.settings({**_BY_CPU, **calm}):
+        before = scene.snapshot()
+        others = tuple(name for name in before.namespaces if name != SHED)
+        plan = best_plan(before, Question(moves=6, keep_namespaces=others, splits=0))
+        assert plan.moves
+        waves = waves_of(plan, 4)
+        stability = stability_of(plan)
+        options = CommandOptions(pause_s=1)
+        script = command_script(steps(plan, waves, stability, options), "best", options.program, before.info.cluster)
+        admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
+        done = admin.run(script)
+        assert done.returncode == 0, done.stdout + done.stderr
+        wanted = {move.bundle: move.destination for move in plan.moves}
+        wait_for("the bundles have landed", lambda: wanted.items() <= scene.cluster.owners().items(), seconds=60)
+
+        scene.await_rates()
+        after = scene.snapshot()
+        predicted, found = _traffic(plan.after()), _traffic(after)
+        busy = predicted > 0.05 * predicted.sum()
+        assert np.allclose(found[busy], predicted[busy], rtol=0.10), (predicted, found)
+
+        if stability.stable:
+            owners, until = scene.cluster.owners(), time.monotonic() + WATCHED_S
+            while time.monotonic() < until:
+                time.sleep(10)
+                now = scene.cluster.owners()
+                assert {name: now.get(name) for name in wanted} == {name: owners[name] for name in wanted}
+
+        turned = steps(plan, way_back(waves), None, options, only_moves=True)
+        home = command_script(turned, "back", options.program, before.info.cluster)
+        (folder / "back").mkdir()
+        returned = PulsarAdmin(folder / "back", scene.cluster.brokers[0].url).run(home)
+        assert returned.returncode == 0, returned.stdout + returned.stderr
+        sources = {move.bundle: move.source for move in plan.moves}
+        wait_for("the bundles are back", lambda: sources.items() <= scene.cluster.owners().items(), seconds=60)
+
+
+def _traffic(snapshot: Snapshot) -> FloatArray:
+    """Return the throughput in + out of the bundles on each broker, by the names of brokers in order."""
+    bundles, names = snapshot.bundles, snapshot.brokers.name
+    size = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    served = bundles.owner >= 0
+    sums = np.bincount(bundles.owner[served], size[served], minlength=len(names)).astype(np.float64)
+    ordered: FloatArray = sums[np.argsort(np.array(names, dtype=np.str_))]
+    return ordered
