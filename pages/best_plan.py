@@ -70,7 +70,7 @@ def _headline(plan: Plan) -> None:
     metrics(
         (
             ("Highest usage", percent(plan.peak), f"Now {percent(float(plan.usage_before[plan.counts].max()))}."),
-            ("No plan below", percent(plan.peak_bound), f"Proven. {plan.limit}"),
+            ("No plan below", percent(plan.peak_bound), f"Proven. {plain(plan.limit)}"),
             (
                 "Deviation of usage",
                 f"{plan.deviation * 100:.1f} points",

@@ -168,12 +168,12 @@ def model_of(
     forced = leaves.copy()
     movable = ((owner >= 0) & ~kept[space]) | leaves
     for bundle, broker in pinned.items():
-        movable[bundle] = forced[bundle] = bool(owner[bundle] != broker)
+        movable[bundle] = forced[bundle] = bool(owner[bundle] not in {broker, -1})
     traffic = load.msg_throughput_in_bytes_per_s + load.msg_throughput_out_bytes_per_s
     cost = np.array([np.ones(len(bundles)), np.rint(load.topics), usage.clients, traffic], dtype=np.float64)
     rules = Rules(snapshot, settings, even=question.even)
     for bundle, broker in pinned.items():
-        if not rules.static(int(space[bundle]))[broker] or not takes[broker]:
+        if forced[bundle] and not (rules.static(int(space[bundle]))[broker] and takes[broker]):
             raise ScenarioError(
                 f"{snapshot.bundle_names[bundle]} is pinned to {snapshot.brokers.name[broker]}, which"
                 f" {'takes nothing' if not takes[broker] else 'the filters of placement refuse for its namespace'}.",

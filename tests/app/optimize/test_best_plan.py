@@ -187,6 +187,18 @@ def test_a_pin_that_policies_forbid_is_named() -> None:
     assert "the filters of placement refuse" in _message(snapshot, Question(pins={bundle: wrong}))
 
 
+def test_a_bundle_may_be_pinned_where_it_is_whatever_the_filters_say() -> None:
+    snapshot = small_cluster(370, bundles=10)
+    wrong = [
+        (bundle, snapshot.brokers.name[owner])
+        for bundle, owner in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)
+        if owner >= 0 and refused(snapshot, snapshot.settings, [(bundle, snapshot.brokers.name[owner])])
+    ]
+    assert wrong
+    plan = best_plan(snapshot, Question(pins=dict(wrong[:1])))
+    assert wrong[0][0] not in {move.bundle for move in plan.moves}
+
+
 def test_a_bundle_that_nobody_may_take_is_named() -> None:
     snapshot = next(s for s in map(small_cluster, range(100)) if len(s.brokers) > 2)
     first = snapshot.brokers.name[0]
