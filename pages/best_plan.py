@@ -28,8 +28,6 @@ _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
 _SHOWN = 2_000
 _CARD_PX = 165
 _MANY = 12
-_COMPARED_BUNDLES = 20_000
-"""Up to so many bundles the strategies are simulated without being asked for."""
 
 
 def _question(view: state.Current) -> tuple[Question, Plan | None]:
@@ -89,7 +87,7 @@ def _headline(plan: Plan) -> None:
 
 def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
     """Return moves and highest usage of every strategy's own run, as Compare has them; none until they are known."""
-    few = len(view.snapshot.bundles) <= _COMPARED_BUNDLES
+    few = len(view.snapshot.bundles) <= best_plan.AT_ONCE_BUNDLES
     if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager

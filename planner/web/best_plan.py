@@ -18,7 +18,10 @@ from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.web import state
 
-_KNEE_SHARE = 0.02
+AT_ONCE_BUNDLES = 20_000
+"""Bundles up to which a page answers what it was not asked."""
+
+_LITTLE = 0.02
 
 
 @st.cache_resource(max_entries=24, show_spinner="Looking for the best plan …")
@@ -94,14 +97,16 @@ def knee(frontier: Plan) -> int:
 
 
 def best_plan_sentence(view: state.Current) -> str:
-    """Return what the best plan of a few moves brings, for other pages; empty where there is nothing to gain."""
+    """Return what the best plan of a few moves brings, for other pages; empty where that would keep them waiting."""
+    if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
+        return ""
     try:
         frontier = frontier_of(view, Question())
     except PlannerError:
         return ""
     steps = frontier.frontier
     first = steps[0].peak if steps else 0.0
-    if len(steps) < 2 or first - steps[-1].peak < _KNEE_SHARE:  # noqa: PLR2004 - the first is the cluster as it is
+    if len(steps) < 2 or first - steps[-1].peak < _LITTLE:  # noqa: PLR2004 - the first is the cluster as it is
         return f"No plan lowers the highest usage of {first * 100:.1f} % by much."
     at = knee(frontier)
     chosen = max((step for step in steps if step.moves <= at), key=lambda step: step.moves)

@@ -1,11 +1,12 @@
 """A best plan, carried out on a real cluster by its own script: where bundles end, what brokers carry, what stays."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray
+from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.carry_out import steps, way_back
@@ -38,7 +39,7 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         calm: Settings with which shedding is on and leaves a level cluster alone.
     """
     with scene.settings({**_BY_CPU, **calm}):
-        before = scene.snapshot()
+        before = _with_cpu_of_traffic(scene.snapshot())
         others = tuple(name for name in before.namespaces if name != SHED)
         plan = best_plan(before, Question(moves=6, keep_namespaces=others, splits=0))
         assert plan.moves
@@ -72,6 +73,17 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         assert returned.returncode == 0, returned.stdout + returned.stderr
         sources = {move.bundle: move.source for move in plan.moves}
         wait_for("the bundles are back", lambda: sources.items() <= scene.cluster.owners().items(), seconds=60)
+
+
+def _with_cpu_of_traffic(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose brokers use CPU by what `SHED` brings them; brokers of one machine all tell the same."""
+    place = snapshot.namespaces.index(SHED)
+    mine = (snapshot.bundles.namespace == place) & (snapshot.bundles.owner >= 0)
+    size = snapshot.bundles.msg_throughput_in_bytes_per_s[mine]
+    sums = np.bincount(snapshot.bundles.owner[mine], size, minlength=len(snapshot.brokers))
+    limit = snapshot.brokers.cpu_limit_percent
+    brokers = replace(snapshot.brokers, cpu_usage_percent=frozen(limit * (0.1 + 0.8 * sums / sums.sum())))
+    return snapshot.with_columns(brokers=brokers)
 
 
 def _traffic(snapshot: Snapshot) -> FloatArray:
