@@ -199,7 +199,7 @@ def _verdict(advice: Advice, verdict: Verdict) -> None:
 def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdict: Verdict) -> None:
     if verdict.kind == "keep":
         return
-    st.subheader("Evidence")
+    st.header("Evidence")
     chosen = advice.candidate(advice.chosen).scenario
     for cluster, now in configured.items():
         changes = settings_changed(chosen, now)
@@ -221,7 +221,7 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
 def _sensitivity(advice: Advice) -> None:
     if not advice.sensitivity:
         return
-    st.subheader("How far each setting can move")
+    st.header("How far each setting can move")
     st.caption(
         "A value holds as long as no other setting beats it in both and neither side loses more than asked, compared"
         " with the recommendation; all else stays as recommended."
@@ -236,7 +236,7 @@ def _sensitivity(advice: Advice) -> None:
 
 
 def _holdout(advice: Advice) -> None:
-    st.subheader("Would it have held?")
+    st.header("Would it have held?")
     found = advice.holdout
     if found is None:
         st.info("One day cannot be both chosen and judged on. Replay several days.", icon=":material/info:")
@@ -373,7 +373,7 @@ def _findings(stored: StoredJob, material: Material, advice: Advice, configured:
         _sensitivity(advice)
         _holdout(advice)
     if verdict.kind == "recommended":
-        st.subheader("Apply it")
+        st.header("Apply it")
         _commands(advice, configured)
     _search(job, material, advice, configured)
 

@@ -63,7 +63,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
 
 def _headline(plan: Plan) -> None:
     """Say the answer, then its numbers."""
-    st.markdown(f"### {plain(summary(plan))}")
+    st.markdown(f"## {plain(summary(plan))}")
     clients = round(plan.spent["clients"])
     metrics(
         (

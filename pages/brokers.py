@@ -44,7 +44,7 @@ def draw(view: state.Current) -> None:
     names = frame["broker"].tolist()
     formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}
     table(frame, "brokers", formats=formats, pick=lambda row: address.put(broker=names[row]))
-    st.subheader("One broker", anchor=False)
+    st.header("One broker", anchor=False)
     picked = address.choice("broker", "Broker", names, named=True)
     _one(snapshot, snapshot.brokers.position[picked])
 

@@ -78,7 +78,7 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     throughput = measure(snapshot, "throughput")[rows]
     busiest = ranges[int(np.argmax(throughput))]
     asked = address.part("bundle")
-    st.subheader(namespace, anchor=False)
+    st.header(namespace, anchor=False)
     more = f" The first {MAX_BARS:,} are drawn." if len(rows) > MAX_BARS else ""
     loaded = int((snapshot.bundles.owner[rows] >= 0).sum())
     at = ranges.index(asked if asked in ranges else busiest)
@@ -111,7 +111,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
     snapshot = view.snapshot
     bundles = snapshot.bundles
     low, high = int(bundles.low[bundle]), int(bundles.high[bundle])
-    st.subheader(format_range(low, high), anchor=False)
+    st.header(format_range(low, high), anchor=False)
     st.code(snapshot.bundle_names[bundle], language=None)
     owner = int(bundles.owner[bundle])
     rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]

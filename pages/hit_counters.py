@@ -319,7 +319,7 @@ def _config(view: state.Current, folder: Path | None) -> Settings:
 
 def _settings(picked: str, view: state.Current, config: Settings) -> None:
     """Draw the settings that count."""
-    st.subheader("Settings")
+    st.header("Settings")
     own = automatic_extensible.SETTINGS if picked == SPLITS else _SHEDDERS[picked].settings
     interval = () if picked == SPLITS else ("loadBalancerSheddingIntervalMinutes",)
     setting_form(view, (*own, *interval), config, columns=1)

@@ -77,7 +77,7 @@ def _list(chosen: str) -> None:
 
 def _jobs(chosen: str) -> None:
     found = jobs.list_jobs()
-    st.subheader("Jobs")
+    st.header("Jobs")
     if not found:
         st.caption("None yet. They run one after the other, and go on when this page or its server is closed.")
         return
@@ -164,7 +164,7 @@ def _confirm_delete(stored: StoredJob) -> None:
 def _job(stored: StoredJob) -> None:
     job = stored.job
     left, right = st.columns([4, 1], vertical_alignment="bottom")
-    left.subheader(plain((job.name if job is not None else "") or f"Replay {stored.name}"))
+    left.header(plain((job.name if job is not None else "") or f"Replay {stored.name}"))
     button("New replay", "add", address.replace, place=right, width="stretch")
     if job is not None:
         days = period(job.first_day, job.last_day)
@@ -200,7 +200,7 @@ def _results(stored: StoredJob) -> None:
     frame = scenario_frame(results, order)
     if frame.empty:
         return
-    st.subheader("Scenarios" if stored.status.state == "done" else "Scenarios so far")
+    st.header("Scenarios" if stored.status.state == "done" else "Scenarios so far")
     if stored.status.state != "done":
         st.caption("Not all tasks have ended: numbers of scenarios cover different days. Reload for newer ones.")
     formats = {name: "compact" if frame[name].max() >= _COMPACT else "%.4g" for name in frame.columns[3:]}
@@ -215,7 +215,7 @@ def _results(stored: StoredJob) -> None:
 
 
 def _curves(results: ReplayResults, names: list[str], key: str) -> None:
-    st.subheader("Over time")
+    st.header("Over time")
     curves_by_name = {name: CURVES[name] for name in get_args(Curve)}
     which = cast("Curve", address.choice("curve", "Curve", curves_by_name, "std", segments=True))
     clusters = results.clusters()
@@ -254,7 +254,7 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
 
 
 def _moves(results: ReplayResults, names: list[str], key: str) -> None:
-    st.subheader("What happened")
+    st.header("What happened")
     left, middle, right = st.columns([2, 1, 1])
     with left:
         scenario = st.selectbox("Scenario", names, key=f"moves-of-{key}") or names[0]

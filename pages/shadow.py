@@ -125,7 +125,7 @@ def _following(folder: Path, stamp: tuple[int, int]) -> None:
 def _next(following: NextCycle) -> None:
     now_s = time.time()
     behind_s = now_s - following.captured_at_ms / 1000
-    st.subheader("Next cycle")
+    st.header("Next cycle")
     if behind_s < -_FRESH_S:
         st.caption(f"The last capture is of {moment(following.captured_at_ms)}; the clock of the watch is ahead.")
     elif behind_s > _FRESH_S:
@@ -185,7 +185,7 @@ def _acting(cycles: Sequence[ShadowCycle]) -> None:
 def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     """Draw the cycles, the newest first, and one of them in detail."""
     _acting(cycles)
-    st.subheader("Cycles")
+    st.header("Cycles")
     only = st.toggle("Only cycles in which something happened, or was to happen", value=True, key="shadow-only")
     shown = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
     if not shown:
@@ -196,7 +196,7 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     table(cycles_frame(shown), "shadow-cycles", key=key, pick=lambda row: address.put(cycle=str(shown[row].number)))
     asked = address.part("cycle")
     cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
-    st.subheader(f"Cycle {cycle.number}")
+    st.header(f"Cycle {cycle.number}")
     st.caption(
         f"Predicted from the capture of {moment(cycle.from_ms)}; what happened shows in that of {moment(cycle.to_ms)}."
         " Select a row above for another cycle."

@@ -100,7 +100,7 @@ def draw(view: state.Current) -> None:
     cycle = address.number("cycle", "Cycle", 1, 1, _MOST_CYCLES, place=right, help=_CYCLE_HELP)
     results, settings = st.columns([2, 1], gap="large")
     with settings:
-        st.subheader("Settings")
+        st.header("Settings")
         config, off = as_if_running(config)
         _settings(view, shedder, placement, config)
     with results:
@@ -148,12 +148,12 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
 def _reasons(view: state.Current, step: CycleStep) -> None:
     """Draw why each broker and each bundle that was examined goes or stays, and what is remembered."""
     snapshot, shedding = view.snapshot, step.decision.shedding
-    st.subheader("Why, broker by broker")
+    st.header("Why, broker by broker")
     brokers = pd.DataFrame(reason_rows(snapshot, shedding.reasons, bundles=False))
     table(brokers, "broker-reasons")
     rows = reason_rows(snapshot, shedding.reasons, bundles=True)
     if rows:
-        st.subheader("Why, bundle by bundle")
+        st.header("Why, bundle by bundle")
         st.markdown(
             f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
         )

@@ -96,7 +96,7 @@ def _load(given: UploadedFile) -> _Upload:
 
 
 def _upload() -> None:
-    st.subheader("Load a snapshot")
+    st.header("Load a snapshot")
     st.markdown(
         "A snapshot as a zip (`manifest.json` and Parquet), as one JSON document, or a zip of a raw capture"
         " (`index.json` and what the cluster answered). Nothing leaves this machine; what was loaded before stays."
@@ -132,7 +132,7 @@ def _awaited() -> None:
 
 
 def _gallery() -> None:
-    st.subheader("Samples")
+    st.header("Samples")
     offered = samples()
     groups = list(dict.fromkeys(s.group for s in offered))
     for group in groups:
@@ -216,7 +216,7 @@ def draw(_: Any) -> None:
             show_error(error)
     capture_form()
     _gallery()
-    st.subheader("In this workspace")
+    st.header("In this workspace")
     saved = state.workspace().saved()
     if not saved:
         st.info("Nothing is loaded. Upload a file, or open a sample.", icon=":material/upload_file:")
@@ -225,7 +225,7 @@ def draw(_: Any) -> None:
     key = f"saved-{view.digest if view is not None else ''}-{len(saved)}"
     table(saved_frame(saved), "saved", key=key, pick=lambda row: state.select(saved[row].digest))
     if view is not None:
-        st.subheader("The one in view")
+        st.header("The one in view")
         _details(view)
 
 

@@ -166,7 +166,7 @@ def draw(view: state.Current) -> None:
             st.caption(algorithm.summary)
             positions = _positions() if algorithm.needs_positions else None
         with limits:
-            st.subheader("Limits")
+            st.header("Limits")
             _settings(view, algorithm, config)
         default = config.text("defaultNamespaceBundleSplitAlgorithm")
         command = SplitCommand(namespace, bundle, "" if picked == default else picked, positions)
@@ -307,7 +307,7 @@ def example_lines(algorithm: SplitAlgorithm) -> list[str]:
 
 def _documentation(algorithm: SplitAlgorithm) -> None:
     """Draw the documentation's worked examples beside what the code does."""
-    st.subheader("The documentation's worked examples")
+    st.header("The documentation's worked examples")
     st.markdown("\n".join(f"- {line}" for line in example_lines(algorithm)))
     show_notes(algorithm.differences, "Where the public documentation differs from the code")
 

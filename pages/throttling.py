@@ -237,7 +237,7 @@ def _draw_scenarios(traces: dict[str, DispatchTrace]) -> None:
 
 
 def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> None:
-    st.subheader("What all topics of a broker may dispatch")
+    st.header("What all topics of a broker may dispatch")
     if not len(snapshot.topics):
         st.info("The snapshot does not list topics, so that their limits cannot be added up.", icon=":material/info:")
         return
@@ -348,7 +348,7 @@ def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: S
 
 def _draw_dispatch(form: TrafficForm, topic: str, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
     """Draw what dispatch comes to over time; where that takes long, only once it is asked for."""
-    st.subheader("Dispatch over time")
+    st.header("Dispatch over time")
     loads = {name: form.load(topic, limits, settings) for name, (limits, settings) in cases.items()}
     keys = {name: repr((loads[name], form.duration_s, settings.overrides)) for name, (_, settings) in cases.items()}
     seconds = sum(price_s([load], form.duration_s) for load in loads.values())
@@ -378,11 +378,11 @@ def draw(view: state.Current) -> None:
     traffic = topic_traffic(snapshot, topic)
     if not traffic.listed:
         st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
-    st.subheader("The limit in force, and why")
+    st.header("The limit in force, and why")
     verdict_place = st.container()
     with st.expander("Traffic of the topic", icon=":material/tune:"):
         form = traffic_form(traffic, subscription)
-    st.subheader("Other limits")
+    st.header("Other limits")
     edits, config = _edit(traffic.name, subscription, view)
     policies, config = edited(edits, snapshot.policies, config)
     with verdict_place:

@@ -144,7 +144,7 @@ def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> 
 
 def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
     """Draw every rule that was examined about the broker or bundle, and where the bundle goes."""
-    st.subheader("Every rule examined")
+    st.header("Every rule examined")
     rules = rules_about(snapshot, decision.shedding.reasons, target)
     if target.bundle and not len(rules):
         st.caption("The strategy did not come to this bundle; what it says about its broker:")
@@ -181,7 +181,7 @@ def draw(view: state.Current) -> None:
     decision = outcome.decision(cycle)
     st.markdown(_outcome(decision, target))
     _rules(decision, trace.cycles[cycle].view, target)
-    st.subheader("What would have to change")
+    st.header("What would have to change")
     st.caption("Each answer was verified by deciding this cycle again with it.")
     _what_if(outcome, cycle, target, decision.shedder)
     show_notes(decision.notes, "Notes on this decision")

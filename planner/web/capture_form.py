@@ -158,7 +158,7 @@ def _captures() -> Captures:
 
 def capture_form() -> None:
     """Draw the form, a capture under way, and what came of the last one."""
-    st.subheader("Capture a running cluster")
+    st.header("Capture a running cluster")
     try:
         allowed = capture_permissions()
     except CaptureError as error:

@@ -85,7 +85,10 @@ def put(test: AppTest, name: str, value: Any) -> None:
 
 def content(test: AppTest) -> list[str]:
     """What is drawn: words and numbers."""
-    words = [str(part.value) for part in (*test.markdown, *test.caption, *test.subheader, *test.info, *test.metric)]
+    words = [
+        str(part.value)
+        for part in (*test.markdown, *test.caption, *test.header, *test.subheader, *test.info, *test.metric)
+    ]
     return [*words, *(frame.value.to_csv() for frame in test.dataframe)]
 
 

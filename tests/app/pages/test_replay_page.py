@@ -59,7 +59,16 @@ def fill(stored: StoredJob, tasks: int) -> None:
 
 
 def shown(test: AppTest) -> str:
-    parts = [*test.markdown, *test.caption, *test.error, *test.success, *test.info, *test.subheader, *test.title]
+    parts = [
+        *test.markdown,
+        *test.caption,
+        *test.error,
+        *test.success,
+        *test.info,
+        *test.header,
+        *test.subheader,
+        *test.title,
+    ]
     return "\n".join(str(part.value) for part in parts)
 
 

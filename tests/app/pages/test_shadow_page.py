@@ -82,9 +82,9 @@ def test_cycles_score_and_the_last_one_in_detail(page: Page, histories: Path) ->
         ("Splits", "100.0 %"),
     ]
     assert "1 of 2 cycles went as predicted; not in cycle 2." in shown(test)
-    assert test.subheader[-1].value == "Cycle 2"
+    assert test.header[-1].value == "Cycle 2"
     test.toggle[0].set_value(False).run()
-    assert test.subheader[-1].value == "Cycle 3"
+    assert test.header[-1].value == "Cycle 3"
     assert "Nothing was unloaded or split, as predicted." in shown(test)
 
 
@@ -129,10 +129,10 @@ def test_no_choice_of_a_cluster_is_lost(page: Page, histories: Path) -> None:
 def test_a_link_shows_its_cycle_when_others_have_followed(page: Page, histories: Path) -> None:
     for each in (cycle(1), WRONG, IDLE):
         ShadowRecord(histories / "cluster=east").add(each)
-    assert "Cycle 2" in [part.value for part in page("shadow").subheader]
-    assert "Cycle 1" in [part.value for part in page("shadow", cycle="1").subheader]
-    assert "Cycle 3" in [part.value for part in page("shadow", cycle="3").subheader]
-    assert "Cycle 2" in [part.value for part in page("shadow", cycle="<b>9").subheader]
+    assert "Cycle 2" in [part.value for part in page("shadow").header]
+    assert "Cycle 1" in [part.value for part in page("shadow", cycle="1").header]
+    assert "Cycle 3" in [part.value for part in page("shadow", cycle="3").header]
+    assert "Cycle 2" in [part.value for part in page("shadow", cycle="<b>9").header]
 
 
 def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
