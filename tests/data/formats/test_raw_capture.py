@@ -316,3 +316,12 @@ def test_a_folder_reads_as_its_zip(capture: Capture, tmp_path: Path) -> None:
     from_folder, from_zip = read_snapshot(tmp_path), read_snapshot(GOLDENS / "modular.zip")
     assert from_folder.info == from_zip.info
     assert from_folder.bundle_names == from_zip.bundle_names
+
+
+def test_a_capture_of_an_old_release_has_its_defaults(capture: Callable[[str], dict[str, bytes]]) -> None:
+    files = capture("extensible")
+    files["version.json"] = b"3.0.7"
+    found = snapshot_of_capture(files)
+    assert (found.info.pulsar_version, found.settings.release.name) == ("3.0.7", "3.0.7")
+    assert found.settings.number("loadBalancerDirectMemoryResourceWeight") == 0.0  # the brokers say so
+    assert "loadBalancerMultiPhaseBundleUnload" not in found.settings

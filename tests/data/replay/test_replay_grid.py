@@ -49,6 +49,13 @@ def test_a_strategy_varies_with_what_it_reads(small: Snapshot) -> None:
     assert "AvgShedder, CPUResourceWeight=1.0, SheddingIntervalMinutes=5" in names
 
 
+def test_nothing_asked_for_is_decided_by_the_release_of_the_history(small: Snapshot) -> None:
+    old = replace(small, info=replace(small.info, pulsar_version="4.0.8"))
+    assert {one.pulsar_version for one in scenarios_of(Grid(strategies=("AvgShedder",)), old)} == {"4.0.8"}
+    asked = Grid(base=Scenario(seed=3))
+    assert {one.pulsar_version for one in scenarios_of(asked, old)} == {"4.2.4"}
+
+
 def test_names_stay_apart_when_they_are_long() -> None:
     many = {
         f"loadBalancer{name}ResourceWeight": (1.0, 2.0) for name in ("CPU", "DirectMemory", "Memory", "BandwidthIn")
