@@ -225,7 +225,9 @@ class Simulation:
         if frame.namespaces == self.cluster.namespaces:
             return
         known = {*self.cluster.namespaces, *self._unknown_namespaces}
-        fresh = [n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n)]
+        fresh = [
+            n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n, self.config.release)
+        ]
         self._unknown_namespaces.update(fresh)
         self.notes += [f"{name} is new in the recorded history: its traffic is left out." for name in fresh]
 
@@ -438,7 +440,7 @@ class Simulation:
     def _wanted(self, bundle: int, now: int) -> bool:
         """Say whether anybody asks for a bundle: one without topics is not looked up."""
         namespace = self.cluster.namespaces[self.cluster.namespace[bundle]]
-        if is_heartbeat_or_sla_namespace(namespace):
+        if is_heartbeat_or_sla_namespace(namespace, self.config.release):
             return False
         load = self.cluster.load(now)[:, bundle]
         return bool(load[7] > 0 or load[:4].any())
