@@ -1,24 +1,20 @@
 """Failure review: lose any one or two brokers, and grow until the first one saturates."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import FailureReview, at_the_end, review_losses
+from planner.explain.failure_review import FailureReview, at_the_end
 from planner.explain.text import percent, plain
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
 from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
-from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.scenario import MOST_STEPS, Step
 from planner.web import address, best_plan, registry, scenarios, state
 from planner.web.page import Page, Subject
+from planner.web.reviews import losses
 from planner.web.widgets import chart, metrics, table
 
 _SHOWN = 2_000
@@ -27,12 +23,6 @@ _MANY = 12
 _CARD_PX = 230
 _GROWTH = "Nothing is moved meanwhile; memory stays as it is."
 _RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
-
-
-@st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr, Snapshot: id})
-def _review(digest: str, _snapshot: Snapshot, config: Settings, lost: Any, assumptions: Assumptions) -> FailureReview:
-    del digest
-    return review_losses(_snapshot, config, lost=lost, assumptions=assumptions)
 
 
 def review_frame(found: FailureReview, limit: int = _SHOWN) -> pd.DataFrame:
@@ -118,7 +108,7 @@ def draw(view: state.Current) -> None:
             return
         outcome, trace = outcomes[0], outcomes[0].trace
         key, snapshot, config = f"{key}-{outcome.digest}", at_the_end(trace), trace.settings
-    found = _review(key, snapshot, config, int(lost), present.assumptions)
+    found = losses(key, snapshot, config, 2 if lost == "2" else 1, present.assumptions)
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     _growth(found, limit)
     if not len(found.peak_usage):

@@ -1,4 +1,6 @@
-"""Overview: is this cluster balanced, and what happens at the next cycle?"""
+"""Overview: how the cluster is, what is wrong with it, and what happens at the next cycle."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,39 +10,109 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.cluster_tables import hottest_bundles, score_frame, splits_frame
 from planner.explain.decision_tables import reason_rows, verdict
-from planner.explain.text import bytes_per_s, count, msg_per_s, percent
+from planner.explain.diagnosis import diagnose
+from planner.explain.failure_review import Standing
+from planner.explain.health import Health, health, usage_of
+from planner.explain.outcome import Outcome
+from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
+from planner.figures.theme import short_names
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
-from planner.simulate.measures import imbalance
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.scenario import Scenario
 from planner.simulate.sequence import CycleStep
-from planner.web import state
+from planner.web import registry, scenarios, state
+from planner.web.best_plan import best_plan_sentence
+from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
-from planner.web.page import Page
-from planner.web.widgets import chart, show_notes, table
+from planner.web.page import Page, first_start
+from planner.web.quick_edits import quick_edits
+from planner.web.reviews import losses, standing_of
+from planner.web.widgets import chart, metrics, show_notes, table
 
 _ROOM = 8
+_CARD_PX = 134
+_FINDINGS = 6
+_LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
+_LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
+"""By how urgent a verdict is: what draws it, and its icon."""
 
 
-def _key_figures(snapshot: Snapshot) -> None:
-    spread = imbalance(weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager))
+def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> None:
+    """Draw what counts: use, room, the worst loss, the next cycle."""
+    snapshot, limit = view.snapshot, view.snapshot.settings.integer(_LIMIT)
+    least, mean, _ = usage_of(snapshot, snapshot.settings)
     brokers = snapshot.brokers
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
     throughput = float(brokers.msg_throughput_in_bytes_per_s.sum() + brokers.msg_throughput_out_bytes_per_s.sum())
     loaded = int((snapshot.bundles.owner >= 0).sum())
-    figures: list[tuple[str, str, str]] = [
-        ("Brokers", f"{len(brokers):,}", "Brokers that answered or are registered."),
-        ("Bundles loaded", f"{loaded:,}", f"Bundles that a broker owns, of {len(snapshot.bundles):,} there are."),
-        ("Messages in + out", msg_per_s(rate), "Sum over the brokers."),
-        ("Throughput in + out", bytes_per_s(throughput), "Sum over the brokers."),
-        ("Average usage", percent(spread.average), "Mean over the brokers of the largest weighted resource usage."),
-        ("Highest - lowest", f"{spread.spread * 100:.1f} points", "Spread of the usage between brokers."),
-        ("Standard deviation", f"{spread.std * 100:.1f} points", "Of the usage over the brokers."),
-        ("Highest ÷ average", f"{spread.max_over_average:.2f}", "1.00 is perfect balance."),
+    factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
+    who = f"{now.growth.broker} is the first." if now.growth.broker else "Nothing is used."
+    moved = "unknown" if step is None else count(len(step.decision.moves), "bundle")
+    figures = [
+        ("Highest usage", percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
+        ("Average usage", percent(mean), "Mean over the brokers of the largest weighted resource usage."),
+        ("Deviation", f"{now.std * 100:.1f} pts", "Standard deviation of the usage over the brokers."),
+        ("Headroom", factor, f"How far all traffic can grow until a broker is used up. {who}"),
+        ("Next cycle sheds", moved, "By a leader that was just elected."),
+        ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
+        (
+            "Bundles loaded",
+            f"{loaded:,}",
+            f"Of {len(snapshot.bundles):,} there are, on {count(len(brokers), 'broker')}.",
+        ),
     ]
-    for start in (0, 4):
-        for column, (label, value, help_) in zip(st.columns(4), figures[start : start + 4], strict=True):
-            column.metric(label, value, help=help_)
+    metrics(figures, _CARD_PX)
+
+
+def _losses(view: state.Current) -> tuple[str, str]:
+    """Say what the worst loss of a broker comes to; return the broker whose loss that is, and the sentence."""
+    snapshot = view.snapshot
+    found = losses(f"{view.digest}{view.variant}", snapshot, snapshot.settings, 1, Assumptions())
+    if not len(found.peak_usage):
+        return snapshot.brokers.name[0], "Nobody would be left if a broker were lost."
+    worst = int(found.worst_first()[0])
+    (lost,) = found.names(worst)
+    short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
+    on, peak = short[found.brokers[int(found.peak_broker[worst])]], float(found.peak_usage[worst])
+    limit = snapshot.settings.integer(_LIMIT)
+    over = count(int(found.over_threshold[worst]), "broker")
+    return lost, f"Losing {plain(short[lost])} brings {plain(on)} to {percent(peak, 0)}, with {over} over {limit} %."
+
+
+def _verdict(place: Any, found: Health) -> None:
+    """Draw how the cluster is: a colour with an icon and a word."""
+    draw, icon = _LOOKS[found.level]
+    getattr(place, draw)(f"**{found.word}:** {plain(found.text)}", icon=f":material/{icon}:")
+
+
+def _next_questions(view: state.Current, lost: str, sentence: str) -> None:
+    """Draw the worst loss, the best plan, and the questions that are a click away."""
+    plan, loss = st.columns(2)
+    with loss.container(border=True, height="stretch"):
+        st.markdown(f"**One broker less.** {sentence}")
+        registry.link("failure_review", "Every loss")
+    with plan.container(border=True, height="stretch"):
+        st.markdown(f"**Best plan.** {plain(best_plan_sentence(view)) or 'There is none.'}")
+        registry.link("best_plan", "The plan")
+    usage = weighted_usage(view.snapshot.brokers, view.snapshot.settings, view.snapshot.info.load_manager)
+    known = set(view.captured.brokers.name)
+    order = [view.snapshot.brokers.name[i] for i in np.argsort(-usage, kind="stable").tolist()]
+    busiest = next((name for name in order if name in known), lost)
+    quick_edits(view, lost if lost in known else busiest, busiest)
+
+
+def _findings(view: state.Current, outcome: Outcome) -> None:
+    """Draw what the diagnosis of the next cycles found, the worst first."""
+    found = diagnose(outcome)
+    cycles = count(len(outcome.trace.cycles), "cycle")
+    st.subheader(f"Findings ({len(found)})")
+    st.caption(f"From what its load balancer does with it in {cycles}, simulated; the worst first.")
+    finding_cards(view, found[:_FINDINGS], "overview", columns=2)
+    if len(found) > _FINDINGS:
+        with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):
+            finding_cards(view, found[_FINDINGS:], "overview-more", columns=2)
 
 
 def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
@@ -57,7 +129,8 @@ def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
         f"Highest score: {top[broker]} with {top[score]:.1f} {'%' if fraction else 'msg/s'}{lines and f'; {lines}'}."
         f" {int(unloads.sum())} of {len(unloads)} brokers unload at the next cycle."
     )
-    figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit)
+    limit = snapshot.settings.integer(_LIMIT) / 100 if fraction else None
+    figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit, limit)
     chart(figure, summary, "scores")
     table(frame, "broker-scores", formats={score: "%.2f"})
 
@@ -65,6 +138,7 @@ def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
 def _next_cycle(view: state.Current, step: CycleStep) -> None:
     snapshot, decision = view.snapshot, step.decision
     st.subheader("The next cycle")
+    st.markdown(verdict(decision, "at the next cycle"))
     st.caption(
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
         f" {decision.shedder.summary}"
@@ -106,22 +180,35 @@ def _hottest(snapshot: Snapshot) -> None:
 
 
 def draw(view: state.Current) -> None:
-    """Draw the page."""
+    """Draw the page: the verdict, what counts, what to ask next, findings; then the next cycle in detail."""
+    if state.IS_NEW.get():
+        first_start()
+    snapshot, now = view.snapshot, standing_of(view)
+    verdict_place = st.empty()
+    _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, ()))
     try:
         step = state.step(view)
     except PlannerError:
-        _key_figures(view.snapshot)
+        _key_figures(view, now, None)
         raise
-    st.markdown(verdict(step.decision, "at the next cycle"))
-    _key_figures(view.snapshot)
-    _scores(view.snapshot, step.decision)
+    _key_figures(view, now, step)
+    if not len(snapshot.brokers):
+        return
+    lost, sentence = _losses(view)
+    _next_questions(view, lost, sentence)
+    outcomes = scenarios.run(view, Scenario()) if view.outcome is None else [view.outcome]
+    if outcomes is not None:
+        mended = outcomes[0] if view.outcome is None else None
+        _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))
+        _findings(view, outcomes[0])
+    _scores(snapshot, step.decision)
     _next_cycle(view, step)
-    _hottest(view.snapshot)
+    _hottest(snapshot)
 
 
 PAGE = Page(
     title="Overview",
     icon=":material/monitoring:",
-    purpose="Is the cluster balanced, what does Pulsar do at the next cycle, and why?",
+    purpose="How the cluster is, what is wrong with it and what to do, and what Pulsar does at the next cycle.",
     draw=draw,
 )

@@ -45,8 +45,10 @@ _CYCLE_SETTINGS = (
 
 def _shedder(view: state.Current, config: Settings, place: Any) -> Shedder:
     """Draw the choice of a strategy; one of the other load manager brings that along."""
-    names = {s.name: f"{s.name} ({s.load_manager} load manager)" for s in SHEDDERS}
-    running = effective_shedder(view.snapshot.info.load_manager, config)[0]
+    manager = view.snapshot.info.load_manager
+    others = {s.name: f"{s.name}, {s.load_manager} load manager" for s in SHEDDERS if s.load_manager is not manager}
+    names = {s.name: s.name for s in SHEDDERS if s.load_manager is manager} | others
+    running = effective_shedder(manager, config)[0]
     help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker. It is the scenario's."
     box = partial(place.selectbox, "Shedding strategy", list(names), format_func=names.__getitem__, help=help_)
     bound("scenario-shedder", running.name, box, partial(choose_shedder, view))

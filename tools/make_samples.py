@@ -20,7 +20,15 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import (
+    DispatchRate,
+    DispatchRatePolicy,
+    Snapshot,
+    SnapshotInfo,
+    make_brokers,
+    make_bundles,
+    make_topics,
+)
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.reading import read_snapshot
@@ -39,6 +47,7 @@ EXTENSIBLE = {
 }
 CONCEPTS = "Worked example of Pulsar's Concepts page, recomputed with the code of 4.2.4."
 _WIDTH = 24
+STORY_SEED = 3
 
 
 def forge_topic(namespace: str, stem: str, wanted: int) -> str:
@@ -244,12 +253,53 @@ def pip364() -> Snapshot:
     )
 
 
+def story() -> Snapshot:
+    """Return a cluster that has something to show on every page: see its title and what it shows in the index."""
+    spec = ClusterSpec(
+        brokers=20,
+        namespaces=8,
+        bundles=240,
+        topics=3_000,
+        msg_rate_per_s=300_000,
+        topic_skew=0.9,
+        ownership_skew=0.4,
+        heterogeneity=0.0,
+        partitioned=0.5,
+        joined_brokers=1,
+        anti_affinity_namespaces=4,
+        cluster="story",
+    )
+    made = generate(spec, STORY_SEED)
+    brokers = made.brokers
+    large = np.arange(len(brokers)) % 3 == 0  # every third machine has twice the cores and twice the network
+    limits = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
+    brokers = dataclasses.replace(
+        brokers, **{name: getattr(brokers, name) * np.where(large, 2.0, 1.0) for name in limits}
+    )
+    limit = DispatchRatePolicy("dispatch", made.namespaces[0], DispatchRate(msg_per_period=500, period_s=1))
+    info = dataclasses.replace(
+        made.info,
+        description="20 brokers of two machine types; the last one joined ten minutes ago. Not a real cluster.",
+    )
+    policies = dataclasses.replace(made.policies, dispatch_rates=(limit,))
+    return dataclasses.replace(made, info=info, brokers=brokers, policies=policies)
+
+
 def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
     """Return file, title, group, what it shows, provenance and content of every sample."""
     captures = ROOT / "tests" / "goldens" / "captures"
     real = "Raw answers of a real Pulsar 4.2.4 cluster of three brokers, converted."
     documentation, clusters, algorithms = "Real clusters", "Large clusters", "Examples of the documentation"
     return [
+        (
+            "story.zip",
+            "Story: 20 brokers and what can be wrong with them",
+            "A cluster with a story",
+            "Skewed load on two types of machines, a topic that no split can divide, a broker that joined ten minutes"
+            " ago and has nothing, and two strategies that fight each other: every page has something to show.",
+            f"Generated, seed {STORY_SEED}; not a real cluster.",
+            story(),
+        ),
         (
             "real-modular.json",
             "Real cluster, modular load manager",

@@ -142,7 +142,7 @@ def throttled(case: Outcome) -> tuple[Finding, ...]:
         return ()
     order = hit[np.argsort(-size[hit], kind="stable")]
     first = int(order[0])
-    limit = bytes_per_s(caps.bytes_per_s[first]) if by_size[first] else msg_per_s(caps.msg_per_s[first])
+    say, now, most = (bytes_per_s, size, caps.bytes_per_s) if by_size[first] else (msg_per_s, rate, caps.msg_per_s)
     names = [topics.name[int(i)].as_py() for i in order[:3]]
     bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
     return (
@@ -151,7 +151,7 @@ def throttled(case: Outcome) -> tuple[Finding, ...]:
             title="A dispatch limit holds topics back",
             evidence=(
                 f"{count(len(hit), 'topic')} dispatched at the limit, of which each partition has its own: {names[0]}"
-                f" gets {bytes_per_s(float(size[first]))} of at most {limit}."
+                f" gets {say(float(now[first]))} of at most {say(float(most[first]))}."
             ),
             remedy=f"Throttling says which limit is in force for a topic, and why. Topics: {listed(names)}.",
             severity="medium",

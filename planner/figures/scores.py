@@ -7,14 +7,19 @@ import plotly.graph_objects as go
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.figures.theme import ACCENT, MUTED, WARNING, finish
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, short_names
 
 _SHOWN = 200
 _DASHES = ("dot", "dash", "longdash", "dashdot")
 
 
 def broker_scores(
-    names: Sequence[str], scores: FloatArray, shedding: BoolArray, lines: Sequence[Line], unit: str
+    names: Sequence[str],
+    scores: FloatArray,
+    shedding: BoolArray,
+    lines: Sequence[Line],
+    unit: str,
+    limit: float | None = None,
 ) -> go.Figure:
     """Draw the score of each broker, highest first, with the lines it is compared with.
 
@@ -23,11 +28,13 @@ def broker_scores(
         scores: Score of each; NaN where unknown (not drawn).
         shedding: Which brokers unload something in the next cycle.
         lines: Average and thresholds.
-        unit: `fraction` (drawn as percent) or `msg/s`.
+        unit: `fraction` (drawn as percent, from 0 to 100 at least) or `msg/s`.
+        limit: Where a broker counts as overloaded, in the unit of the scores; None where that cannot be compared.
     """
     factor, suffix = (100.0, " %") if unit == "fraction" else (1.0, f" {unit}")
     order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")[:_SHOWN]
-    labels = [names[i] for i in order]
+    short = short_names(names)
+    labels = [short[i] for i in order]
     values = scores[order] * factor
     colours = [WARNING if shedding[i] else ACCENT for i in order]
     status = ["unloads in the next cycle" if shedding[i] else "keeps its bundles" for i in order]
@@ -47,12 +54,21 @@ def broker_scores(
             name=f"{line.label} {line.value * factor:.1f}{suffix}",
             showlegend=True,
         )
+    if limit is not None:
+        figure.add_hline(
+            y=limit * factor,
+            line={"color": CATEGORICAL[3], "width": 2},
+            name=f"overloaded {limit * factor:g}{suffix}",
+            showlegend=True,
+        )
     figure = finish(figure, height=330, y_title=f"score ({'%' if unit == 'fraction' else unit})")
     figure.update_xaxes(showticklabels=len(order) <= 24, autotickangles=[0, -35], type="category")  # noqa: PLR2004 - room
     figure.update_yaxes(rangemode="tozero")
+    if unit == "fraction":
+        figure.update_yaxes(range=[0, max(100.0, float(np.nan_to_num(values).max(initial=0.0)) * 1.05)])
     figure.data[0].showlegend = False
     legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
-    figure.update_layout(showlegend=bool(lines), legend=legend, margin_t=44)
+    figure.update_layout(showlegend=bool(lines) or limit is not None, legend=legend, margin_t=44)
     return figure
 
 

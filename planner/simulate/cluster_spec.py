@@ -28,6 +28,7 @@ class ClusterSpec:
         heterogeneity: Share of the brokers that have half or twice the cores and NIC speed.
         partitioned: Share of the topics that are partitions of a partitioned topic.
         idle: Share of the topics without traffic.
+        joined_brokers: How many brokers, the last ones, joined ten minutes before and have nothing yet.
         idle_namespaces: How many namespaces, the last ones, have topics without any traffic.
         isolated_namespaces: How many namespaces have an isolation policy.
         anti_affinity_namespaces: How many namespaces are in an anti-affinity group, four to a group.
@@ -50,6 +51,7 @@ class ClusterSpec:
     heterogeneity: float = 0.2
     partitioned: float = 0.6
     idle: float = 0.1
+    joined_brokers: int = 0
     idle_namespaces: int = 0
     isolated_namespaces: int = 0
     anti_affinity_namespaces: int = 0
@@ -69,6 +71,7 @@ class ClusterSpec:
             "bundles": (1, 5_000_000),
             "topics": (0, 20_000_000),
             "namespaces": (0, self.bundles),
+            "joined_brokers": (0, self.brokers - 1),
             "idle_namespaces": (0, self.namespaces or self.bundles),
             "isolated_namespaces": (0, self.namespaces or self.bundles),
             "anti_affinity_namespaces": (0, self.namespaces or self.bundles),

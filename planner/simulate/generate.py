@@ -38,6 +38,7 @@ _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessio
 _MAX_HEAVY_SHARE = 0.2
 _KBIT_PER_BYTE = 8 / 1000
 _GROUP_SIZE = 4
+_JOINED_MS = 600_000
 
 
 def _namespaces(spec: ClusterSpec) -> tuple[str, ...]:
@@ -139,6 +140,9 @@ def _bundles(
     space, low, high = ranges
     size = len(low)
     weights = rng.dirichlet(np.full(spec.brokers, 1.0 / max(spec.ownership_skew, 0.01) ** 2))
+    weights[spec.brokers - spec.joined_brokers :] = 0.0
+    if spec.joined_brokers:
+        weights /= weights.sum()
     owner = rng.choice(spec.brokers, size, p=weights).astype(np.int32)
     columns: dict[str, Any] = {}
     for name in _TRAFFIC:
@@ -199,6 +203,7 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
         "version": (REFERENCE.name,) * size,
     }
+    columns["started_at_ms"][size - spec.joined_brokers :] = max(spec.captured_at_ms - _JOINED_MS, 0)
     return columns
 
 

@@ -36,7 +36,7 @@ def plan_of(view: state.Current, question: Question) -> Plan:
     Raises:
         PlannerError: It has none.
     """
-    return _plan(view.digest, repr(question), view.snapshot, question)
+    return _plan(f"{view.digest}{view.variant}", repr(question), view.snapshot, question)
 
 
 def frontier_of(view: state.Current, question: Question) -> Plan:

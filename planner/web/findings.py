@@ -9,35 +9,77 @@ import streamlit as st
 
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
-from planner.web import scenarios, state
+from planner.explain.text import plain
+from planner.web import registry, scenarios, state
 from planner.web.choices import written
 from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
-_WORDS = {"high": "clients suffer", "medium": "not balanced", "low": "could be tidier"}
+_WORDS = {"high": "high: clients suffer", "medium": "medium: not balanced", "low": "low: could be tidier"}
+_PAGES = {
+    "out_of_capacity": ("failure_review", "How far can it grow"),
+    "unlike_machines": ("brokers", "The machine"),
+    "unload_storm": ("compare", "Other strategies"),
+    "ping_pong": ("compare", "Other strategies"),
+    "idle_broker": ("why", "Why it stays idle"),
+    "hot_topic": ("bundle_map", "The bundle"),
+    "bundle_count_too_low": ("split_lab", "Split it"),
+    "bundle_count_too_high": ("bundle_map", "The namespace"),
+    "threshold_never_reached": ("why", "What would have to change"),
+    "ema_lag": ("hit_counters", "The averages"),
+    "split_cascade": ("split_lab", "Split it"),
+    "split_refused": ("split_lab", "Why it is refused"),
+    "avg_held_back": ("hit_counters", "The counters"),
+    "fighting_strategies": ("compare", "Other pairs"),
+    "strategy_replaced": ("shedding", "The strategy"),
+    "drawn_at_random": ("shedding", "Where bundles go"),
+    "clients_cut_off": ("moves", "What moves"),
+    "throttled": ("throttling", "The limit in force"),
+}
+"""By the code of a finding: the page to go to, and what is there."""
 
 
-def finding_cards(view: state.Current, findings: Sequence[Finding], key: str) -> None:
-    """Draw what a diagnosis found: evidence, remedy, and a button that tries it.
+def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, columns: int = 1) -> None:
+    """Draw what a diagnosis found: evidence, remedy, the page to go to, and a button that tries the remedy.
 
     Args:
         view: The snapshot in view.
         findings: What was found.
         key: Keeps the buttons of several places apart.
+        columns: How many cards stand beside each other.
     """
     if not findings:
         st.success("No known failure pattern shows in this simulation.", icon=":material/check_circle:")
         looked = ", ".join(pattern.__name__.replace("_", " ") for pattern in PATTERNS)
         st.caption(f"Looked for: {looked.replace('ema', 'EMA')}.")
-    for at, finding in enumerate(findings):
-        with st.container(border=True):
-            st.markdown(f"{_ICONS[finding.severity]} **{finding.title}** · {_WORDS[finding.severity]}")
-            st.text(finding.evidence)
-            st.text(f"Remedy: {finding.remedy}")
-            if finding.changes:
-                label = ", ".join(f"{name} = {_shown(value)}" for name, value in finding.changes.items())
-                apply = partial(_apply, view, finding)
-                button(f"Try {label}", "science", apply, key=f"try-{key}-{at}-{finding.code}")
+    for start in range(0, len(findings), columns):
+        places = st.columns(columns) if columns > 1 else [st.container()]
+        for at, (place, finding) in enumerate(zip(places, findings[start : start + columns], strict=False), start):
+            with place.container(border=True, height="stretch"):
+                _card(view, finding, f"{key}-{at}-{finding.code}")
+
+
+def _card(view: state.Current, finding: Finding, key: str) -> None:
+    st.markdown(f"{_ICONS[finding.severity]} **{plain(finding.title)}** · {_WORDS[finding.severity]}")
+    st.text(finding.evidence)
+    st.text(f"Remedy: {finding.remedy}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        page, label = _PAGES.get(finding.code, ("", ""))
+        if page:
+            registry.link(page, label, **_context(page, finding))
+        if finding.changes:
+            changed = ", ".join(f"{name} = {_shown(value)}" for name, value in finding.changes.items())
+            button(f"Try {changed}", "science", partial(_apply, view, finding), key=f"try-{key}")
+
+
+def _context(page: str, finding: Finding) -> dict[str, str]:
+    """Return the parts of an address that show on a page what a finding is about."""
+    parts = {}
+    if page in {"bundle_map", "split_lab"} and finding.bundles:
+        parts["namespace"], _, parts["bundle"] = finding.bundles[0].rpartition("/")
+    if page in {"brokers", "why"} and finding.brokers:
+        parts["broker"] = finding.brokers[0]
+    return parts
 
 
 def _shown(value: Any) -> str:

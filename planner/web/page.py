@@ -109,16 +109,36 @@ def _snapshot_in_view() -> state.Current | None:
 
 
 def _empty_state(text: str) -> None:
-    """Say what to do when there is no snapshot, and offer samples."""
+    """Say what to do when there is no snapshot, and offer the cards of the first start."""
     st.info(text, icon=":material/upload_file:")
-    offered = samples()[:3]
-    for column, sample in zip(st.columns(max(1, len(offered))), offered, strict=False):
-        with column, st.container(border=True):
+    _cards()
+
+
+def first_start() -> None:
+    """Welcome whoever is new with three cards: what is shown already, a real cluster, one of their own."""
+    st.markdown(
+        "**Welcome.** This planner decides like Pulsar's load balancer, explains each decision, and shows what a change"
+        " would come to. It never touches a cluster. The first of these is open:"
+    )
+    _cards()
+
+
+def _cards() -> None:
+    """Draw three cards: a cluster with a story, a real one, one of your own."""
+    offered = samples()
+    groups = list(dict.fromkeys(sample.group for sample in offered))[:2]
+    places = st.columns(len(groups) + 1)
+    for place, group in zip(places, groups, strict=False):
+        sample = next(one for one in offered if one.group == group)
+        with place.container(border=True, height="stretch"):
             st.markdown(f"**{sample.title}**")
             st.caption(sample.shows)
             key = f"empty-{sample.file}"
             button("Open this sample", "open_in_new", partial(state.open_sample, sample), key=key, width="stretch")
-    registry.link("snapshots", "Upload a snapshot of your cluster")
+    with places[-1].container(border=True, height="stretch"):
+        st.markdown("**Your own cluster**")
+        st.caption("Upload what you captured, or let the planner read it from the admin API; nothing leaves here.")
+        registry.link("snapshots", "Load it")
 
 
 def _picker(digest: str) -> None:

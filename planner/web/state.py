@@ -45,12 +45,14 @@ class Current:
         captured: Its content.
         shown: What a page shows in its place, such as the cluster after a scenario; None for itself.
         variant: Names what is shown in its place.
+        outcome: The simulation at whose end it is shown; None for others.
     """
 
     saved: SavedSnapshot
     captured: Snapshot
     shown: Snapshot | None = None
     variant: str = ""
+    outcome: "Outcome | None" = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -66,7 +68,7 @@ class Current:
         """Return the view of the cluster at the end of a simulation, with the settings that were in force."""
         trace = outcome.trace
         end = outcome.once("shown at the end", lambda: replace(trace.end, settings=trace.settings))
-        return replace(self, shown=end, variant=outcome.digest)
+        return replace(self, shown=end, variant=outcome.digest, outcome=outcome)
 
     def under(self, manager: "LoadManager") -> "Current":
         """Return the view of the same cluster run by a load manager."""

@@ -42,6 +42,15 @@ EDITS: Final[tuple[type[Edit], ...]] = (
 BrokerLoss: TypeAlias = KillBroker
 """The edit by which a page lets a broker be lost."""
 
+BrokerDrain: TypeAlias = DrainBroker
+"""The edit by which a page empties a broker."""
+
+NewBrokers: TypeAlias = AddBrokers
+"""The edit by which a page adds brokers."""
+
+TrafficGrowth: TypeAlias = ScaleTraffic
+"""The edit by which a page lets traffic grow."""
+
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
 

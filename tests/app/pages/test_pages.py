@@ -1,5 +1,6 @@
 """Every page: with a sample, without any snapshot, from a link, from a bad link."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,11 +11,12 @@ from pages.snapshots import settings_frame
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.share.link import encode_link
+from planner.share.link import decode_link, encode_link
 from planner.simulate.scenario import Scenario
 from planner.web import state
 from planner.web.registry import NAMES
 from planner.workspace.samples import load_sample, samples
+from tests.app.simulate.traces import cluster
 
 Page = Callable[..., AppTest]
 VIEWS = ("overview", "bundle_map", "brokers")
@@ -77,13 +79,72 @@ def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
     assert moves["MB/s"].iloc[0] == pytest.approx(50 * 1024 * 1024 / 1e6)
 
 
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        (
+            "story.zip",
+            r"\*\*Unbalanced:\*\* usage from 3 % to 76 %, headroom 1.32x. Pulsar will not mend it .* because a",
+        ),
+        ("threshold-shedder.json", r"\*\*Unbalanced:\*\* .* Pulsar mends it by itself by cycle 2"),
+        ("overload-shedder.json", r"\*\*Overloaded:\*\* 1 of 3 brokers over 85 %"),
+        ("real-modular.json", r"\*\*Healthy:\*\*"),
+    ],
+)
+def test_overview_opens_with_a_verdict(page: Page, file: str, words: str) -> None:
+    test = page("overview", snapshot=next(s.digest for s in samples() if s.file == file)[:12])
+    said = [box.value for box in (*test.error, *test.warning, *test.success)]
+    assert any(re.match(words, text) for text in said), said
+    assert any("**Best plan.**" in m.value for m in test.markdown)
+    assert any("**One broker less.** Losing " in m.value for m in test.markdown)
+
+
+def test_a_full_cluster_is_said_to_be_full(page: Page) -> None:
+    full = state.workspace().add(cluster([0.93, 0.88, 0.86]), "full")
+    test = page("overview", snapshot=full.digest[:12])
+    verdict = "**Out of capacity:** 3 of 3 brokers over 85 %, headroom 1.08x; balancing cannot help."
+    assert verdict in [error.value for error in test.error]
+    assert any("every broker is full" in m.value for m in test.markdown)
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("Lose a broker", "kill broker-00"),
+        ("Grow 30 %", "1.3 x traffic of the cluster"),
+        ("Add a broker", "add 1 broker"),
+        ("Try AvgShedder", ""),
+        ("Drain a broker", "drain broker-14"),
+    ],
+)
+def test_a_question_is_a_click_away(page: Page, monkeypatch: pytest.MonkeyPatch, label: str, words: str) -> None:
+    went: list[str] = []
+    monkeypatch.setattr("planner.web.registry.go", went.append)
+    test = page("overview")
+    next(b for b in test.button if b.label == label).click().run()
+    assert not test.exception
+    assert went == ["what_if"]
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert words in (scenario.edits[0].phrase() if words else "")
+    assert ("loadBalancerLoadSheddingStrategy" in scenario.settings) == (not words)
+
+
+def test_a_newcomer_is_welcomed_until_something_is_chosen(page: Page) -> None:
+    test = page("overview")
+    assert any("**Welcome.**" in m.value for m in test.markdown)
+    next(b for b in test.button if b.key == "empty-real-modular.json").click().run()
+    assert not any("**Welcome.**" in m.value for m in test.markdown)
+    assert test.query_params["snapshot"] == by_title("Real cluster, modular")[:12]
+
+
 def test_overview_of_every_sample(page: Page) -> None:
     for sample in samples():
         if sample.file.endswith(".zip"):
             continue
         test = page("overview", snapshot=sample.digest[:12])
         assert not test.exception, sample.file
-        assert not test.error, sample.file
+        assert all(re.match(r"\*\*(Out of capacity|Overloaded):\*\*", e.value) for e in test.error), sample.file
 
 
 def test_bundle_map_shows_the_split_of_the_public_example(page: Page) -> None:
@@ -106,7 +167,7 @@ def test_bundle_map_link_to_a_bundle(page: Page) -> None:
 
 
 def test_bundle_map_finds_namespaces(page: Page) -> None:
-    test = page("bundle_map")
+    test = page("bundle_map", snapshot=by_title("Real cluster, modular")[:12])
     test.text_input[0].set_value("nothing like this").run()
     assert "No namespace has this text" in texts(test)
     test.text_input[0].set_value("CLICKS").run()

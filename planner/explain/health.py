@@ -1,0 +1,114 @@
+"""How a cluster is, in a sentence: full, overloaded, unbalanced, at risk, or healthy, and whether Pulsar mends it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import Standing
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.explain.text import count, number, percent
+from planner.pulsar.load.usage import weighted_usage
+
+Level: TypeAlias = Literal["bad", "warning", "good"]
+"""How urgent it is."""
+
+APART = 0.15
+"""From which difference on between the most and the least used broker a cluster counts as unbalanced."""
+_CAUSES = (
+    "threshold_never_reached",
+    "avg_held_back",
+    "strategy_replaced",
+    "hot_topic",
+    "fighting_strategies",
+    "drawn_at_random",
+    "ping_pong",
+    "idle_broker",
+    "bundle_count_too_low",
+    "ema_lag",
+)
+"""Findings that explain why a cluster stays unbalanced, the likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The verdict.
+
+    Attributes:
+        level: How urgent it is.
+        word: It in one or two words.
+        text: Why, in a sentence or two.
+    """
+
+    level: Level
+    word: str
+    text: str
+
+
+def usage_of(snapshot: Snapshot, config: Settings) -> tuple[float, float, float]:
+    """Return the least, the mean and the highest weighted usage of the brokers that answer (1.0 = 100 %)."""
+    usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
+    there = usage[snapshot.brokers.registered & snapshot.brokers.has_load_data]
+    return (float(there.min()), float(there.mean()), float(there.max())) if len(there) else (0.0, 0.0, 0.0)
+
+
+def health(
+    snapshot: Snapshot, config: Settings, now: Standing, outcome: Outcome | None, findings: Sequence[Finding]
+) -> Health:
+    """Return how a cluster is.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        now: How near it is to its limits.
+        outcome: What its load balancer makes of it; None while that is not known, or not to be told.
+        findings: What a diagnosis of that says.
+    """
+    least, mean, highest = usage_of(snapshot, config)
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
+    headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
+    over = f"{now.over_threshold:,} of {count(brokers, 'broker')} over {limit * 100:.0f} %"
+    if brokers and (mean >= limit or now.over_threshold == brokers):
+        return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.")
+    if now.over_threshold:
+        return Health("bad", "Overloaded", f"{over}, {headroom}.{_mended(outcome, findings, 'over')}")
+    between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"
+    if highest - least >= APART:
+        return Health("warning", "Unbalanced", f"{between}.{_mended(outcome, findings, 'apart')}")
+    worst = next((finding for finding in findings if finding.severity == "high"), None)
+    if worst is not None:
+        return Health("warning", "At risk", f"Balanced, {between}; but: {worst.title[:1].lower()}{worst.title[1:]}.")
+    return Health("good", "Healthy", f"{between}; no known failure pattern that hurts clients.")
+
+
+def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
+    """Say whether Pulsar mends it by itself, or why not."""
+    if outcome is None:
+        return ""
+    after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
+    apart = float(outcome.spread.spread[-1])
+    if after.over_threshold == 0 and (what == "over" or apart < APART):
+        settled = outcome.summary.settled_after_cycles
+        when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
+        return f" Pulsar mends it by itself {when}: {count(outcome.summary.shed, 'bundle')} shed."
+    by_code = {finding.code: finding for finding in findings}
+    cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
+    left = (
+        f"{number(after.over_threshold)} over it after {count(cycles, 'cycle')}"
+        if what == "over"
+        else f"still {apart * 100:.0f} points apart after {count(cycles, 'cycle')}"
+    )
+    if not outcome.trace.settings.flag("loadBalancerEnabled"):
+        reason = "loadBalancerEnabled is off"
+    elif not outcome.trace.settings.flag("loadBalancerSheddingEnabled"):
+        reason = "loadBalancerSheddingEnabled is off"
+    elif cause is not None:
+        reason = f"{cause.title[:1].lower()}{cause.title[1:]}"
+    else:
+        reason = "no rule of its strategy calls for more" if not outcome.summary.shed else "what it sheds is too little"
+    return f" Pulsar will not mend it ({left}), because {reason}."

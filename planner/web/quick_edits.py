@@ -1,0 +1,62 @@
+"""Questions that are one click away: an edit of the scenario, and the page that shows what comes of it."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.edits.edit import Edit, EditContext
+from planner.simulate.edits.registry import BrokerDrain, BrokerLoss, NewBrokers, TrafficGrowth
+from planner.simulate.scenario import Scenario, Step
+from planner.simulate.strategies import under_strategy
+from planner.web import registry, scenarios, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_AT_MIN = 2
+_GROWTH = 1.3
+
+
+def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
+    """Draw the questions as buttons; each adds to the scenario and opens What-if.
+
+    Args:
+        view: The snapshot in view.
+        lost: The broker whose loss is the worst.
+        busiest: The broker that is used most.
+    """
+    paired = next(one.name for one in SHEDDERS if one.profile.paired_placement)
+    running = effective_shedder(view.captured.info.load_manager, view.captured.settings)[0].name
+    other = paired if running != paired else next(one.name for one in SHEDDERS if one.name != running)
+    asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
+        "Lose a broker": ("heart_broken", f"{lost} dies", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
+        "Grow 30 %": ("trending_up", "All traffic", partial(_with, TrafficGrowth(factor=_GROWTH))),
+        "Add a broker": ("add_circle", "Of the usual size", partial(_with_new_broker, view)),
+        f"Try {other}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other)),
+        "Drain a broker": ("output", f"{busiest} is emptied", partial(_with, BrokerDrain(broker=busiest))),
+    }
+    with st.container(horizontal=True):
+        for label, (icon, help_, change) in asked.items():
+            if st.button(label, icon=f":material/{icon}:", help=f"{help_}; opens What-if.", key=f"quick-{icon}"):
+                scenarios.change(view, change(scenarios.present(view)))
+                registry.go("what_if")
+
+
+def _with(edit: Edit, present: Scenario) -> Scenario:
+    return present.with_steps(*present.steps, Step(edit))
+
+
+def _with_new_broker(view: state.Current, present: Scenario) -> Scenario:
+    known = set(EditContext(view.captured, [step.edit for step in present.steps]).brokers)
+    edits = (NewBrokers(count=1, name_prefix=f"added{number}" if number > 1 else "added") for number in count(1))
+    return _with(next(edit for edit in edits if known.isdisjoint(edit.joining())), present)
+
+
+def _under(view: state.Current, shedder: str, present: Scenario) -> Scenario:
+    found = under_strategy(present, view.captured.settings, view.captured.info.load_manager, shedder)
+    return replace(found, name=present.name)

@@ -1,0 +1,33 @@
+"""How near the cluster in view is to its limits, now and after losses; each worked out once for all sessions."""
+
+from typing import Literal
+
+import streamlit as st
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.failure_review import FailureReview, Standing, review_losses, standing
+from planner.simulate.assumptions import Assumptions
+from planner.web import state
+
+
+@st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr})
+def losses(
+    key: str, _snapshot: Snapshot, config: Settings, lost: Literal[1, 2], assumptions: Assumptions
+) -> FailureReview:
+    """Return what every loss of one or two brokers comes to; the key names the snapshot."""
+    del key
+    return review_losses(_snapshot, config, lost=lost, assumptions=assumptions)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _standing(key: str, _snapshot: Snapshot) -> Standing:
+    del key
+    return standing(_snapshot, _snapshot.settings, Assumptions())
+
+
+def standing_of(view: state.Current) -> Standing:
+    """Return how near the cluster that is shown is to its limits."""
+    if view.outcome is not None:
+        return view.outcome.before_after.after
+    return _standing(f"{view.digest}{view.variant}", view.snapshot)
