@@ -32,7 +32,7 @@ from planner.web.reviews import losses, standing_of
 from planner.web.widgets import chart, metrics, show_notes, table
 
 _ROOM = 8
-_CARD_PX = 134
+_CARD_PX = 160
 _FINDINGS = 6
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
@@ -46,22 +46,16 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
     brokers = snapshot.brokers
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
     throughput = float(brokers.msg_throughput_in_bytes_per_s.sum() + brokers.msg_throughput_out_bytes_per_s.sum())
-    loaded = int((snapshot.bundles.owner >= 0).sum())
     factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
     who = f"{now.growth.broker} is the first." if now.growth.broker else "Nothing is used."
-    moved = "unknown" if step is None else count(len(step.decision.moves), "bundle")
+    moved = "unknown" if step is None else f"{len(step.decision.moves):,}"
     figures = [
         ("Highest usage", percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
         ("Average usage", percent(mean), "Mean over the brokers of the largest weighted resource usage."),
         ("Deviation", f"{now.std * 100:.1f} pts", "Standard deviation of the usage over the brokers."),
         ("Headroom", factor, f"How far all traffic can grow until a broker is used up. {who}"),
-        ("Next cycle sheds", moved, "By a leader that was just elected."),
+        ("Shed next cycle", moved, "Bundles, by a leader that was just elected."),
         ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
-        (
-            "Bundles loaded",
-            f"{loaded:,}",
-            f"Of {len(snapshot.bundles):,} there are, on {count(len(brokers), 'broker')}.",
-        ),
     ]
     metrics(figures, _CARD_PX)
 

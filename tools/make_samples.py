@@ -276,7 +276,7 @@ def story() -> Snapshot:
     brokers = dataclasses.replace(
         brokers, **{name: getattr(brokers, name) * np.where(large, 2.0, 1.0) for name in limits}
     )
-    limit = DispatchRatePolicy("dispatch", made.namespaces[0], DispatchRate(msg_per_period=500, period_s=1))
+    limit = DispatchRatePolicy("dispatch", made.namespaces[0], DispatchRate(msg_per_period=33_000, period_s=1))
     info = dataclasses.replace(
         made.info,
         description="20 brokers of two machine types; the last one joined ten minutes ago. Not a real cluster.",

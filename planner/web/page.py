@@ -64,7 +64,7 @@ class Page:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         if self.subject is not Subject.NOTHING:
             scenarios.take_from_address()
-        head, aside = st.columns([3, 2], vertical_alignment="bottom")
+        head, aside = st.columns([1, 1], vertical_alignment="bottom")
         with head:
             st.title(self.title)
             st.caption(self.purpose)

@@ -180,7 +180,7 @@ def _edits(view: state.Current) -> None:
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
         delete = partial(_change_step, view, step, None)
         button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
-    with st.popover("Add an edit", icon=":material/add:", width="stretch"):
+    with st.expander("Add an edit", icon=":material/add:", expanded=not steps):
         context = EditContext(view.captured, [step.edit for step in steps])
         edit = edit_form(context, f"edit-{len(steps)}")
         lacks = edit.lacks(context)

@@ -20,6 +20,8 @@ REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
 _SHOWN_VIOLATIONS = 20
 _SHOWN_NOTES = 100
 _LONGEST_NOTE = 1_000
+_FILE_ONLY = ("code",)
+"""Columns of every table that only the file has."""
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
     "MB/s": st.column_config.NumberColumn(format="%.3f"),
@@ -138,7 +140,7 @@ def table(
         height=height if height is not None else "auto",
         key=f"table-{key}",
         placeholder="—",
-        column_config=columns | dict.fromkeys(hidden),
+        column_config=columns | dict.fromkeys((*_FILE_ONLY, *hidden)),
         **options,
     )
     download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}")

@@ -33,7 +33,7 @@ def test_first_start(fresh_server: Server, visitor: Window) -> None:
     window = visitor()
     page = window.open(fresh_server.url, "The next cycle")
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("Real cluster, modular"))
+    expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("Story"))
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     window.shot("first-start")
     assert window.foreign == []
