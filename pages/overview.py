@@ -101,7 +101,7 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     """Draw what the diagnosis of the next cycles found, the worst first."""
     found = diagnose(outcome)
     cycles = count(len(outcome.trace.cycles), "cycle")
-    st.subheader(f"Findings ({len(found)})")
+    st.header(f"Findings ({len(found)})")
     st.caption(f"From what its load balancer does with it in {cycles}, simulated; the worst first.")
     finding_cards(view, found[:_FINDINGS], "overview", columns=2)
     if len(found) > _FINDINGS:
@@ -111,7 +111,7 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
 
 def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
     """Draw the score of each broker, and what the next cycle does with it."""
-    st.subheader("Broker scores")
+    st.header("Broker scores")
     shedding, fraction = decision.shedding, decision.shedding.score_unit == "fraction"
     sources = {move.source for move in decision.moves}
     unloads = np.array([name in sources for name in snapshot.brokers.name], dtype=np.bool_)
@@ -131,7 +131,7 @@ def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
 
 def _next_cycle(view: state.Current, step: CycleStep) -> None:
     snapshot, decision = view.snapshot, step.decision
-    st.subheader("The next cycle")
+    st.header("The next cycle")
     st.markdown(verdict(decision, "at the next cycle"))
     st.caption(
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
@@ -163,7 +163,7 @@ def _splits(view: state.Current) -> None:
 
 
 def _hottest(snapshot: Snapshot) -> None:
-    st.subheader("Hottest bundles")
+    st.header("Hottest bundles")
     hottest = hottest_bundles(snapshot)
     if hottest.empty:
         st.markdown("No bundle reports traffic.")
