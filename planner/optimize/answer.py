@@ -146,8 +146,9 @@ class _Ask:
         first = found = self.about(snapshot)
         ask, kept = self, dict(self.question.pins)
         for _ in range(_TRIES):
-            stuck = {move.bundle: move for wave in waves_of(found, _ANY) if wave.over for move in wave.moves}
-            free = stuck.keys() - kept.keys()
+            stuck = {move.bundle for wave in waves_of(found, _ANY) if wave.over for move in wave.moves}
+            must = {move.bundle for move in found.moves if move.source in self.question.drain}
+            free = stuck - must - kept.keys()
             if not free or not found.complete:
                 break
             kept |= {move.bundle: move.source for move in found.moves if move.bundle in free}
