@@ -13,7 +13,7 @@ from planner.cluster.settings import Settings
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
-from planner.web import address, registry, scenarios, state
+from planner.web import address, registry, scenarios, search_box, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import bound
@@ -77,8 +77,11 @@ class Page:
         if view is None:
             return
         st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
-        with aside:
+        finder, picker = aside.columns(2, vertical_alignment="bottom")
+        text = search_box.ask(finder)
+        with picker:
             _picker(view.digest)
+        search_box.answer(view, text)
         _describe(view, scenarios.present(view).settings_over(view.captured))
         if self.subject is Subject.DECISION:
             adopt_strategies(view)

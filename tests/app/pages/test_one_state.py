@@ -124,3 +124,12 @@ def test_a_browser_opens_what_it_looked_at_last(page: Page, small: Snapshot, mon
     assert page("overview").query_params["snapshot"] == digest()[:12]
     monkeypatch.setattr("planner.web.address.browser", lambda: "b" * 32)
     assert page("overview").query_params["snapshot"] == samples()[0].digest[:12]
+
+
+def test_a_topic_that_nobody_lists_is_found_from_any_page(page: Page) -> None:
+    test = page("brokers", snapshot=digest()[:12], q="example/orders/order-12")
+    assert not test.exception
+    assert "not listed here" in shown(test)
+    assert "bundle `0x" in shown(test)
+    next(t for t in test.text_input if t.label == "Find").set_value("nothing at all").run()
+    assert "Nothing here is called" in shown(test)

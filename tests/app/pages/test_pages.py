@@ -168,9 +168,9 @@ def test_bundle_map_link_to_a_bundle(page: Page) -> None:
 
 def test_bundle_map_finds_namespaces(page: Page) -> None:
     test = page("bundle_map", snapshot=by_title("Real cluster, modular")[:12])
-    test.text_input[0].set_value("nothing like this").run()
+    next(t for t in test.text_input if t.label == "Find a namespace").set_value("nothing like this").run()
     assert "No namespace has this text" in texts(test)
-    test.text_input[0].set_value("CLICKS").run()
+    next(t for t in test.text_input if t.label == "Find a namespace").set_value("CLICKS").run()
     assert not test.exception
     assert test.selectbox[1].options[-1] == "acme/clicks"
 
