@@ -21,6 +21,7 @@ from tests.e2e.conftest import Server, Visitor, by_menu
 pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
 
+REAL = next(sample for sample in samples() if sample.file == "real-modular.json")
 # Streamlit's own page asks for these below the address of a sub page before it asks at the root.
 PROBES = ("_stcore/health", "_stcore/host-config", "status of 404")
 
@@ -236,7 +237,7 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
 
 
 def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
-    sample = samples()[0]
+    sample = REAL
     window = visitor(height=1400)
     page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open it")
     chart = page.locator(".js-plotly-plot").first
@@ -261,7 +262,7 @@ def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
 def test_dark_and_narrow(server: Server, visitor: Window, path: str, scheme: str, width: int) -> None:
     window = visitor(scheme=scheme, width=width, height=900)
     text = "In this workspace" if path == "snapshots" else "3 brokers"
-    page = window.open(f"{server.url}/{path}?snapshot={samples()[0].digest[:12]}", text)
+    page = window.open(f"{server.url}/{path}?snapshot={REAL.digest[:12]}", text)
     background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor")
     bright = sum(int(v) for v in background.removeprefix("rgb(").removesuffix(")").split(","))
     assert (bright < 150) == (scheme == "dark")

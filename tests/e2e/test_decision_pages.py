@@ -147,7 +147,7 @@ def test_split_lab_explains_a_refused_split(server: Server, visitor: Window) -> 
     link = f"{server.url}/split-lab?snapshot={digest('split-range.json')}&bundle=0x00000000_0x80000000"
     page = window.open(link, "would be split (HTTP 204)")
     choose(page, "Algorithm", "flow_or_qps_equally_divide")
-    window.settled("is not split: Pulsar refuses the request (HTTP 500)")
+    window.settled("would not be split: Pulsar refuses the request (HTTP 500)")
     expect(page.get_by_text("works by name only while it is also defaultNamespaceBundleSplitAlgorithm")).to_be_visible()
     window.shot("split-lab-refused")
     no_traceback(page)

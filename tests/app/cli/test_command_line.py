@@ -35,7 +35,7 @@ OPTIONS = {
     "dashboard": "allow host port workspace",
     "generate": f"""{_OF_A_CLUSTER}
         anti-affinity-namespaces captured-at-ms cpu-percent-per-1000-msg-per-s cpu-percent-per-mb-per-s fan-out
-        heterogeneity idle idle-namespaces isolated-namespaces message-bytes partitioned topic-skew
+        heterogeneity idle idle-namespaces isolated-namespaces joined-brokers message-bytes partitioned topic-skew
     """,
     "history": "",
     "history generate": f"""{_OF_A_CLUSTER}

@@ -25,7 +25,7 @@ def opened(page: Callable[..., AppTest]) -> Callable[..., AppTest]:
 def test_it_opens_with_the_answer(opened: Callable[..., AppTest]) -> None:
     test = opened()
     assert not test.exception
-    first = next(str(part.value) for part in test.markdown if str(part.value).startswith("###"))
+    first = next(str(part.value) for part in test.markdown if str(part.value).startswith("## "))
     assert "bring the highest usage from 68.5 to" in first
     assert "no plan gets below" in first
     said = _said(test)
