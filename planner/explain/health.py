@@ -111,4 +111,4 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         reason = f"{cause.title[:1].lower()}{cause.title[1:]}"
     else:
         reason = "no rule of its strategy calls for more" if not outcome.summary.shed else "what it sheds is too little"
-    return f" Pulsar will not mend it ({left}), because {reason}."
+    return f" Pulsar will not mend it ({left}): {reason}."

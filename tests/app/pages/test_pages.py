@@ -84,7 +84,7 @@ def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
     [
         (
             "story.zip",
-            r"\*\*Unbalanced:\*\* usage from 3 % to 76 %, headroom 1.32x. Pulsar will not mend it .* because a",
+            r"\*\*Unbalanced:\*\* usage from 3 % to 76 %, headroom 1.32x. Pulsar will not mend it .*: a single",
         ),
         ("threshold-shedder.json", r"\*\*Unbalanced:\*\* .* Pulsar mends it by itself by cycle 2"),
         ("overload-shedder.json", r"\*\*Overloaded:\*\* 1 of 3 brokers over 85 %"),
