@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.setting import conf_value
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, number, plain
 from planner.explain.trade_off import KEY_MEASURES, marks, trade_off, values_of
@@ -16,7 +17,6 @@ from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy
 from planner.web import address, best_plan, scenarios, state
-from planner.web.choices import written
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
 
@@ -163,7 +163,7 @@ def _differences(found: Comparison, outcomes: Sequence[Outcome]) -> list[dict[st
     managers = [str(one.trace.cycles[0].view.info.load_manager) for one in outcomes]
     rows = [("load manager", managers)] if len(set(managers)) > 1 else []
     for name, values in found.settings.items():
-        rows.append((name, [_short(written(value)) for value in values]))  # type: ignore[arg-type]
+        rows.append((name, [_short(conf_value(value)) for value in values]))  # type: ignore[arg-type]
     return [{"setting": name, **dict(zip(found.names, values, strict=True))} for name, values in rows]
 
 

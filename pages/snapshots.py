@@ -11,6 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
+from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment, plain, short_digest
 from planner.formats.apart import read_apart
@@ -18,7 +19,6 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
-from planner.web.choices import written
 from planner.web.page import Page, Subject, show_arrival
 from planner.web.session import Kept, forget_upload, widget_state
 from planner.web.widgets import button, download, show_error, show_notes, table
@@ -51,8 +51,8 @@ def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "setting": list(changed),
-            "in force": [written(v) for v in changed.values()],
-            "default": [written(REFERENCE.settings[n].default) for n in changed],
+            "in force": [conf_value(v) for v in changed.values()],
+            "default": [conf_value(REFERENCE.settings[n].default) for n in changed],
             "meaning": [REFERENCE.settings[n].meaning for n in changed],
         }
     )

@@ -8,6 +8,7 @@ import streamlit as st
 
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.releases import REFERENCE
+from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.explain.text import count
@@ -17,7 +18,6 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.trace import Trace
 from planner.web import address, scenarios, state
-from planner.web.choices import written
 from planner.web.page import Page, Subject
 from planner.web.widgets import show_notes, table
 
@@ -122,7 +122,7 @@ def _then(answer: Answer, *, bundle: bool) -> str:
     now = []
     for change in answer.changes:
         unit = REFERENCE.settings[change.setting].unit
-        now.append(f"{written(change.now)}{f' {unit}' if unit else ''}")
+        now.append(f"{conf_value(change.now)}{f' {unit}' if unit else ''}")
     exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
     if bundle:
         then = "it is shed then" if answer.moves else "it stays then"

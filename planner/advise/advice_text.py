@@ -15,9 +15,9 @@ from planner.advise.advisor import (
 )
 from planner.advise.objectives import Side
 from planner.advise.verdict import SIDES, judge
+from planner.cluster.setting import conf_value
 from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import AGGREGATION
-from planner.share.commands import conf_value
 from planner.share.script import command_script
 from planner.simulate.scenario import Scenario, scenario_to_json
 

@@ -20,11 +20,11 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
-from planner.cluster.setting import SettingValue
+from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.pulsar.admin_commands import Command
 from planner.replay.aggregate import DayRow, aggregate, totals_of
-from planner.share.commands import CommandOptions, conf_value, setting_changes, settings_commands
+from planner.share.commands import CommandOptions, setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 

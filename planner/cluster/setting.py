@@ -19,6 +19,15 @@ _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
 
 
+def conf_value(value: SettingValue) -> str:
+    """Return a value as `broker.conf` writes it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting, as a release of Pulsar knows it; the columns of `settings.csv`.

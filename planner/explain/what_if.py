@@ -34,6 +34,8 @@ _WATCHED = 10
 """Cycles that a strategy which did not run has watched before it is asked."""
 
 _PROBES: Final = 10
+_BACK = {"<=": 1, ">=": -1}
+"""From a whole number that flips to the one before it, which should not."""
 _DIGITS = 9
 _MOST_TRAFFIC = 100.0
 _STRATEGY = "loadBalancerLoadSheddingStrategy"
@@ -273,7 +275,7 @@ class _Question:
             groups = self._changes(
                 cache(lambda config, look=look: self.target.is_shed(look(config)) != shed), shed=shed
             )
-            if all(self._flips(group, shed=shed) for group in groups):
+            if all(self._flips(group, shed=shed) and not self._sooner(group, shed=shed) for group in groups):
                 break
         answers = tuple(self._answer(tuple(self._with_exact(c, decision) for c in group)) for group in groups)
         factor = self._traffic_factor(shed=shed)
@@ -319,6 +321,14 @@ class _Question:
         """Say whether changes flip what a whole cycle does."""
         config = self.scene.config.changed(**{change.setting: change.value for change in changes})
         return self.target.is_shed(self.scene.decide(config).moves) != shed
+
+    def _sooner(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
+        """Say whether a whole cycle flips one whole number before the strategy alone does, for want of a receiver."""
+        return any(
+            self._flips((*changes[:i], replace(c, value=c.value + _BACK[c.relation]), *changes[i + 1 :]), shed=shed)
+            for i, c in enumerate(changes)
+            if c.relation in _BACK and isinstance(c.value, int)
+        )
 
     def _unexcluded(self, flips: _Flipped) -> list[Change]:
         """Return that the bundle's namespace, or all, should not be excluded, where that is what holds it."""

@@ -11,8 +11,8 @@ from planner.advise.advice_text import shown
 from planner.advise.advisor import Advice, Holdout, SettingRange
 from planner.advise.objectives import Side, value_of
 from planner.advise.verdict import judge
+from planner.cluster.setting import conf_value
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
-from planner.share.commands import conf_value
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]

@@ -21,7 +21,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation
-from planner.cluster.setting import SettingValue
+from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import (
@@ -79,15 +79,6 @@ class CommandOptions:
             raise SettingError(
                 "Commands cannot be written so.", remedy="Give a program, batches of 1 or more and no negative pause."
             )
-
-
-def conf_value(value: SettingValue) -> str:
-    """Return a value as `broker.conf` writes it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def changed_settings(trace: Trace) -> dict[str, tuple[SettingValue, SettingValue]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
+from planner.cluster.setting import conf_value
 from planner.explain.before_after import before_after
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.finding import Finding
@@ -20,7 +21,6 @@ from planner.explain.text import moment
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
-    conf_value,
     final_moves,
     plan_commands,
 )

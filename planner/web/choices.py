@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
-from planner.cluster.setting import SettingValue
+from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PLACEMENT
@@ -29,18 +29,9 @@ def take(view: state.Current, **changes: Any) -> None:
         REFUSED.put(error)
 
 
-def written(value: SettingValue) -> str:
-    """Return a value as `broker.conf` writes it."""
-    if isinstance(value, tuple):
-        return ",".join(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
-
-
 def put_setting(view: state.Current, name: str, value: Any) -> None:
     """Change one setting of the scenario."""
-    plain = written(value) if isinstance(value, tuple) or value is None else value
+    plain = conf_value(value) if isinstance(value, tuple) or value is None else value
     take(view, settings={**scenarios.present(view).settings, name: plain})
 
 
@@ -72,7 +63,7 @@ def _is_own(view: state.Current, name: str, value: Any) -> bool:
     own = view.captured.settings[name]
     if name in STRATEGIES:
         return str(value).rpartition(".")[2] == str(own).rpartition(".")[2]
-    return value in (own, written(own))
+    return value in (own, conf_value(own))
 
 
 def adopt_strategies(view: state.Current) -> None:

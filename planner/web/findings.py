@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
+from planner.cluster.setting import conf_value
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
 from planner.explain.text import plain
 from planner.web import registry, scenarios, state
-from planner.web.choices import written
 from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
@@ -83,7 +83,7 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    text = written(value)
+    text = conf_value(value)
     return text.rpartition(".")[2] if text.startswith("org.apache.") else text
 
 
@@ -91,6 +91,6 @@ def _apply(view: state.Current, finding: Finding) -> None:
     """Put the changes of a finding into the scenario."""
     present = scenarios.present(view)
     plain: dict[str, Any] = {
-        name: written(value) if isinstance(value, tuple) else value for name, value in finding.changes.items()
+        name: conf_value(value) if isinstance(value, tuple) else value for name, value in finding.changes.items()
     }
     scenarios.change(view, replace(present, settings={**present.settings, **plain}))

@@ -15,6 +15,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.resources import import_root
+from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, plain
 from planner.history.manifest import complete_days
@@ -29,7 +30,6 @@ from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import WITH_A_STRATEGY
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
-from planner.web.choices import written
 from planner.web.session import bound
 
 _SAMPLE: Final = "sample"
@@ -202,7 +202,7 @@ def _grid(snapshot: Snapshot) -> Grid:
     for column, (name, values) in zip(st.columns(max(len(known), 1)), known.items(), strict=False):
         setting = REFERENCE.settings[name]
         label = f"{name}{f' ({setting.unit})' if setting.unit else ''}"
-        help_ = f"{setting.meaning} Values with commas in between. In force: {written(snapshot.settings[name])}."
+        help_ = f"{setting.meaning} Values with commas in between. In force: {conf_value(snapshot.settings[name])}."
         field = partial(column.text_input, label, max_chars=200, help=help_)
         bound(f"values-{name}", values, field, partial(_vary, name))
         settings[name] = values_of(name, values)
@@ -256,7 +256,7 @@ def _suggested(name: str, snapshot: Snapshot) -> str:
         kept = [value for value in tried if low <= value <= high]
         whole = setting.kind in {"int", "long"}
         return ", ".join(dict.fromkeys(f"{int(v)}" if whole else f"{v:g}" for v in kept))
-    return ", ".join(setting.choices) or written(now)
+    return ", ".join(setting.choices) or conf_value(now)
 
 
 def _where(work_s: float) -> tuple[Runner, int]:
@@ -279,6 +279,11 @@ def _where(work_s: float) -> tuple[Runner, int]:
 @st.cache_data(max_entries=200, show_spinner="Measuring the first minutes …")
 def _pace(job: str) -> Pace:
     return measure_pace(tasks_of(job_from_json(job))[0])
+
+
+@st.cache_data(scope="session", ttl=600, max_entries=50, show_spinner=False)
+def _load(job: str) -> float:  # noqa: ARG001 - asked once for a job: a time that jumps with every key says nothing
+    return os.getloadavg()[0]
 
 
 def _estimate(job: Job, snapshot: Snapshot) -> Estimate:
@@ -313,11 +318,11 @@ def duration(seconds: float) -> str:
     return f"{days} d {left} h" if days else f"{hours} h {rest} min"
 
 
-def _place_and_time(runner: Runner, workers: int, found: Estimate) -> str:
+def _place_and_time(runner: Runner, workers: int, found: Estimate, load: float) -> str:
     place = spark_place()
     if runner == "spark" and place.kind != "local":
         return f"{place.in_words}, **{duration(found.work_s)}** of processor time shared by its cores"
-    least, most = map(duration, found.span_s(runner, workers or 1, cores(), os.getloadavg()[0]))
+    least, most = map(duration, found.span_s(runner, workers or 1, cores(), load))
     taken = f"**{least} to {most}**" if least != most else f"about **{least}**"
     if runner == "local":
         return f"one process of this machine, {taken}"
@@ -367,13 +372,14 @@ def draw_form() -> None:
         days_per_task=days_per_task,
         scenarios=scenarios_of(grid, snapshot),
     )
-    found = _estimate(job, snapshot)
+    found, load = _estimate(job, snapshot), _load(job_to_json(job))
     runner, workers = _where(found.work_s)
     name = st.text_input("Name", max_chars=100, key="job-name", placeholder="what this replay is to find out")
     job = replace(job, name=name, runner=runner, workers=workers)
     st.markdown(
         f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
-        f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found)}, by the first minutes measured here."
+        f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found, load)},"
+        " by the first minutes measured here."
     )
     if st.button("Replay", type="primary", icon=":material/play_arrow:"):
         address.replace(job=jobs.submit(job).name)

@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.releases import REFERENCE
-from planner.cluster.setting import Setting, SettingValue
+from planner.cluster.setting import Setting, SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.web import state
-from planner.web.choices import set_setting, written
+from planner.web.choices import set_setting
 from planner.web.session import bound
 
 _WIDE = 3
@@ -34,7 +34,7 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
     elif setting.kind == "string" and value in setting.choices:
         draw = partial(st.selectbox, options=setting.choices)
     else:
-        draw, shown = partial(st.text_input, max_chars=500), written(value)
+        draw, shown = partial(st.text_input, max_chars=500), conf_value(value)
     bound(key, shown, partial(draw, label, help=help_), store)
 
 

@@ -6,6 +6,7 @@ Commands are those of `pulsar-admin` 4.2.4 (`topicPolicies`, `namespaces`, `brok
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
 from planner.pulsar.admin_commands import PROGRAM, quoted
@@ -124,15 +125,11 @@ def _same_place(one: DispatchRatePolicy, other: DispatchRatePolicy) -> bool:
     return alike and ("://" not in one.target or one.is_global == other.is_global)
 
 
-def setting_commands(values: Mapping[str, object]) -> tuple[str, ...]:
+def setting_commands(values: Mapping[str, SettingValue]) -> tuple[str, ...]:
     """Return the commands that change settings of all brokers while they run.
 
     Args:
         values: New values by name, as `broker.conf` writes them.
     """
     verb = (*PROGRAM, "brokers", "update-dynamic-config", "--config")
-    return tuple(quoted([*verb, name, "--value", _text(value)]) for name, value in values.items())
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return tuple(quoted([*verb, name, "--value", conf_value(value)]) for name, value in values.items())

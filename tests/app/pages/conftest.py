@@ -45,7 +45,7 @@ def _dispatch_is_simulated_once() -> Iterator[None]:
 
 def script(name: str) -> AppTest:
     """A page that has not run yet."""
-    return AppTest.from_string(f"from planner.web.registry import page\npage({name!r}).show()\n", default_timeout=60)
+    return AppTest.from_string(f"from planner.web.registry import page\npage({name!r}).show()\n", default_timeout=180)
 
 
 @cache

@@ -124,6 +124,21 @@ class TestOtherTargets:
             what_if(self.TRACE, 0, target)
 
 
+def test_a_bundle_that_comes_back_flips_the_decision_before_the_strategy_does() -> None:
+    """At 99 % it is still unloaded, and placed where it was."""
+    name = "loadBalancerBrokerOverloadedThresholdPercentage"
+    spec = ClusterSpec(brokers=5, bundles=29, topics=120, ownership_skew=0.18217015545444548)
+    config = {
+        "loadBalancerLoadSheddingStrategy": "OverloadShedder",
+        "loadBalancerBundleUnloadMinThroughputThreshold": 1,
+    }
+    trace = simulate(generate(spec, 690588), Scenario(cycles=1, settings=config))
+    found = asked(trace, Target("broker-2.generated.example:8080"), "OverloadShedder")
+    assert found.shed
+    (change,) = answer_by(found, name).changes
+    assert change.text == f"{name} >= 99"
+
+
 class TestOtherStrategies:
     def test_the_one_that_ran_comes_first_and_each_answers(self) -> None:
         trace = trace_of([[0.9, 0.1]], settings={"loadBalancerLoadSheddingStrategy": "OverloadShedder"})
