@@ -4,18 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import ArgumentCollection, Group, Parameter
+from cyclopts import Parameter
 
-_SHOWN_MOVES = 20
+from planner.cli.output import SHOWN, write_file
+
 _SHORT = 12
-
-
-def _not_both(forms: ArgumentCollection) -> None:
-    if len(forms.filter_by(value_set=True)) > 1:
-        raise ValueError("Give one of them.")
-
-
-_SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
 
 
 def optimize(
@@ -39,9 +32,9 @@ def optimize(
     seed: int = 0,
     wave_clients: Annotated[int, Parameter(metavar="N")] = 1_000,
     pause: Annotated[int, Parameter(metavar="S")] = 60,
-    as_json: Annotated[bool, Parameter(name="--json", group=_SHOWN)] = False,
-    commands: Annotated[bool, Parameter(group=_SHOWN)] = False,
-    back: Annotated[bool, Parameter(group=_SHOWN)] = False,
+    as_json: Annotated[bool, Parameter(name="--json", group=SHOWN)] = False,
+    commands: Annotated[bool, Parameter(group=SHOWN)] = False,
+    back: Annotated[bool, Parameter(group=SHOWN)] = False,
     csv: Annotated[Path | None, Parameter(metavar="FILE")] = None,
 ) -> None:
     """Find the best plan for a cluster.
@@ -84,6 +77,7 @@ def optimize(
     from planner.optimize.stability import stability_of
     from planner.optimize.waves import waves_of
     from planner.share.commands import CommandOptions
+    from planner.share.plan_text import first_moves, printed
     from planner.share.script import command_script
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
@@ -115,7 +109,7 @@ def optimize(
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     waves = waves_of(plan, wave_clients)
     if csv is not None:
-        _write(csv, moves_csv(waves))
+        write_file(csv, moves_csv(waves))
     if back:
         title = f"The way back from {plan.digest()[:_SHORT]}"
         turned = steps(plan, way_back(waves), None, options, only_moves=True)
@@ -135,17 +129,5 @@ def optimize(
         most = max((wave.clients for wave in waves), default=0)
         lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
         lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]
-        lines += [
-            f"  {move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves[:_SHOWN_MOVES]
-        ]
-        if len(plan.moves) > _SHOWN_MOVES:
-            lines.append(f"  and {len(plan.moves) - _SHOWN_MOVES:,} more; --json has all")
-        sys.stdout.write("".join("".join(s if s.isprintable() else "?" for s in line) + "\n" for line in lines))
-
-
-def _write(path: Path, text: str) -> None:
-    from planner.cluster.errors import FormatError
-    from planner.cluster.files import write_whole, writing
-
-    with writing(path, FormatError, "Choose another place."):
-        write_whole(path, text)
+        moved = [f"{move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves]
+        sys.stdout.write(printed(lines + first_moves(moved)))

@@ -4,26 +4,20 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import ArgumentCollection, Group, Parameter
+from cyclopts import Parameter
+
+from planner.cli.output import SHOWN, write_file
 
 _SHORT = 12
-
-
-def _not_both(forms: ArgumentCollection) -> None:
-    if len(forms.filter_by(value_set=True)) > 1:
-        raise ValueError("Give one of them.")
-
-
-_SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
 
 
 def plan(
     *,
     snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")],
     scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)],
-    as_json: Annotated[bool, Parameter(name="--json", group=_SHOWN)] = False,
-    commands: Annotated[bool, Parameter(group=_SHOWN)] = False,
-    follow: Annotated[str, Parameter(group=_SHOWN, metavar="LATER")] = "",
+    as_json: Annotated[bool, Parameter(name="--json", group=SHOWN)] = False,
+    commands: Annotated[bool, Parameter(group=SHOWN)] = False,
+    follow: Annotated[str, Parameter(group=SHOWN, metavar="LATER")] = "",
     broker: Annotated[list[str] | None, Parameter(metavar="NAME=ID", negative="")] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     csv: Annotated[Path | None, Parameter(metavar="FILE")] = None,
@@ -73,9 +67,9 @@ def plan(
     findings = diagnose(trace)
     if report is not None:
         text = markdown_report(trace, snapshot_name=name, findings=findings, options=options)
-        _write(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
+        write_file(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
     if csv is not None:
-        _write(csv, events_csv(trace))
+        write_file(csv, events_csv(trace))
     if as_json:
         sys.stdout.write(plan_json(trace, snapshot_name=name, findings=findings, options=options))
     elif commands:
@@ -101,11 +95,3 @@ def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:
         if ending in {".html", ".htm"}
         else markdown
     )
-
-
-def _write(path: Path, text: str | bytes) -> None:
-    from planner.cluster.errors import FormatError
-    from planner.cluster.files import write_whole, writing
-
-    with writing(path, FormatError, "Choose another place."):
-        write_whole(path, text)

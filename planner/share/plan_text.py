@@ -39,14 +39,12 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
         lines.append("")
     moves = final_moves(trace)
     lines.append(f"Moves: {len(moves):,} bundles are served by another broker at the end")
-    lines += [f"  {move.bundle}: {move.source or 'nobody'} -> {move.destination}" for move in moves[:_MOVES_SHOWN]]
-    if len(moves) > _MOVES_SHOWN:
-        lines.append(f"  and {len(moves) - _MOVES_SHOWN:,} more; --json has all")
+    lines += first_moves([f"{move.bundle}: {move.source or 'nobody'} -> {move.destination}" for move in moves])
     lines += ["", f"Diagnosis: {'no known failure pattern' if not findings else ''}".rstrip()]
     lines += [f"  {finding.severity}: {finding.title}. {finding.evidence} {finding.remedy}" for finding in findings]
     if trace.notes:
         lines += ["", "Notes:", *(f"  {note}" for note in trace.notes)]
-    return _lines(lines)
+    return printed(lines)
 
 
 def following_text(found: Following) -> str:
@@ -60,8 +58,15 @@ def following_text(found: Following) -> str:
         lines += [f"  {bundle}: {then or 'nobody'} -> {now or 'nobody'}" for bundle, then, now in shown]
         if len(found.strayed) > len(shown):
             lines.append(f"  and {len(found.strayed) - len(shown):,} more")
-    return _lines(lines)
+    return printed(lines)
 
 
-def _lines(lines: Sequence[str]) -> str:
+def first_moves(moves: Sequence[str]) -> list[str]:
+    """Return the first moves, a line each, and how many more there are."""
+    more = [f"  and {len(moves) - _MOVES_SHOWN:,} more; --json has all"] if len(moves) > _MOVES_SHOWN else []
+    return [f"  {move}" for move in moves[:_MOVES_SHOWN]] + more
+
+
+def printed(lines: Sequence[str]) -> str:
+    """Return lines as a terminal may show them: names have no power over it."""
     return "".join("".join(sign if sign.isprintable() else "?" for sign in line) + "\n" for line in lines)

@@ -128,7 +128,7 @@ def test_a_bundle_that_comes_back_flips_the_decision_before_the_strategy_does() 
     """At 99 % it is still unloaded, and placed where it was."""
     name = "loadBalancerBrokerOverloadedThresholdPercentage"
     spec = ClusterSpec(brokers=5, bundles=29, topics=120, ownership_skew=0.18217015545444548)
-    config = {
+    config: dict[str, str | int] = {
         "loadBalancerLoadSheddingStrategy": "OverloadShedder",
         "loadBalancerBundleUnloadMinThroughputThreshold": 1,
     }
