@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.cluster.arrays import Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError, PulsarError
 
 HASH_SPACE = 1 << 32
@@ -120,3 +120,19 @@ def bundles_of_hashes(boundaries: Int64Array, hashes: Int64Array) -> Int64Array:
     A hash of 0xffffffff gives `len(boundaries) - 1`, one past the last bundle, for the caller to report.
     """
     return np.searchsorted(boundaries, hashes, side="right") - 1
+
+
+def dividing_boundary(hashes: Int64Array, traffic: FloatArray) -> int | None:
+    """Return the boundary that divides traffic best, halfway between two hashes; None where nothing can be divided.
+
+    Args:
+        hashes: Hash of each topic, in any order. Shape (topics,).
+        traffic: What each topic counts for. Shape (topics,).
+    """
+    order = np.argsort(hashes, kind="stable")
+    places, sums = hashes[order], np.cumsum(traffic[order])
+    between = np.flatnonzero(places[1:] != places[:-1])
+    if not len(between) or not sums[-1]:
+        return None
+    at = int(between[np.argmin(np.abs(sums[between] - sums[-1] / 2))])
+    return int(places[at]) + (int(places[at + 1]) - int(places[at]) + 1) // 2

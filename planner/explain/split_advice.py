@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes, dividing_boundary, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count
@@ -148,14 +148,17 @@ def _options(
     default = config.text("defaultNamespaceBundleSplitAlgorithm")
     found = []
     for algorithm in SPLIT_ALGORITHMS:
-        positions = _best_cut(low, high, hashes, traffic) if algorithm.needs_positions else None
-        if algorithm.needs_positions and positions is None:
-            continue
+        positions = None
+        if algorithm.needs_positions:
+            middle = dividing_boundary(hashes, traffic)
+            if middle is None or not low < middle < min(high, FULL_HIGH):
+                continue
+            positions = (middle,)
         named = "" if algorithm.name == default else algorithm.name
         outcome = answer(snapshot, SplitCommand(namespace, format_range(low, high), named, positions), config)
         cuts = outcome.boundaries
         why = str(outcome.error.what) if outcome.error is not None else ""
-        share = _largest(low, high, cuts, hashes, traffic)
+        share = _largest(low, cuts, hashes, traffic)
         found.append(SplitOption(algorithm.name, positions, outcome.verdict, cuts, share, why))
 
     def place(option: SplitOption) -> tuple[bool, float, bool]:
@@ -165,22 +168,10 @@ def _options(
     return tuple(sorted(found, key=place))
 
 
-def _largest(low: int, high: int, cuts: tuple[int, ...], hashes: Int64Array, traffic: FloatArray) -> float:
+def _largest(low: int, cuts: tuple[int, ...], hashes: Int64Array, traffic: FloatArray) -> float:
     """Return the share of the traffic that the child with the most of it keeps."""
     whole = float(traffic.sum())
     if not whole:
         return float("nan")
-    inside = np.searchsorted(np.array(sorted(cuts), dtype=np.int64), np.clip(hashes, low, high), side="right")
-    return float(np.bincount(inside, traffic).max() / whole)
-
-
-def _best_cut(low: int, high: int, hashes: Int64Array, traffic: FloatArray) -> tuple[int, ...] | None:
-    """Return the one boundary that divides the traffic best; None where there is nothing to divide."""
-    order = np.argsort(hashes, kind="stable")
-    places, sums = hashes[order], np.cumsum(traffic[order])
-    between = np.flatnonzero(places[1:] != places[:-1])
-    if not len(between) or not sums[-1]:
-        return None
-    at = int(between[np.argmin(np.abs(sums[between] - sums[-1] / 2))])
-    cut = int(places[at]) + (int(places[at + 1]) - int(places[at]) + 1) // 2
-    return (cut,) if low < cut < min(high, FULL_HIGH) else None
+    parts = bundles_of_hashes(np.array([low, *sorted(cuts)], dtype=np.int64), hashes)
+    return float(np.bincount(parts, traffic).max() / whole)

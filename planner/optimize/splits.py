@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.ranges import bundle_name
+from planner.cluster.ranges import bundle_name, dividing_boundary
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.assumptions import Assumptions
@@ -78,12 +78,11 @@ def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
     how = "in the middle, as the snapshot lists none of its topics"
     if len(members) and share.sum() > 0:
         hashes = snapshot.topics.hash[members].astype(np.int64)
-        places = np.flatnonzero(np.diff(hashes) > 0)
-        if not len(places) or share.max() > _ALL:
+        middle = dividing_boundary(hashes, share)
+        if middle is None or share.max() > _ALL:
             return None
-        best = int(places[np.abs(share.cumsum()[places] - 0.5).argmin()])
-        boundary = int(hashes[best] + (hashes[best + 1] - hashes[best] + 1) // 2)
-        how = f"so that {share[: best + 1].sum() * 100:.0f} % of its traffic is in the first part"
+        boundary = middle
+        how = f"so that {share[hashes < boundary].sum() * 100:.0f} % of its traffic is in the first part"
     if not low < boundary < high:
         return None
     owner = int(table.owner[bundle])

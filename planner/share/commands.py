@@ -10,8 +10,6 @@ What an edit asks for stands with its kind (`planner.simulate.edits`); this modu
 splits and unloads. What a request does is that of the brokers of 4.2.4.
 """
 
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +21,6 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import (
     PROGRAM,
     Command,
@@ -40,6 +37,7 @@ from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.share.owners import Owners
 from planner.share.script import SECTIONS
 from planner.simulate.trace import Event, Trace
 
@@ -128,7 +126,7 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     for at, event in enumerate(events):
         if event.destination and event.kind != "split":
             arrived[event.bundle, event.destination] = (at, event.why)
-    start_owner = _OwnerAtStart(trace.start)
+    start_owner = Owners(trace.start)
     end, bundles = trace.end, trace.end.bundles
     found: list[tuple[int, Relocation]] = []
     for row, (name, owner) in enumerate(zip(end.bundle_names, bundles.owner.tolist(), strict=True)):
@@ -153,31 +151,6 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
         found.append((at, move))
     found.sort(key=lambda pair: pair[0])
     return tuple(move for _, move in found)
-
-
-class _OwnerAtStart:
-    """Who served, at the start, the range that a bundle has now."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        ranges: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        owners = snapshot.bundles.owner.tolist()
-        for namespace, low, owner in zip(
-            snapshot.bundles.namespace.tolist(), snapshot.bundles.low.tolist(), owners, strict=True
-        ):
-            ranges[snapshot.namespaces[namespace]].append((low, snapshot.brokers.name[owner] if owner >= 0 else ""))
-        self._ranges = {name: sorted(parts) for name, parts in ranges.items()}
-        names = (*snapshot.brokers.name, "")
-        self._same: dict[str, str] = {
-            bundle: names[owner] for bundle, owner in zip(snapshot.bundle_names, owners, strict=True)
-        }
-
-    def of(self, bundle: str) -> str:
-        if bundle in self._same:
-            return self._same[bundle]
-        namespace, low, _ = parse_bundle(bundle)
-        parts = self._ranges.get(namespace, [])
-        at = bisect_right(parts, low, key=lambda part: part[0]) - 1
-        return parts[at][1] if at >= 0 else ""
 
 
 def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
@@ -273,7 +246,7 @@ def planned_splits(trace: Trace) -> tuple[Event, ...]:
 def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
     supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
-    owner = _OwnerAtStart(trace.start)
+    owner = Owners(trace.start)
     for event in planned_splits(trace):
         yield from split_commands(event, owner.of(event.bundle), supported, how, two_at_a_time=extensible)
 

@@ -1,7 +1,6 @@
 """How far a plan has been carried out, by a later capture of the same cluster."""
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count
 from planner.share.commands import changed_settings, final_moves, planned_splits, setting_changes
+from planner.share.owners import Owners
 from planner.simulate.trace import Trace
 
 State: TypeAlias = Literal["done", "left", "elsewhere", "gone"]
@@ -132,7 +132,7 @@ def follow(trace: Trace, later: Snapshot, names: Mapping[str, str] | None = None
         raise ScenarioError(
             "The capture is not later than the one that the plan was made from.", remedy="Choose a later one."
         )
-    owners, real = _Ranges(later), dict(names or {})
+    owners, real = Owners(later), dict(names or {})
     moves = {move.bundle: move for move in final_moves(trace)}
     steps: list[Followed] = []
     managers = later.info.load_manager, trace.scenario.load_manager_over(trace.start)
@@ -148,32 +148,7 @@ def follow(trace: Trace, later: Snapshot, names: Mapping[str, str] | None = None
     return Following(tuple(steps), tuple(_strayed(trace, later, set(moves))), minutes)
 
 
-class _Ranges:
-    """Which bundles a snapshot has, and who serves them."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        found: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
-        table = snapshot.bundles
-        names = (*snapshot.brokers.name, "")
-        for namespace, low, high, owner in zip(
-            table.namespace.tolist(), table.low.tolist(), table.high.tolist(), table.owner.tolist(), strict=True
-        ):
-            found[snapshot.namespaces[namespace]].append((low, high, names[owner]))
-        self._found = {name: sorted(parts) for name, parts in found.items()}
-
-    def boundaries(self, namespace: str) -> list[int]:
-        """Return where the bundles of a namespace begin."""
-        return [low for low, _, _ in self._found.get(namespace, [])]
-
-    def over(self, bundle: str) -> list[tuple[int, int, str]]:
-        """Return the bundles that share hashes with another one: low, high, broker."""
-        namespace, low, high = parse_bundle(bundle)
-        parts = self._found.get(namespace, [])
-        first = bisect_right(parts, low, key=lambda part: part[0]) - 1
-        return parts[max(first, 0) : bisect_left(parts, high, key=lambda part: part[0])]
-
-
-def _split(bundle: str, children: tuple[str, ...], owners: _Ranges) -> Followed:
+def _split(bundle: str, children: tuple[str, ...], owners: Owners) -> Followed:
     namespace, low, _ = parse_bundle(bundle)
     cuts = sorted({parse_bundle(child)[1] for child in children} - {low})
     wanted = ", ".join(f"0x{cut:08x}" for cut in cuts)
@@ -190,7 +165,7 @@ def _split(bundle: str, children: tuple[str, ...], owners: _Ranges) -> Followed:
     return Followed("split", bundle, wanted, "left" if whole or made else "elsewhere", found)
 
 
-def _move(bundle: str, source: str, wanted: str, owners: _Ranges) -> Followed:
+def _move(bundle: str, source: str, wanted: str, owners: Owners) -> Followed:
     _, low, high = parse_bundle(bundle)
     over = owners.over(bundle)
     if not over:
