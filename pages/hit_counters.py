@@ -212,14 +212,23 @@ def _look_at(steps: Sequence[object], fired: list[int]) -> int:
     return address.number("at", "Look at cycle", fired[0] if fired else 1, 1, len(steps), slider=True) - 1
 
 
+def _run(choice: _Choice, config: Settings) -> tuple[Sequence[CycleStep], list[int]]:
+    """Return the cycles under a strategy, and in which of them it acts."""
+    steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
+    return steps, [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
+
+
 def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
-    """Draw the counters of a shedding strategy, and one of its cycles."""
+    """Draw the counters of a shedding strategy, and one of its cycles; of others, when they act."""
     config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.name))
     if off:
         st.info(off, icon=":material/toggle_off:")
-    steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
-    fired = [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
+    steps, fired = _run(choice, config)
     st.markdown(_when(shedder.name, fired, len(steps)))
+    others = (one for one in _SHEDDERS.values() if one.load_manager is shedder.load_manager and one is not shedder)
+    for other in others:
+        _, acts = _run(choice, config.changed(loadBalancerLoadSheddingStrategy=other.name))
+        st.caption(f"In its place: {_when(other.name, acts, len(steps))}")
     series: dict[str, list[float]] = {}
     for tally in shedder.profile.tallies:
         series |= _tallied(steps, shedder, tally, config, fired)

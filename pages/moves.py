@@ -134,8 +134,22 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
 
 
 def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
-    if not st.button("Write the report", icon=":material/description:"):
-        return
+    """Draw downloads of the report, which is written when one is pressed."""
+    link = scenarios.link_to(view, trace.scenario)  # now, as a download knows no address
+
+    def text() -> str:
+        return _report_text(view.saved.name, outcome, trace, options, link)
+
+    title = f"Plan {trace.scenario.name} · {view.saved.name}"
+    st.markdown("**Report for a review**")
+    with st.container(horizontal=True):
+        download("HTML", lambda: html_report(text(), title).encode(), "report.html", "text/html", type="primary")
+        download("PDF", lambda: pdf_report(text(), title), "report.pdf", "application/pdf")
+        download("Markdown", lambda: text().encode(), "report.md", "text/markdown")
+    st.caption("Question, verdict, before and after, losses, risks, moves and commands; the charts are inside.")
+
+
+def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOptions, link: str) -> str:
     series = outcome.series
     usage = series.usage * 100
     shed = outcome.counts.shed.tolist()
@@ -143,16 +157,9 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
         Chart("Usage over time", usage_image(series.minutes.tolist(), series.brokers, usage, shed), "Usage of brokers"),
         Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
     ]
-    link = scenarios.link_to(view, trace.scenario)
-    text = markdown_report(
-        trace, snapshot_name=view.saved.name, charts=charts, findings=diagnose(outcome), link=link, options=options
+    return markdown_report(
+        trace, snapshot_name=name, charts=charts, findings=diagnose(outcome), link=link, options=options
     )
-    title = f"Plan {trace.scenario.name} · {view.saved.name}"
-    with st.container(horizontal=True):
-        download("HTML", lambda: html_report(text, title).encode(), "report.html", "text/html", type="primary")
-        download("PDF", lambda: pdf_report(text, title), "report.pdf", "application/pdf")
-        download("Markdown", text, "report.md", "text/markdown")
-    st.caption("Question, verdict, before and after, losses, risks, moves and commands; the charts are inside.")
 
 
 def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
@@ -212,9 +219,14 @@ def draw(view: state.Current) -> None:
     if found is None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)
-    moves, diagnosis, act, later, files = st.tabs(
-        ["Moves", f"Diagnosis ({len(diagnose(outcome))})", "Commands", "Follow", "Export, report"]
-    )
+    titles = {
+        "moves": "Moves",
+        "diagnosis": f"Diagnosis ({len(diagnose(outcome))})",
+        "commands": "Commands",
+        "follow": "Follow",
+        "files": "Export, report",
+    }
+    moves, diagnosis, act, later, files = st.tabs(list(titles.values()), default=titles.get(address.part("tab")))
     with moves:
         _moves(outcome)
     with diagnosis:

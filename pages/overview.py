@@ -17,7 +17,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import deciding_resource, weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.scenario import Scenario
@@ -48,6 +48,9 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
     throughput = float(brokers.msg_throughput_in_bytes_per_s.sum() + brokers.msg_throughput_out_bytes_per_s.sum())
     factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
     who = f"{now.growth.broker} is the first." if now.growth.broker else "Nothing is used."
+    first = _busiest_first(snapshot)
+    decides = deciding_resource(brokers, snapshot.settings, snapshot.info.load_manager)
+    hottest = f"{short_names(brokers.name)[first[0]]}, {decides[first[0]]}" if first and now.peak_usage > 0 else ""
     moved = "unknown" if step is None else f"{len(step.decision.moves):,}"
     figures = [
         ("Highest usage", percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
@@ -57,7 +60,14 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
         ("Shed next cycle", moved, "Bundles, by a leader that was just elected."),
         ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
     ]
-    metrics(figures, _CARD_PX)
+    metrics(figures, _CARD_PX, {"Highest usage": hottest})
+
+
+def _busiest_first(snapshot: Snapshot) -> list[int]:
+    """Return the places of the brokers, the one that is used most first."""
+    usage = weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager)
+    order: list[int] = np.argsort(-usage, kind="stable").tolist()
+    return order
 
 
 def _losses(view: state.Current) -> tuple[str, str]:
@@ -90,9 +100,8 @@ def _next_questions(view: state.Current, lost: str, sentence: str) -> None:
     with plan.container(border=True, height="stretch"):
         st.markdown(f"**Best plan.** {plain(best_plan_sentence(view)) or 'There is none.'}")
         registry.link("best_plan", "The plan")
-    usage = weighted_usage(view.snapshot.brokers, view.snapshot.settings, view.snapshot.info.load_manager)
     known = set(view.captured.brokers.name)
-    order = [view.snapshot.brokers.name[i] for i in np.argsort(-usage, kind="stable").tolist()]
+    order = [view.snapshot.brokers.name[i] for i in _busiest_first(view.snapshot)]
     busiest = next((name for name in order if name in known), lost)
     quick_edits(view, lost if lost in known else busiest, busiest)
 
@@ -137,6 +146,9 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
         f" {decision.shedder.summary}"
     )
+    with st.container(horizontal=True):
+        registry.link("moves", "Commands", ":material/terminal:", tab="commands")
+        registry.link("moves", "Report", ":material/description:", tab="files")
     show_notes(decision.notes, "Notes on this decision")
     show_moves(snapshot, decision, "next")
     _splits(view)

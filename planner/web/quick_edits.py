@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _AT_MIN = 2
-_GROWTH = 1.3
+_GROWTHS = (30, 50)
+"""How much all traffic may grow at a click, in percent."""
 
 
 def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
@@ -35,16 +36,20 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     other = paired if running != paired else next(one.name for one in SHEDDERS if one.name != running)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
         "Lose a broker": ("heart_broken", f"{lost} dies", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
-        "Grow 30 %": ("trending_up", "All traffic", partial(_with, TrafficGrowth(factor=_GROWTH))),
+        **{
+            f"Grow {more} %": ("trending_up", "All traffic", partial(_with, TrafficGrowth(factor=1 + more / 100)))
+            for more in _GROWTHS
+        },
         "Add a broker": ("add_circle", "Of the usual size", partial(_with_new_broker, view)),
         f"Try {other}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other)),
         "Drain a broker": ("output", f"{busiest} is emptied", partial(_with, BrokerDrain(broker=busiest))),
     }
     with st.container(horizontal=True):
         for label, (icon, help_, change) in asked.items():
-            if st.button(label, icon=f":material/{icon}:", help=f"{help_}; opens What-if.", key=f"quick-{icon}"):
+            if st.button(label, icon=f":material/{icon}:", help=f"{help_}; opens What-if.", key=f"quick-{label}"):
                 scenarios.change(view, change(scenarios.present(view)))
                 registry.go("what_if")
+        registry.link("replay", "Replay days of history")
 
 
 def _with(edit: Edit, present: Scenario) -> Scenario:

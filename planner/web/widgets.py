@@ -50,11 +50,16 @@ def show_notes(notes: Sequence[str], title: str) -> None:
                 st.caption(f"The first {_SHOWN_NOTES} of {len(notes):,}; a download of the snapshot has all of them.")
 
 
-def metrics(figures: Iterable[tuple[str, str, str]], width: int | Literal["stretch", "content"] = "stretch") -> None:
-    """Show numbers beside each other: label, value, meaning."""
+def metrics(
+    figures: Iterable[tuple[str, str, str]],
+    width: int | Literal["stretch", "content"] = "stretch",
+    below: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Show numbers beside each other: label, value, meaning; some with words below."""
     with st.container(horizontal=True):
         for label, value, meaning in figures:
-            st.metric(label, value, help=meaning or None, width=width)
+            words = below.get(label) or None
+            st.metric(label, value, words, delta_color="off", delta_arrow="off", help=meaning or None, width=width)
 
 
 def download(label: str, content: str | bytes | Callable[[], bytes], file: str, mime: str, **options: Any) -> None:

@@ -1,0 +1,166 @@
+"""The questions that an operator comes with: answered from the first page, on the default sample, in a few clicks.
+
+Every press of a mouse button counts: an entry of the menu that opens, a field that is entered, each end of a choice.
+Typing and scrolling do not.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.conftest import Server, Visitor
+
+pytestmark = pytest.mark.e2e
+
+TOPIC = "persistent://acme/orders/nobody-listed-this"
+_FEW, _SOME = 2, 4
+
+
+class Asker:
+    """A newcomer with a mouse."""
+
+    def __init__(self, window: Visitor) -> None:
+        self.window, self.page, self.clicks = window, window.page, 0
+        self.main = self.page.get_by_test_id("stMain")
+
+    def begin(self) -> None:
+        """Go back to the first page, without a scenario; nothing of this counts."""
+        clear = self.page.get_by_role("button", name="Clear", exact=True)
+        if clear.count():
+            clear.click()
+            expect(self.main).to_contain_text("no scenario is open")
+        self.page.get_by_role("link", name="Overview", exact=True).click()
+        expect(self.page.get_by_role("heading", name="Hottest bundles")).to_be_visible()
+        self.clicks = 0
+
+    def click(self, target: Locator) -> None:
+        target.click()
+        self.clicks += 1
+
+    def follow(self, name: str, at: int = 0) -> None:
+        self.click(self.page.get_by_role("link", name=name, exact=True).nth(at))
+
+    def press(self, name: str) -> None:
+        self.click(self.page.get_by_role("button", name=name, exact=True))
+
+    def menu(self, group: str, title: str) -> None:
+        self.click(self.page.get_by_test_id("stTopNavSection").filter(has_text=group))
+        self.click(self.page.get_by_role("menuitem", name=title, exact=True))
+
+    def find(self, text: str) -> None:
+        field = self.page.get_by_role("textbox", name="Find")
+        self.click(field)
+        field.fill(text)
+        field.press("Enter")
+
+    def reads(self, text: str) -> None:
+        expect(self.main).to_contain_text(text)
+
+    def takes(self, button: str, path: Path) -> bytes:
+        with self.page.expect_download() as waiting:
+            self.press(button)
+        waiting.value.save_as(path)
+        return path.read_bytes()
+
+
+def hottest_and_why(one: Asker) -> None:
+    highest = one.page.get_by_test_id("stMetric").filter(has_text="Highest usage")
+    expect(highest).to_contain_text(re.compile(r"76\.0 %.*broker-14, cpu", re.DOTALL))
+
+
+def next_cycle(one: Asker) -> None:
+    expect(one.main).to_contain_text(re.compile(r"unloads 6 bundles from 3 brokers \(.*\) at the next cycle"))
+
+
+def why_nothing(one: Asker) -> None:
+    one.find("broker-07")
+    one.follow("Why")
+    one.reads("ThresholdShedder chose nothing of broker-07")
+    one.reads("What would have to change")
+
+
+def biggest_bundle(one: Asker) -> None:
+    one.menu("Map", "Split lab")
+    one.reads("Not worth it.")
+    one.reads("cut at 0x471c71c1")
+
+
+def lose_a_broker(one: Asker) -> None:
+    one.reads("brings broker-14 to 76 %")
+    one.follow("Every loss")
+    one.reads("Worst: losing")
+
+
+def half_as_much_again(one: Asker) -> None:
+    one.press("Grow 50 %")
+    one.reads("Scenario:")
+    one.reads("Plan digest")
+
+
+def avg_shedder_beside(one: Asker) -> None:
+    one.menu("Plan", "Compare")
+    one.reads("ends best balanced")
+    one.reads("AvgShedder")
+
+
+def when_avg_shedder_fires(one: Asker) -> None:
+    one.menu("Explain", "Hit counters")
+    one.reads("In its place: AvgShedder acts in cycle")
+
+
+def commands(one: Asker) -> None:
+    one.follow("Commands")
+    expect(one.page.get_by_text("namespaces unload").first).to_be_visible()
+
+
+def share(one: Asker) -> None:
+    one.press("Copy link")
+    link = one.page.locator(".st-key-link code")
+    expect(link).to_contain_text("snapshot=")
+    one.click(one.page.locator(".st-key-link").get_by_role("button", name="Copy to clipboard"))
+
+
+def bundle_of_a_topic(one: Asker) -> None:
+    one.find(TOPIC)
+    found = one.page.locator(".st-key-found")
+    expect(found).to_contain_text(re.compile(r"not listed here.*hash 0x[0-9a-f]{8}, bundle\s+0x[0-9a-f]{8}_0x"))
+
+
+def report(one: Asker, path: Path) -> None:
+    one.follow("Report")
+    assert b"broker-14" in one.takes("HTML", path)
+
+
+def replay_and_advice(one: Asker) -> None:
+    one.follow("Replay days of history")
+    one.press("Make a small sample history")
+    one.reads("4 scenarios")
+    one.press("Replay")
+    one.page.get_by_text("On average it is lowest with").wait_for(timeout=180_000)
+    one.follow("Ask the advisor what to choose")
+    one.reads("of 4 settings")
+
+
+def test_a_newcomer_finds_every_answer(fresh_server: Server, visitor: Callable[..., Visitor], tmp_path: Path) -> None:
+    window = visitor(width=1440, height=900)
+    window.open(fresh_server.url, "Hottest bundles")
+    one = Asker(window)
+    most = dict.fromkeys(
+        (
+            hottest_and_why, next_cycle, why_nothing, biggest_bundle, lose_a_broker, half_as_much_again,
+            avg_shedder_beside, when_avg_shedder_fires, commands, share, bundle_of_a_topic,
+        ), _FEW
+    ) | dict.fromkeys((replay_and_advice, partial(report, path=tmp_path / "report.html")), _SOME)  # fmt: skip
+    taken = {}
+    for question, limit in most.items():
+        question(one)
+        if one.clicks > limit:
+            taken[question] = one.clicks
+        one.begin()
+    assert taken == {}
+    assert window.page.locator('[data-testid="stException"]').count() == 0
+    assert window.foreign == []
