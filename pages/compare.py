@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.cluster.setting import conf_value
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, number, plain
+from planner.explain.text import count, number, plain, without_package
 from planner.explain.trade_off import KEY_MEASURES, marks, trade_off, values_of
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -163,13 +163,8 @@ def _differences(found: Comparison, outcomes: Sequence[Outcome]) -> list[dict[st
     managers = [str(one.trace.cycles[0].view.info.load_manager) for one in outcomes]
     rows = [("load manager", managers)] if len(set(managers)) > 1 else []
     for name, values in found.settings.items():
-        rows.append((name, [_short(conf_value(value)) for value in values]))  # type: ignore[arg-type]
+        rows.append((name, [without_package(conf_value(value)) for value in values]))  # type: ignore[arg-type]
     return [{"setting": name, **dict(zip(found.names, values, strict=True))} for name, values in rows]
-
-
-def _short(value: str) -> str:
-    """Return a class without its package."""
-    return value.rpartition(".")[2] if value.startswith("org.apache.") else value
 
 
 def draw(view: state.Current) -> None:

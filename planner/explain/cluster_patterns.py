@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, msg_per_s
+from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
 from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
 
@@ -88,7 +88,9 @@ def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
             few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
             odd += few_names
             other = next(text for text in texts if text and text != usual_text)
-            said.append(f"{what} {_class(other)} on {listed(few_names)}, {_class(usual_text)} on others")
+            said.append(
+                f"{what} {without_package(other)} on {listed(few_names)}, {without_package(usual_text)} on others"
+            )
     if not said:
         return ()
     speed = (
@@ -108,10 +110,6 @@ def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
             settings=(_NIC,) if nic else (),
         ),
     )
-
-
-def _class(text: str) -> str:
-    return text.rpartition(".")[2] if text.startswith("org.") else text
 
 
 def _is_unlike(value: float, usual: float) -> bool:

@@ -1,17 +1,18 @@
 """Where a topic, bundle, namespace or broker is: by its name, whether or not the snapshot lists it."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pyarrow.compute as pc
 
-from planner.cluster.hashing import topic_hash
-from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.errors import FormatError, PulsarError
+from planner.cluster.hashing import full_topic_name, namespace_of_topic, topic_hash
+from planner.cluster.ranges import bundle_name, bundle_of_hash
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.splitting.request import namespace_boundaries
 
-_TOPIC = re.compile(r"(?:(persistent|non-persistent)://)?([^/\s]+/[^/\s]+)/(\S+)")
+_FROM_TENANT = 2
+"""Slashes of a topic that is written with its tenant and namespace."""
 _MOST = 8
 
 
@@ -57,19 +58,28 @@ def _exact(snapshot: Snapshot, text: str) -> Place | None:
         return Place("namespace", text, text)
     if text in snapshot.brokers.position:
         return Place("broker", text, broker=text)
-    found = _TOPIC.fullmatch(text)
-    if found is None or found[2] not in snapshot.namespaces:
+    if text.count("/") < _FROM_TENANT:
         return None
-    name = text if found[1] else f"persistent://{text}"
+    try:
+        name = full_topic_name(text)
+        namespace = namespace_of_topic(name)
+    except FormatError:
+        return None
+    return _topic(snapshot, name, namespace) if namespace in snapshot.namespaces else None
+
+
+def _topic(snapshot: Snapshot, name: str, namespace: str) -> Place:
+    """Return where a topic is; Pulsar itself finds no bundle for a hash of 0xffffffff."""
     place = topic_hash(name)
-    bundles = snapshot.bundles
-    inside = (bundles.low <= place) & ((bundles.high > place) | (bundles.high == FULL_HIGH))
-    rows = np.flatnonzero(inside & (bundles.namespace == snapshot.namespaces.index(found[2])))
-    if not len(rows):
-        return Place("topic", name, found[2], topic_hash=place, listed=False)
-    at = _bundle(snapshot, int(rows[0]))
+    boundaries = namespace_boundaries(snapshot, snapshot.namespaces.index(namespace))
+    try:
+        at = bundle_of_hash(boundaries, place)
+        row = snapshot.bundle_position[bundle_name(namespace, boundaries[at], boundaries[at + 1])]
+    except (PulsarError, KeyError):
+        return Place("topic", name, namespace, topic_hash=place, listed=False)
+    there = _bundle(snapshot, row)
     listed = bool(len(snapshot.topics)) and bool(pc.any(pc.equal(snapshot.topics.name, name)).as_py())
-    return Place("topic", name, found[2], at.bundle, at.broker, place, listed)
+    return Place("topic", name, namespace, there.bundle, there.broker, place, listed)
 
 
 def _bundle(snapshot: Snapshot, row: int) -> Place:

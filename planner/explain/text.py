@@ -85,3 +85,8 @@ def plain(text: str) -> str:
     for mark in "\\`*_[]<>#|$~:":
         text = text.replace(mark, f"\\{mark}")
     return _BEGINNING.sub(r"\1\\\2", text)
+
+
+def without_package(value: str) -> str:
+    """Return the simple name of a Java class, any other text as it is."""
+    return value.rpartition(".")[2] if value.startswith("org.") else value

@@ -87,7 +87,6 @@ class _Document:
                 pdf.add_font(family, style, fonts / f"{file}{shape}.ttf")
         pdf.set_text_color(*_INK)
         pdf.add_page()
-        self.depth = 0
         self.marks: list[int] = []
         """Number of the next item of each list that is open; 0 for lists without numbers."""
 
@@ -127,7 +126,7 @@ class _Document:
             elif token.type in {"link_open", "link_close"}:
                 link = str(token.attrs.get("href", ""))
             elif token.type == "image":
-                self.image(str(token.attrs["src"]))
+                self.image(str(token.attrs["src"]), token.content)
             elif token.type in {"softbreak", "hardbreak"}:
                 pdf.ln(size / 2)
             else:
@@ -136,11 +135,10 @@ class _Document:
                 pdf.write(size / 2, token.content, link)
         pdf.ln(size / 2 + _GAP_MM)
 
-    def image(self, source: str) -> None:
+    def image(self, source: str, words: str) -> None:
         """Draw a picture as wide as the page."""
-        kind, _, data = source.partition(";base64,")
-        image = io.BytesIO(base64.b64decode(data))
-        self.pdf.image(image, w=self.pdf.epw, alt_text=kind)
+        image = io.BytesIO(base64.b64decode(source.partition(";base64,")[2]))
+        self.pdf.image(image, w=self.pdf.epw, alt_text=words)
 
     def table(self, tokens: list[Token]) -> None:
         """Draw a table whose columns are as wide as their words ask for."""

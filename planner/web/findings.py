@@ -10,7 +10,7 @@ import streamlit as st
 from planner.cluster.setting import conf_value
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
-from planner.explain.text import plain
+from planner.explain.text import plain, without_package
 from planner.web import registry, scenarios, state
 from planner.web.widgets import button
 
@@ -68,7 +68,9 @@ def _card(view: state.Current, finding: Finding, key: str) -> None:
         if page:
             registry.link(page, label, **_context(page, finding))
         if finding.changes:
-            changed = ", ".join(f"{name} = {_shown(value)}" for name, value in finding.changes.items())
+            changed = ", ".join(
+                f"{name} = {without_package(conf_value(value))}" for name, value in finding.changes.items()
+            )
             button(f"Try {changed}", "science", partial(_apply, view, finding), key=f"try-{key}")
 
 
@@ -80,11 +82,6 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
     if page in {"brokers", "why"} and finding.brokers:
         parts["broker"] = finding.brokers[0]
     return parts
-
-
-def _shown(value: Any) -> str:
-    text = conf_value(value)
-    return text.rpartition(".")[2] if text.startswith("org.apache.") else text
 
 
 def _apply(view: state.Current, finding: Finding) -> None:

@@ -1,5 +1,7 @@
 """A name is found whether the snapshot lists it or not."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.cluster.hashing import topic_hash
@@ -41,3 +43,11 @@ def test_a_part_of_names(small: Snapshot) -> None:
 @pytest.mark.parametrize("text", ["", "  ", "no/such/topic", "x" * 400, "0x00000000_0xffffffff"])
 def test_nothing(small: Snapshot, text: str) -> None:
     assert search(small, text) == ()
+
+
+def test_the_hash_that_has_no_bundle_in_pulsar(small: Snapshot) -> None:
+    namespaces = ("acme/orders", *small.namespaces[1:])
+    renamed = replace(small, namespaces=namespaces)
+    name = "persistent://acme/orders/3qqmw8aa"
+    (found,) = search(renamed, name)
+    assert (found.topic_hash, found.bundle, found.listed) == (0xFFFFFFFF, "", False)
