@@ -3,12 +3,18 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.shedding.registry import shedder_by_name, shedder_of_state
+
+_MS_PER_MIN = 60_000
 
 
 def fitting(memory: LeaderMemory | None, view: Snapshot) -> LeaderMemory | None:
@@ -24,12 +30,54 @@ def fitting(memory: LeaderMemory | None, view: Snapshot) -> LeaderMemory | None:
     return memory if same and type(memory.modular.placement) is type(fresh.modular.placement) else None
 
 
+def remembering(
+    memory: LeaderMemory | None, view: Snapshot, preallocated: Mapping[str, str], due_ms: int
+) -> LeaderMemory | None:
+    """Return what a leader remembers when it decides the next cycle, from what it remembered after the last one.
+
+    Args:
+        memory: That; None for a leader that knows nothing.
+        view: What it knows of the cluster.
+        preallocated: Bundles that it still counts for a broker, by that broker.
+        due_ms: When it decides; unloads that are forgotten by then are left out.
+    """
+    if view.info.load_manager is not LoadManager.MODULAR:
+        return memory
+    known = fitting(memory, view)
+    if known is None and preallocated:
+        known = elected(effective_shedder(view.info.load_manager, view.settings)[0], LoadManager.MODULAR, view.settings)
+    if known is None:
+        return memory
+    oldest_ms = due_ms - view.settings.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
+    recent = {name: at for name, at in known.shedding.recently_unloaded_bundles.items() if at >= oldest_ms}
+    return replace(
+        known,
+        shedding=replace(known.shedding, recently_unloaded_bundles=recent),
+        modular=replace(known.modular, preallocated=preallocated),
+    )
+
+
+def unreported(view: Snapshot) -> dict[str, str]:
+    """Return the bundles that the modular load manager's leader owns and does not report, as none has a topic.
+
+    When the leader gave them to itself it counts them as bundles that are on their way, for good, with the rates that
+    it supposes of a new bundle; what it gave to other brokers it forgets when they report (`updateBundleData`).
+    """
+    leader = view.brokers.position.get(view.info.leader, -1)
+    if leader < 0 or view.info.load_manager is not LoadManager.MODULAR:
+        return {}
+    rows = np.flatnonzero((view.bundles.owner == leader) & ~view.bundles.has_stats).tolist()
+    names = (view.bundle_names[row] for row in rows)
+    return {name: view.info.leader for name in names if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0])}
+
+
 def settle_memory(
     before: LeaderMemory | None,
     after: LeaderMemory,
     predicted: Collection[str],
     unloaded: Mapping[str, str],
     at_ms: int,
+    taken_ms: Mapping[str, int] | None = None,
 ) -> LeaderMemory:
     """Return what a leader remembers after a cycle: the strategy's own memory, and what was really unloaded.
 
@@ -38,7 +86,8 @@ def settle_memory(
         after: What it remembers if it carried the prediction out.
         predicted: Bundles that were to be unloaded.
         unloaded: Bundles that it did unload, with the broker that had them.
-        at_ms: When, ms since 1970.
+        at_ms: When it decided, ms since 1970.
+        taken_ms: When it unloaded each, where it remembers that.
     """
     shed = after.shedding
     known_bundles = before.shedding.recently_unloaded_bundles if before is not None else {}
@@ -49,7 +98,7 @@ def settle_memory(
         if bundle not in predicted or bundle in known_bundles
     }
     brokers = {name: known_brokers[name] for name in shed.recently_unloaded_brokers if name in known_brokers}
-    bundles |= dict.fromkeys(unloaded, at_ms)
+    bundles |= {bundle: (taken_ms or {}).get(bundle, at_ms) for bundle in unloaded}
     profile = shedder_of_state(shed.state).profile
     if shed.recently_unloaded_brokers or profile.remembers_donors:
         brokers |= dict.fromkeys(unloaded.values(), at_ms)
@@ -83,7 +132,10 @@ def carried_out(predicted: LeaderMemory, explained: LeaderMemory) -> LeaderMemor
 
 
 def other_memories(made: CycleDecision, before: LeaderMemory | None, view: Snapshot) -> Iterator[LeaderMemory | None]:
-    """Yield what else a leader might remember after deciding `made`: nothing, counters about to be full, no unloads."""
+    """Yield what else a leader might remember after deciding `made`.
+
+    That is nothing, counters about to be full, no unloads, or bundles of its own that it gave to itself.
+    """
     config, brokers = view.settings, view.brokers.name
     if before is not None:
         yield None
@@ -95,3 +147,5 @@ def other_memories(made: CycleDecision, before: LeaderMemory | None, view: Snaps
             yield replace(known, shedding=known.shedding.with_state(full))
     if known.shedding.recently_unloaded_bundles or known.shedding.recently_unloaded_brokers:
         yield replace(known, shedding=SheddingMemory(state))
+    if (silent := unreported(view)) != known.modular.preallocated:
+        yield replace(known, modular=replace(known.modular, preallocated=silent))

@@ -27,7 +27,15 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular
-from planner.shadow.memory import carried_out, cycles_to_know, fitting, other_memories, settle_memory
+from planner.shadow.memory import (
+    carried_out,
+    cycles_to_know,
+    fitting,
+    other_memories,
+    remembering,
+    settle_memory,
+    unreported,
+)
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
 from planner.shadow.view import at_decision, leader_view, most_bundles, with_loads_of, with_reported_order
@@ -50,6 +58,8 @@ _SHARP_SHARE = 0.02
 _TAKES_MS = 100
 _SILENT = 2
 _REPORTS = 2
+_TWICE = 1.9
+"""A broker whose reports are so many intervals apart made one between them."""
 _SESSION_MS = 30_000
 """After this a metadata store gives up on who fell silent (`metadataStoreSessionTimeoutMillis`)."""
 _BETWEEN = (0.6, 0.2)
@@ -156,6 +166,7 @@ class ShadowState:
         number: Cycles judged.
         counted: What the leader's metrics said when the last cycle was judged; empty unknown.
         counted_first: The same at `began_ms`.
+        preallocated: Bundles that the leader gave to itself, and still counts as if they were on their way to it.
         most: How many bundles each broker ever had, after when it started, by broker id.
         prediction: From the last capture.
         recent: From the last captures with the same memory, that one included, oldest first.
@@ -179,6 +190,7 @@ class ShadowState:
     number: int = 0
     counted: Mapping[str, float] = field(default_factory=dict)
     counted_first: Mapping[str, float] = field(default_factory=dict)
+    preallocated: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     prediction: Prediction | None = None
     recent: tuple[Prediction, ...] = ()
@@ -307,8 +319,9 @@ class _Step:
             self.change(leader=_leader(self.before), began_ms=self.from_ms, first_ms=self.from_ms)
             self.change(counted=self.before.info.leader_metrics, counted_first=self.before.info.leader_metrics)
             self.begin_rhythm(self.before, self.from_ms)
+            self.change(preallocated=self.given_since_election(self.before))
         if state.prediction is None or state.prediction.view.info.captured_at_ms != self.from_ms:
-            made = _predict(self.known, state.memory)
+            made = _predict(self.known, self.remembered(self.known))
             self.change(prediction=made, recent=(made,))
         self.follow_acting(self.from_ms)
         self.follow_splits()
@@ -330,8 +343,9 @@ class _Step:
         if not self.state.counted and self.state.current is None:
             self.change(counted=self.after.info.leader_metrics)
         self.follow_memory()
+        self.follow_preallocated(elected_now=elected_now)
         recent = () if self.renewed or elected_now else self.state.recent
-        made = _predict(self.view, self.state.memory)
+        made = _predict(self.view, self.remembered(self.view))
         self.change(prediction=made, recent=(*recent, made)[-_RECENT:])
 
     def begin_rhythm(self, view: Snapshot, at_ms: int) -> None:
@@ -389,6 +403,30 @@ class _Step:
             place = modular.after_refresh(place, self.after)
         if place != memory.modular:
             self.change(memory=replace(memory, modular=place))
+
+    def remembered(self, view: Snapshot) -> LeaderMemory | None:
+        """Return what the leader remembers when it decides the next cycle, with what it counts for itself."""
+        due_ms = max(self.state.due_ms, view.info.captured_at_ms)
+        return remembering(self.state.memory, view, self.state.preallocated, due_ms)
+
+    @staticmethod
+    def given_since_election(view: Snapshot) -> dict[str, str]:
+        """Return what a leader gave to itself and does not report, as far as the metadata store tells when."""
+        since_ms, taken_ms = view.info.leader_since_ms, view.info.taken_ms
+        return {b: to for b, to in unreported(view).items() if 0 < since_ms <= taken_ms.get(b, 0)}
+
+    def follow_preallocated(self, *, elected_now: bool) -> None:
+        """Follow which bundles the leader counts for itself: those that it gave to itself and does not report.
+
+        Whoever splits a bundle keeps the children without being given them.
+        """
+        if elected_now:
+            self.change(preallocated=self.given_since_election(self.after))
+            return
+        was = _owners(self.before)
+        given = {b: to for b, to in unreported(self.after).items() if was.get(b, to) != to}
+        kept = {b: to for b, to in unreported(self.after).items() if self.state.preallocated.get(b) == to}
+        self.change(preallocated={**kept, **given})
 
     # Unloads
 
@@ -643,7 +681,7 @@ class _Step:
         self.close(current)
         passed = min(round(self.gap_ms / self.interval_ms) - 1, _MOST_MISSED)
         for _ in range(passed):
-            further = _predict(self.view, self.state.memory)
+            further = _predict(self.view, self.remembered(self.view))
             self.change(memory=settle_memory(further.before, further.after, further.bundles, {}, 0))
         self.change(rhythm_known=False)
 
@@ -755,7 +793,13 @@ class _Step:
         if own >= len(left):
             return current, sources
         times = dict(current.taken_ms)
-        first = sorted(left, key=lambda name: (name not in made.bundles, times.get(name, self.to_ms)))
+        from_ms = self.state.due_ms - _SHARP_SHARE * self.interval_ms if self.state.rhythm_known else 0
+
+        def place(name: str) -> tuple[bool, bool, int]:
+            at_ms = times.get(name, self.to_ms)
+            return name not in made.bundles, at_ms < from_ms, at_ms
+
+        first = sorted(left, key=place)
         others = (other() for _, other in self.others(made, current.around, current.later))
         chosen = next(
             (both for one in (made, *others) if one.sure <= left and len(both := left & one.bundles) == own),
@@ -823,7 +867,11 @@ class _Step:
             state = counters.told(before, made.after.shedding.state, said, made.view.settings)
             after = replace(after, shedding=after.shedding.with_state(state))
         unloaded = {unload.bundle: unload.source for unload in in_cycle}
-        self.change(memory=settle_memory(current.prediction.before, after, made.bundles, unloaded, moment_ms))
+        in_turn = self.after.info.load_manager is LoadManager.MODULAR
+        times = {b: at - _TAKES_MS for b, at in current.taken_ms.items()} if in_turn else {}
+        self.change(memory=settle_memory(current.prediction.before, after, made.bundles, unloaded, moment_ms, times))
+        if explained is not None and explained.before is not None and in_turn:
+            self.change(preallocated=explained.before.modular.preallocated)
         self.renewed = True
 
     def differences(
@@ -882,8 +930,22 @@ class _Step:
         for cause, other in ((Cause.UNKNOWN, made), *others):
             extra = left - other.bundles
             if other.sure <= left and len(extra) == 1:
-                return (lambda name, why=cause, more=extra: hand if name in more else why), other
-        return (lambda _: Cause.UNKNOWN), None
+                why = self.else_unseen(current, cause)
+                hand = self.else_unseen(current, hand)
+                return (lambda name, why=why, hand=hand, more=extra: hand if name in more else why), other
+        return (lambda _: self.else_unseen(current, Cause.UNKNOWN)), None
+
+    def else_unseen(self, current: _OpenCycle, cause: Cause) -> Cause:
+        """Return a late report in place of no cause, where the leader must have known one that no capture holds."""
+        if cause is not Cause.UNKNOWN or not self.state.rhythm_known:
+            return cause
+        was, now = current.prediction.view.brokers, self.next_view(current).brokers
+        every_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        known = dict(zip(was.name, was.updated_at_ms.tolist(), strict=True))
+        reported = ((known[n], at) for n, at in zip(now.name, now.updated_at_ms.tolist(), strict=True) if n in known)
+        due_ms = self.state.due_ms
+        unseen = any(since + every_ms <= due_ms < at and at - since >= _TWICE * every_ms for since, at in reported)
+        return Cause.LATE_REPORT if unseen else cause
 
     def apart(self, current: _OpenCycle, extra: set[str]) -> bool:
         """Say whether bundles left in a cycle but not with it: the leader knew what we know, at another time."""

@@ -50,6 +50,7 @@ from planner.workspace.database import Workspace, open_workspace
 from tests.data.replay.replays import JOB, make_job_folder, replayed, work
 
 ALL = os.environ.get("PLANNER_FAULTS") == "all"
+pytestmark = [pytest.mark.timeout(0)] if ALL else []
 SAMPLE = 10**9 if ALL else 60
 START = 1_800_000_000_000 - 1_800_000_000_000 % DAY_MS
 TINY = generate(ClusterSpec(brokers=2, bundles=6, topics=10, namespaces=2, cluster="tiny"), 3)

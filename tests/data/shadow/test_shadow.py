@@ -14,6 +14,8 @@ from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
 from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.manager.leader import elected
+from planner.pulsar.shedding.registry import shedder_by_name
 from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
 from planner.pulsar.shedding.transfer import TransferState
 from planner.pulsar.splitting.factory import apply_split
@@ -545,6 +547,65 @@ def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chos
     assert {d.cause for d in cycle.differences} == {Cause.MANUAL}
     assert state.memory is not None
     assert set(state.memory.shedding.recently_unloaded_bundles) == set(chosen)
+
+
+def test_what_was_unloaded_before_the_cycle_was_due_is_not_the_leaders(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """As recorded: somebody unloads a bundle a second before the leader unloads those predicted, and one more."""
+    early, own = (n for n, o in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if o == 1)
+    taken = {early: 58.5, own: 60.5} | dict.fromkeys(chosen, 60.3)
+    after = counted(since(moved(busy, {**chosen, early: 2, own: 2}), 0, taken), len(chosen) + 1)
+    _, cycles, _ = follow([*still(counted(since(busy, 0), 0), (0, 60)), *still(after, (61, 120))])
+    by_hand = [d.bundle for d in cycles[0].differences if d.cause is Cause.MANUAL]
+    assert by_hand == [early]
+
+
+def test_what_the_leader_gave_to_itself_and_does_not_report_counts_on() -> None:
+    """As recorded: a bundle without topics makes its own leader the worse choice, until another one is elected."""
+    first = cluster((0.8, 0.2, 0.3), {0: (20.0, 10.0, 10.0), 1: (0.001, 0.001), 2: (0.002, 0.002)}, settings=THRESHOLD)
+    silent = first.bundle_names[first.bundles.owner.tolist().index(1)]
+    has_stats = first.bundles.has_stats & (np.array(first.bundle_names) != silent)
+    first = replace(
+        first,
+        info=replace(first.info, leader="b2:8080"),
+        bundles=replace(first.bundles, has_stats=has_stats, has_data=has_stats),
+    )
+    unknown, _, _ = follow(still(since(first, 0), (10, 40)))
+    given = since(first, 0, {silent: 5})
+    known, _, of_known = follow(still(given, (10, 40)))
+    assert unknown.preallocated == {}
+    assert known.preallocated == {silent: "b2:8080"}
+    assert {m.destination for m in of_known.prediction.decision.moves} == {"b3:8080"}
+    seen, _, _ = follow([*still(since(moved(first, {silent: 2}), 0), (10, 30)), *still(since(first, 0), (30, 50))])
+    assert seen.preallocated == {silent: "b2:8080"}, "it was seen to be given"
+    again, _, _ = follow([*still(given, (10, 40)), *still(since(first, 35, {silent: 5}), (40, 60))])
+    assert again.preallocated == {}, "whoever was elected anew did not give it"
+    reported = replace(first, bundles=replace(first.bundles, has_stats=has_stats | True))
+    over, _, _ = follow([*still(given, (10, 40)), *still(since(reported, 0, {silent: 5}), (40, 60))])
+    assert over.preallocated == {}
+
+
+def test_an_unload_that_is_forgotten_when_the_leader_decides(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """It was inside the grace period at the last capture, and is not when the next cycle is due."""
+    grace = replace(busy, settings=busy.settings.changed(loadBalancerSheddingGracePeriodMinutes=1))
+    state, _, _ = follow(still(since(grace, 0), (0, 50)))
+    leader = elected(shedder_by_name("ThresholdShedder"), LoadManager.MODULAR, grace.settings)
+    for age_s, told in ((61, True), (49, False)):
+        recent = dict.fromkeys(chosen, START_MS + (60 - age_s) * 1_000)
+        memory = replace(leader, shedding=replace(leader.shedding, recently_unloaded_bundles=recent))
+        _, result = shadow_step(replace(state, memory=memory), at(since(grace, 0), 40), at(since(grace, 0), 50))
+        assert (result.prediction.bundles == set(chosen)) is told
+
+
+def test_a_report_that_no_capture_holds_is_late(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """The brokers reported twice between two captures, the first time before the decision."""
+    extra = {n: 2 for n, owner in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if owner == 1}
+    causes = []
+    for every_ms in (5_000, 40_000):
+        odd = replace(busy, settings=busy.settings.changed(loadBalancerReportUpdateMinIntervalMillis=every_ms))
+        last = since(moved(odd, {**chosen, **extra}), 0)
+        _, cycles, _ = follow([*still(since(odd, 0), (0, 60)), *still(last, (65, 130))])
+        causes.append({d.cause for d in cycles[0].differences})
+    assert causes == [{Cause.LATE_REPORT}, {Cause.UNKNOWN}]
 
 
 def test_a_leader_that_counted_nothing_unloaded_nothing(busy: Snapshot, chosen: dict[str, int]) -> None:
