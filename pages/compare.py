@@ -1,16 +1,18 @@
 """Compare: several scenarios side by side, the best of each measure marked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, number, plain, without_package
 from planner.explain.trade_off import KEY_MEASURES, marks, trade_off, values_of
+from planner.explain.upgrade import before_upgrade, next_release, upgraded
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
@@ -64,6 +66,15 @@ def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
         help="Save scenarios on the What-if page to find them here.",
     )
     return {name: replace(offered[name], cycles=present.cycles) for name in chosen}
+
+
+def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, Scenario]:
+    """Let a release be chosen; return the same scenarios as it decides."""
+    own = release(view.captured.info.pulsar_version).name
+    known = [name for name in RELEASES if name != own]
+    to = address.choice("to", "Release", known, next_release(own), segments=True)
+    before = {name: before_upgrade(scenario, view.captured) for name, scenario in chosen.items()}
+    return {f"{name}, on {to}": upgraded(one, view.captured, release(to).name) for name, one in before.items()}
 
 
 def comparison_frame(found: Comparison, *, alike: bool = True) -> pd.DataFrame:
@@ -178,6 +189,8 @@ def draw(view: state.Current) -> None:
         chosen = _mine(view, present) if mine else each_shedder(view, present)
         if address.toggle("best", "With the best plan", help="Its moves at the start, then the settings in force."):
             chosen["Best plan"] = best_plan.as_scenario(view, present)
+    if address.toggle("upgraded", "After an upgrade, too", help="Each as another release decides, too."):
+        chosen |= _upgraded(view, chosen)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
         return

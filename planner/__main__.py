@@ -10,7 +10,19 @@ from planner import __version__
 from planner.cli.help import PlainHelp, refuse_address
 from planner.cluster.errors import PlannerError
 
-COMMANDS = ("capture", "conform", "dashboard", "generate", "history", "optimize", "plan", "replay", "shadow", "watch")
+COMMANDS = (
+    "capture",
+    "conform",
+    "dashboard",
+    "generate",
+    "history",
+    "optimize",
+    "plan",
+    "replay",
+    "shadow",
+    "upgrade",
+    "watch",
+)
 """All commands: each is what the module of its name in `planner.cli` calls so, imported when it is needed."""
 
 _PROGRAM = "pulsar-bundle-planner"

@@ -11,6 +11,7 @@ from cyclopts import ArgumentCollection, Group, Parameter
 
 from planner.advise.objectives import OBJECTIVES, Question
 from planner.cluster.errors import ReplayError
+from planner.cluster.releases import ReleaseName
 from planner.replay.runner import Runner
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def replay(
     base: Annotated[str, Parameter(group=_SCENARIOS, metavar="FILE_OR_LINK")] = "",
     strategy: Annotated[tuple[str, ...], Parameter(group=_SCENARIOS, metavar="NAME")] = (),
     setting: Annotated[tuple[str, ...], Parameter(group=_SCENARIOS, metavar="NAME=V1,V2")] = (),
+    release: Annotated[tuple[ReleaseName, ...], Parameter(group=_SCENARIOS)] = (),
     weight: Annotated[float | None, _Percent] = None,
     first_part: Annotated[float, _Percent] = _USUAL.first_share * 100,
     loss: Annotated[float, _Percent] = _USUAL.loss_percent,
@@ -92,6 +94,7 @@ def replay(
         base: Scenario that all have in common.
         strategy: A shedding strategy; may be given again.
         setting: Values to try of a setting; may be given again, then all combinations are.
+        release: A release of Pulsar that decides each scenario once more; may be given again.
         weight: Weight of balance against disruption, 0 to 100 (the knee of the front).
         first_part: Share of the days that the holdout chooses on.
         loss: How much worse a side may become.
@@ -134,7 +137,7 @@ def replay(
         assert history is not None  # noqa: S101 - one of the group is given
         job = job_over(
             history,
-            grids_of(scenarios, content_of(open_scenario(base)) if base else None, strategy, setting),
+            grids_of(scenarios, content_of(open_scenario(base)) if base else None, strategy, setting, release),
             cluster,
             first_day,
             last_day,

@@ -1,26 +1,31 @@
 """What a person must know when a cluster is not decided by the rules of exactly its own release."""
 
+from collections.abc import Mapping
+
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER
 from planner.cluster.releases import RELEASES, Release, Switch, is_exact, is_newer, release
 from planner.cluster.settings import Settings
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
 from planner.pulsar.load.usage import UNWEIGHTED
-from planner.pulsar.placement.avg import BOUND_BY_NAME
-from planner.pulsar.shedding.avg import PLANNED_DESTINATIONS, WHOLE_POINTS
-from planner.pulsar.shedding.uniform import LARGER_FITS
+from planner.pulsar.placement.avg import BOUND_BY_NAME, AvgPlacement
+from planner.pulsar.placement.least_long_term_message_rate import LeastLongTermMessageRate
+from planner.pulsar.shedding.avg import PLANNED_DESTINATIONS, WHOLE_POINTS, AvgShedder
+from planner.pulsar.shedding.overload import OverloadShedder
+from planner.pulsar.shedding.transfer import TransferShedder
+from planner.pulsar.shedding.uniform import LARGER_FITS, UniformLoadShedder
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 
-SWITCHES: tuple[Switch, ...] = (
-    LARGER_FITS,
-    UNWEIGHTED,
-    WHOLE_POINTS,
-    BOUND_BY_NAME,
-    SLA_OF_CLUSTER,
-    IDLE_BUNDLES,
-    ROUGH_ORDER,
-    OVERFLOWS,
-)
-"""Every rule that not all releases have, the one that changes most decisions first."""
+SWITCHES: Mapping[Switch, tuple[type, ...]] = {
+    LARGER_FITS: (UniformLoadShedder,),
+    UNWEIGHTED: (OverloadShedder, LeastLongTermMessageRate),
+    WHOLE_POINTS: (AvgShedder,),
+    BOUND_BY_NAME: (AvgPlacement,),
+    SLA_OF_CLUSTER: (),
+    IDLE_BUNDLES: (TransferShedder,),
+    ROUGH_ORDER: (TransferShedder,),
+    OVERFLOWS: (),
+}
+"""Every rule that not all releases have, with the strategies that follow it; none where it concerns all of them."""
 
 NOT_RUN: tuple[Switch, ...] = (PLANNED_DESTINATIONS,)
 """Rules of releases that no known one decides for: read, not run."""
@@ -60,14 +65,20 @@ def release_notes(version: str, config: Settings) -> tuple[str, ...]:
 
 def _differences(one: Release, other: Release) -> list[str]:
     """Return a sentence about each thing that two releases do differently."""
-    rules = [
-        f"Only in {(one if one.has(switch) else other).name}: {switch.meaning}"
-        for switch in SWITCHES
-        if one.has(switch) != other.has(switch)
-    ]
+    rules = [rule_sentence(switch, one, other) for switch in differing(one, other)]
     defaults = [
         f"{name} is {mine.default} by default in {one.name}, {other.settings[name].default} in {other.name}."
         for name, mine in one.settings.items()
         if name in other.settings and mine.default != other.settings[name].default
     ]
     return [*rules, *defaults]
+
+
+def differing(one: Release, other: Release) -> tuple[Switch, ...]:
+    """Return the rules that one of two releases has and the other one has not."""
+    return tuple(switch for switch in SWITCHES if one.has(switch) != other.has(switch))
+
+
+def rule_sentence(switch: Switch, one: Release, other: Release) -> str:
+    """Say which of two releases has a rule that only one of them has."""
+    return f"Only in {(one if one.has(switch) else other).name}: {switch.meaning}"

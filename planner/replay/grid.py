@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, RELEASES, ReleaseName
 from planner.cluster.snapshot import Snapshot
+from planner.explain.upgrade import before_upgrade, upgraded
 from planner.formats.encoding import parse_json
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
@@ -21,6 +22,8 @@ from planner.workspace.opening import bytes_of
 
 _FORMAT: Final = "pulsar-bundle-planner scenarios"
 _MOST_NAME: Final = 120
+_RELEASE: Final = 16
+"""Room that the name of a release takes in that of a scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,7 @@ class Grid:
         settings: Values to try, by the name of the setting.
         with_base: Whether the base itself is one of them, under the strategy in force.
         more: Further scenarios.
+        releases: Releases of Pulsar that decide each scenario once more, beside the one that decides it anyway.
     """
 
     base: Scenario = field(default_factory=Scenario)
@@ -40,6 +44,7 @@ class Grid:
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     with_base: bool = True
     more: tuple[Scenario, ...] = ()
+    releases: tuple[ReleaseName, ...] = ()
 
 
 def values_of(name: str, text: str) -> tuple[Any, ...]:
@@ -91,9 +96,10 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
     tried = [settings for _, settings in axes] or [dict(wanted.settings)]
     number = sum(math.prod(len(values) for values in settings.values()) for settings in tried if settings or axes)
-    if number + len(wanted.more) > MOST_SCENARIOS:
+    number = (number + len(wanted.more)) * (1 + len(wanted.releases))
+    if number > MOST_SCENARIOS:
         raise ReplayError(
-            f"This would be {number + len(wanted.more):,} scenarios, more than {MOST_SCENARIOS}.",
+            f"This would be {number:,} scenarios, more than {MOST_SCENARIOS}.",
             remedy="Try fewer values or strategies.",
         )
     for strategy, settings in axes:
@@ -103,8 +109,15 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
             found.append(replace(made, name=label[:_MOST_NAME]))
     if wanted.settings and not axes:
         found += grid(wanted.base, wanted.settings)
+    found += wanted.more
+    again = [
+        replace(other, name=f"{one.name[: _MOST_NAME - _RELEASE]}, on {to}")
+        for to in wanted.releases
+        for one in found
+        if (other := upgraded(before_upgrade(one, snapshot), snapshot, to)).pulsar_version != one.pulsar_version
+    ]
     names: dict[str, Scenario] = {}
-    for scenario in (*found, *wanted.more):
+    for scenario in (*found, *again):
         if names.setdefault(scenario.name, scenario) != scenario:
             raise ReplayError(
                 "Two scenarios of the grid have the same name.", where=scenario.name, remedy="Rename one, or try less."
@@ -113,7 +126,11 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
 
 
 def grids_of(
-    files: Sequence[Path], base: Scenario | None, strategies: Sequence[str], settings: Sequence[str]
+    files: Sequence[Path],
+    base: Scenario | None,
+    strategies: Sequence[str],
+    settings: Sequence[str],
+    releases: Sequence[ReleaseName] = (),
 ) -> list[Grid]:
     """Return the grids that the command line describes.
 
@@ -122,6 +139,7 @@ def grids_of(
         base: What all scenarios have in common, in place of the files' own; None for theirs.
         strategies: Shedding strategies of one more grid.
         settings: Its settings with the values to try, each as `name=value,value`.
+        releases: Releases that decide each scenario once more.
 
     Raises:
         PlannerError: A file cannot be read, or a value is out of bounds.
@@ -133,7 +151,7 @@ def grids_of(
         parts = [text.partition("=") for text in settings]
         tried = {name: values_of(name, values) for name, _, values in parts}
         found.append(Grid(base=base or Scenario(), strategies=tuple(strategies), settings=tried))
-    return found
+    return [replace(read, releases=tuple(dict.fromkeys((*read.releases, *releases)))) for read in found]
 
 
 def job_over(
@@ -203,8 +221,23 @@ def grid_to_json(wanted: Grid) -> str:
         "settings": {name: list(values) for name, values in wanted.settings.items()},
         "with_base": wanted.with_base,
         "scenarios": [scenario_to_json(scenario) for scenario in wanted.more],
+        **({"releases": list(wanted.releases)} if wanted.releases else {}),
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _known_release(name: Any) -> ReleaseName:
+    """Return a release by its name.
+
+    Raises:
+        ReplayError: It is none that is known.
+    """
+    found = next((one for one in RELEASES if one == name), None)
+    if found is None:
+        raise ReplayError(
+            "This release of Pulsar is not known.", where=str(name)[:50], remedy=f"Choose from {', '.join(RELEASES)}."
+        )
+    return found
 
 
 def grid_from_json(data: bytes, name: str) -> Grid:
@@ -234,6 +267,7 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             },
             with_base=bool(content.get("with_base", True)),
             more=tuple(scenario_from_json(one) for one in content.get("scenarios", ())),
+            releases=tuple(map(_known_release, content.get("releases", ()))),
         )
     except PlannerError:
         raise

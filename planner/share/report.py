@@ -9,10 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
+from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
 from planner.explain.before_after import before_after
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
@@ -26,6 +27,7 @@ from planner.share.commands import (
 )
 from planner.share.link import scenario_digest
 from planner.share.script import SECTIONS, command_list
+from planner.share.upgrade import ask_upgrade, setting_rows
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.measures import MEASURES, Measure, summary
 from planner.simulate.scenario import Step, scenario_to_json
@@ -80,6 +82,7 @@ def markdown_report(
     parts = [
         *_head(trace, snapshot_name, link),
         *_changes(trace),
+        *_upgrade(trace),
         *_verdict(trace),
         *_charts(charts),
         *_losses(trace),
@@ -159,6 +162,25 @@ def _changes(trace: Trace) -> Iterator[str]:
         ]
         yield "### Assumptions"
         yield _table(["assumption", "default", "here"], rows)
+
+
+def _upgrade(trace: Trace) -> Iterator[str]:
+    """Yield what another release does otherwise, where the scenario is decided by one."""
+    info, target = trace.start.info, trace.settings.release.name
+    if not trace.cycles or target == release(info.pulsar_version).name:
+        return
+    answer = ask_upgrade(trace.start, target, replace(trace.scenario, cycles=len(trace.cycles)), hours=0)
+    yield f"## The upgrade from {answer.upgrade.source.name} to {target}"
+    yield _text(" ".join(filter(None, (answer.found.sentence, answer.found.kept))))
+    rows = setting_rows(answer.upgrade)
+    if rows:
+        yield _table([*rows[0]], [[_name(row.pop("setting")), *map(_text, row.values())] for row in map(dict, rows)])
+    if answer.upgrade.rules:
+        yield "\n".join(f"- {_text(rule)}" for rule in answer.upgrade.rules)
+    yield "\n".join(
+        f"{number}. {_text(f'{step.when.capitalize()}: {step.what}')} {', '.join(map(_name, step.lines))}".rstrip()
+        for number, step in enumerate(answer.steps, start=1)
+    )
 
 
 def _step(step: Step) -> str:

@@ -25,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "": ("overview",),
     "Explain": ("why", "shedding", "hit_counters", "throttling"),
     "Map": ("bundle_map", "brokers", "split_lab"),
-    "Plan": ("best_plan", "what_if", "compare", "failure_review"),
+    "Plan": ("best_plan", "what_if", "compare", "failure_review", "upgrade"),
     "Execute": ("moves",),
     "History": ("replay", "advisor", "shadow"),
     "Data": ("snapshots",),

@@ -13,7 +13,7 @@ from typing import Final, cast
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, RELEASES, release
 from planner.cluster.resources import import_root
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
@@ -206,7 +206,12 @@ def _grid(snapshot: Snapshot) -> Grid:
         field = partial(column.text_input, label, max_chars=200, help=help_)
         bound(f"values-{name}", values, field, partial(_vary, name))
         settings[name] = values_of(name, values)
-    return Grid(base=base, strategies=strategies, settings=settings)
+    own = release(snapshot.info.pulsar_version).name
+    help_ = "Each scenario is replayed once more as such a release decides: what an upgrade does."
+    others = [name for name in RELEASES if name != own]
+    releases = address.several("releases", "Also on other releases", others, placeholder=f"{own} alone", help=help_)
+    chosen = tuple(release(name).name for name in releases)
+    return Grid(base=base, strategies=strategies, settings=settings, releases=chosen)
 
 
 def _rivals(snapshot: Snapshot) -> list[str]:

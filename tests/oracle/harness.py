@@ -38,6 +38,10 @@ LACKS: dict[str, tuple[str, ...]] = {
 """Parts of the program that cannot be compiled with a release: its classes have other names or are not there."""
 
 
+MIXED: dict[str, dict[str, str]] = {}
+"""Modules that were not published with a release, and the version that stands in for them."""
+
+
 def _jars(place: Path, pom: str, *options: str) -> list[str]:
     paths = place / f"{pom}.txt"
     goal = ["dependency:build-classpath", f"-Dmdep.outputFile={paths}"]
@@ -56,8 +60,9 @@ class Oracle:
     def __init__(self, place: Path, version: str = REFERENCE.name) -> None:
         jars = _jars(place, "pom.xml")
         if version != REFERENCE.name:
-            modules = _jars(place, "release.xml", f"-Drelease={version}")
-            instead = {Path(jar).parent.parent.name for jar in modules if f"-{version}." in jar}
+            mixed = [f"-D{module}={other}" for module, other in MIXED.get(version, {}).items()]
+            modules = _jars(place, "release.xml", f"-Drelease={version}", *mixed)
+            instead = {Path(jar).parent.parent.name for jar in modules if "/apache/pulsar/" in jar}
             jars = [*modules, *(jar for jar in jars if Path(jar).parent.parent.name not in instead)]
         self.version = version
         self.classpath = os.pathsep.join([str(place), *jars])

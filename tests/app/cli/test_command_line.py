@@ -50,9 +50,10 @@ OPTIONS = {
     "plan": "batch broker commands csv follow json pause report scenario snapshot",
     "replay": """
         advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json
-        last-day list loss name retry runner scenarios setting show strategy weight workers
+        last-day list loss name release retry runner scenarios setting show strategy weight workers
     """,
     "shadow": "at-least cluster history json record",
+    "upgrade": "hours json scenario snapshot to",
     "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib raw-gib refresh shadow spare-admin-url",
 }
 _NOT_FOR_HELP = {"numpy", "pandas", "pyarrow", "streamlit", "plotly", "pyspark", "duckdb", "httpx", "pydantic"}

@@ -56,6 +56,21 @@ def test_nothing_asked_for_is_decided_by_the_release_of_the_history(small: Snaps
     assert {one.pulsar_version for one in scenarios_of(asked, old)} == {"4.2.4"}
 
 
+def test_each_scenario_is_decided_by_other_releases_too(small: Snapshot) -> None:
+    wanted = Grid(strategies=("AvgShedder",), releases=("4.0.8", "4.2.4"))
+    made = {one.name: one.pulsar_version for one in scenarios_of(wanted, small)}
+    assert made == {
+        "as it is": "4.2.4",
+        "AvgShedder": "4.2.4",
+        "as it is, on 4.0.8": "4.0.8",
+        "AvgShedder, on 4.0.8": "4.0.8",
+    }
+    assert grid_from_json(grid_to_json(wanted).encode(), "x") == wanted
+    unknown = json.dumps({**FORMAT, "releases": ["9.9"]}).encode()
+    with pytest.raises(ReplayError, match="not known"):
+        grid_from_json(unknown, "x")
+
+
 def test_names_stay_apart_when_they_are_long() -> None:
     many = {
         f"loadBalancer{name}ResourceWeight": (1.0, 2.0) for name in ("CPU", "DirectMemory", "Memory", "BandwidthIn")

@@ -1,0 +1,119 @@
+"""Upgrade: what another release of Pulsar does with this cluster, and how to get there."""
+
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.releases import RELEASES, is_newer, release
+from planner.explain.text import plain
+from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, next_release, steps_of, upgrade_of
+from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
+from planner.simulate.scenario import Scenario
+from planner.web import address, registry, scenarios, state
+from planner.web.page import Page, Subject
+from planner.web.widgets import table
+
+_HOURS = {"1": "the first hour", "24": "the first day"}
+_WHEN = {"before": "Before", "during": "While brokers restart", "after": "After"}
+_WIDTHS = {"setting": 330, "what happens": 110, "set here": 70}
+
+
+def runs_frame(answer: UpgradeAnswer) -> pd.DataFrame:
+    """Return one row for each run."""
+    runs = answer.runs.values()
+    return pd.DataFrame(
+        {
+            "release": list(answer.runs),
+            "bundles moved": [one.moves for one in runs],
+            "splits": [one.splits for one in runs],
+            "topics cut off": [one.topics for one in runs],
+            "clients that reconnect": [one.clients for one in runs],
+            "highest usage (%)": [one.peak_percent for one in runs],
+            "deviation (points)": [one.deviation_points for one in runs],
+        }
+    )
+
+
+def _settings(upgrade: Upgrade) -> None:
+    rows = setting_rows(upgrade)
+    st.markdown("#### Settings")
+    if not rows:
+        st.markdown("None of this cluster is another one.")
+        return
+    given = sum(row["set here"] == "yes" for row in rows)
+    st.markdown(
+        f"{len(rows)} differ; this cluster sets {given} of them."
+        " A value that is the default of its own release counts as not set, and follows the new default."
+    )
+    table(pd.DataFrame(rows), "upgrade-settings", height="content", widths=_WIDTHS)
+
+
+def _rules(upgrade: Upgrade) -> None:
+    st.markdown("#### Rules")
+    if upgrade.rules:
+        st.markdown("\n".join(f"- {plain(rule)}" for rule in upgrade.rules))
+    else:
+        st.markdown("None that differs concerns this cluster.")
+    if upgrade.other_rules:
+        with st.expander(f"Rules that differ and do not concern it ({len(upgrade.other_rules)})"):
+            st.markdown("\n".join(f"- {plain(rule)}" for rule in upgrade.other_rules))
+
+
+def _way(steps: tuple[Step, ...]) -> None:
+    st.markdown("#### The way")
+    for number, step in enumerate(steps, start=1):
+        st.markdown(f"{number}. **{_WHEN[step.when]}.** {plain(step.what)}")
+        if step.lines:
+            st.code("\n".join(step.lines), language="properties" if step.when == "before" else "sh", wrap_lines=True)
+
+
+def _open(view: state.Current, label: str, key: str, scenario: Scenario) -> None:
+    if st.button(label, icon=":material/science:", key=key):
+        scenarios.change(view, scenario)
+        registry.go("what_if")
+
+
+def _answer(view: state.Current, upgrade: Upgrade) -> None:
+    """Draw what the cluster does on both releases, once that is worked out."""
+    outcomes = scenarios.run(view, *upgrade.runs.values(), names=list(upgrade.runs))
+    if outcomes is None:
+        return
+    answer = answer_of(view.captured, upgrade, [o.trace for o in outcomes], [o.summary for o in outcomes])
+    st.markdown(f"### {plain(answer.found.sentence)}")
+    if answer.found.kept:
+        st.info(plain(answer.found.kept), icon=":material/settings_backup_restore:")
+    formats = dict.fromkeys(("highest usage (%)", "deviation (points)"), "%.1f")
+    table(runs_frame(answer), "upgrade-runs", height="content", formats=formats)
+    before, after = (" + ".join(pair) for pair in upgrade.strategies)
+    st.caption(f"{before} decides on both." if before == after else f"{before} decides today, {after} then.")
+    with st.container(horizontal=True):
+        _open(view, f"Open {upgrade.target.name} as a scenario", "open-after", upgrade.after)
+        if upgrade.to_keep:
+            _open(view, "Open it with today's values", "open-kept", upgrade.kept)
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    own = release(view.captured.info.pulsar_version).name
+    offered = {name: f"{name}{'' if is_newer(name, own) else ', the way back'}" for name in RELEASES if name != own}
+    with st.container(horizontal=True):
+        first = next_release(own)
+        to = address.choice("to", "Release", offered, first if first in offered else "", segments=True)
+        hours = address.choice("for", "Compared over", _HOURS, segments=True)
+    today = before_upgrade(scenarios.present(view), view.captured)
+    today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))
+    upgrade = upgrade_of(view.captured, today, release(to).name)
+    _answer(view, upgrade)
+    _settings(upgrade)
+    _rules(upgrade)
+    _way(steps_of(upgrade, view.captured))
+
+
+PAGE = Page(
+    title="Upgrade",
+    icon=":material/upgrade:",
+    purpose="What another release of Pulsar does with this cluster: settings, rules, moves, and how to get there.",
+    draw=draw,
+    subject=Subject.SCENARIO,
+)

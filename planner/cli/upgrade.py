@@ -1,0 +1,47 @@
+"""`python -m planner upgrade`: what another release of Pulsar does with a cluster."""
+
+import json
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from planner.cluster.releases import ReleaseName
+
+
+def upgrade(
+    *,
+    snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")],
+    to: Annotated[ReleaseName | None, Parameter()] = None,
+    scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = "",
+    hours: Annotated[int, Parameter(metavar="N")] = 1,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Say what another release of Pulsar does with a cluster.
+
+    Prints which settings vanish or change, what the balancer does otherwise in the first hours on this cluster, what to
+    set to keep today's behaviour, and in which order. Nothing is carried out. Exit status: 0 done, 2 something cannot
+    be read or does not fit.
+
+    Args:
+        snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
+        to: The release; an older one than the cluster's is a way back (the next newer one).
+        scenario: What is changed besides: a file, a link, or - for standard input.
+        hours: Hours to simulate on both releases.
+        as_json: Print everything as JSON.
+    """
+    from planner.cluster.errors import ScenarioError
+    from planner.explain.upgrade import next_release
+    from planner.share.upgrade import ask_upgrade, upgrade_json, upgrade_lines
+    from planner.workspace.opening import content_of, open_scenario, open_snapshot
+
+    if hours < 1:
+        raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy="Give 1 or more.")
+    _, cluster = open_snapshot(snapshot)
+    asked = content_of(open_scenario(scenario)) if scenario else None
+    answer = ask_upgrade(cluster, to or next_release(cluster.info.pulsar_version), asked, hours)
+    if as_json:
+        sys.stdout.write(json.dumps(upgrade_json(answer), indent=1) + "\n")
+        return
+    lines = upgrade_lines(answer)
+    sys.stdout.write("".join("".join(s if s.isprintable() else "?" for s in line) + "\n" for line in lines))

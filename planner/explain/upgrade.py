@@ -1,0 +1,415 @@
+"""What another release of Pulsar does with a cluster: settings, rules, the first hours, and how to get there.
+
+Settings that a snapshot has at the default of its own release count as not set: a capture tells the values in force,
+not who gave them. After an upgrade they have the defaults of the new release, unless today's value is kept.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from planner.cluster.internal_namespaces import SLA_OF_CLUSTER, is_heartbeat_or_sla_namespace
+from planner.cluster.releases import RELEASES, Release, ReleaseName, Switch, is_newer, release
+from planner.cluster.setting import SettingValue, conf_value
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.manager.pairing import running_placement
+from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
+from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
+from planner.simulate.measures import Summary
+from planner.simulate.moves import relocations
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Trace
+
+Happens: TypeAlias = Literal["vanishes", "takes effect", "is new", "other default"]
+"""What an upgrade does to a setting: it has no effect any more; it was set already and now has one; it comes with a
+default that acts otherwise than the release without it; its default is another one."""
+
+When: TypeAlias = Literal["before", "during", "after"]
+"""When a step is taken: before, while or after brokers are restarted on the new release."""
+
+_HELD: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+_THROTTLING: Final = "dispatchThrottling"
+_MIN_PER_HOUR: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that is another one after an upgrade.
+
+    Attributes:
+        name: Its name in `broker.conf`.
+        happens: What happens to it.
+        before: Value that is in force today, or what today's release does without it.
+        after: The same of the new release.
+        given: Whether the cluster sets it; False when it relies on the default.
+        meaning: What it is.
+        keep: Whether today's value can be set on the new release.
+        balances: Whether it can decide where bundles go; a limit of dispatch does where the scenario changes one.
+    """
+
+    name: str
+    happens: Happens
+    before: SettingValue
+    after: SettingValue
+    given: bool
+    meaning: str
+    keep: bool
+    balances: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the way to another release.
+
+    Attributes:
+        when: When it is taken.
+        what: What to do, and why.
+        lines: Lines of `broker.conf`, or commands of `pulsar-admin`.
+    """
+
+    when: When
+    what: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What is asked, and what is known of it before anything is simulated.
+
+    Attributes:
+        source: Release that decides today.
+        target: Release that is asked about.
+        settings: The settings that are others.
+        rules: Rules that one of the two releases has, and that concern this cluster; one sentence each.
+        other_rules: Likewise, but of strategies that do not run here, or about what this cluster has not.
+        strategies: Shedding and placement strategies in force today, and after the upgrade.
+        today: The scenario without the upgrade.
+        after: The same on the other release.
+        kept: The same there with today's values of all settings that can be kept.
+    """
+
+    source: Release
+    target: Release
+    settings: tuple[SettingChange, ...]
+    rules: tuple[str, ...]
+    other_rules: tuple[str, ...]
+    strategies: tuple[tuple[str, str], tuple[str, str]]
+    today: Scenario
+    after: Scenario
+    kept: Scenario
+
+    @property
+    def to_keep(self) -> dict[str, str]:
+        """Settings with which the new release acts as today, as `broker.conf` writes them."""
+        return {one.name: conf_value(one.before) for one in self.settings if one.keep}
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing that differs decides where the bundles of this cluster go: it is balanced alike then."""
+        return not self.rules and not any(one.balances for one in self.settings)
+
+    @property
+    def runs(self) -> dict[str, Scenario]:
+        """What there is to simulate, by its name: no scenario twice."""
+        found = {f"{self.source.name}, today": self.today}
+        if not self.is_same:
+            found[self.target.name] = self.after
+        if self.to_keep and not self.is_same:
+            found[f"{self.target.name}, today's values"] = self.kept
+        return found
+
+
+def next_release(version: str) -> ReleaseName:
+    """Return the release that an upgrade of a cluster is asked about first: the next newer one, else the newest."""
+    own = release(version).name
+    return next((name for name in RELEASES if is_newer(name, own)), RELEASES[-1])
+
+
+def upgraded(scenario: Scenario, snapshot: Snapshot, target: ReleaseName) -> Scenario:
+    """Return a scenario on another release, where settings at the default of the own release follow the new default.
+
+    Raises:
+        SettingError: A value of the scenario is out of bounds there.
+    """
+    return replace(scenario, pulsar_version=target, settings={**_followed(snapshot, target), **scenario.settings})
+
+
+def before_upgrade(scenario: Scenario, snapshot: Snapshot) -> Scenario:
+    """Return a scenario on the cluster's own release; what `upgraded` added is taken out."""
+    followed = _followed(snapshot, scenario.pulsar_version)
+    own = {name: value for name, value in scenario.settings.items() if followed.get(name) != value}
+    return replace(scenario, pulsar_version=release(snapshot.info.pulsar_version).name, settings=own)
+
+
+def _followed(snapshot: Snapshot, target: ReleaseName) -> dict[str, str]:
+    own, new = release(snapshot.info.pulsar_version).settings, release(target).settings
+    return {
+        name: conf_value(new[name].default)
+        for name, value in snapshot.settings.overrides.items()
+        if name in own and name in new and value == own[name].default != new[name].default
+    }
+
+
+def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> Upgrade:
+    """Return what is known of an upgrade before anything is simulated.
+
+    Args:
+        snapshot: The cluster.
+        scenario: What is changed besides, and which release decides today.
+        target: The release that is asked about; an older one is a way back.
+
+    Raises:
+        SettingError: A value of the scenario is out of bounds.
+    """
+    after = upgraded(scenario, snapshot, target)
+    now, then = scenario.settings_over(snapshot), after.settings_over(snapshot)
+    changes = tuple(setting_changes(now, then, scenario.settings))
+    keep = {one.name: conf_value(one.before) for one in changes if one.keep}
+    manager = scenario.load_manager_over(snapshot)
+    running = [(effective_shedder(manager, config)[0], running_placement(manager, config)) for config in (now, then)]
+    classes = {type(one) for pair in running for one in pair}
+    rules: list[str] = []
+    others: list[str] = []
+    for switch in differing(now.release, then.release):
+        here = _concerns(switch, classes, snapshot, now, then)
+        (rules if here else others).append(rule_sentence(switch, now.release, then.release))
+    return Upgrade(
+        now.release,
+        then.release,
+        changes,
+        tuple(rules),
+        tuple(others),
+        ((running[0][0].name, running[0][1].name), (running[1][0].name, running[1][1].name)),
+        scenario,
+        after,
+        replace(after, settings={**after.settings, **keep}),
+    )
+
+
+def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Settings, then: Settings) -> bool:
+    """Say whether a rule can decide anything about a cluster."""
+    followers = SWITCHES[switch]
+    if followers:
+        return not running.isdisjoint(followers)
+    if switch is SLA_OF_CLUSTER:
+        told = (
+            {n for n in snapshot.namespaces if is_heartbeat_or_sla_namespace(n, config.release)}
+            for config in (now, then)
+        )
+        return next(told) != next(told)
+    return switch is not OVERFLOWS or _limits_dispatch(snapshot, now)
+
+
+def _limits_dispatch(snapshot: Snapshot, config: Settings) -> bool:
+    """Say whether any limit of dispatch is in force."""
+    names = [n for n in config if n.startswith(_THROTTLING) and n.endswith(("InMsg", "InByte"))]
+    return any(config.integer(name) > 0 for name in names) or bool(snapshot.policies.dispatch_rates)
+
+
+def setting_changes(now: Settings, then: Settings, changed: Collection[str] = ()) -> Sequence[SettingChange]:
+    """Return the settings that are others under another release, those that the cluster sets first.
+
+    Args:
+        now: Settings in force today.
+        then: Those of the new release.
+        changed: Names that a scenario changes besides.
+    """
+    known = {**then.release.others, **now.release.others, **then.release.settings, **now.release.settings}
+    found = []
+    for name, setting in known.items():
+        own, new = now.release.settings.get(name), then.release.settings.get(name)
+        overrides = now.overrides.get(name)
+        given = name in now.overrides and (own is None or overrides != own.default)
+        before, after = now[name], then[name]
+        happens: Happens
+        if own is not None and new is None:
+            if not given and before == after:
+                continue
+            happens = "vanishes"
+        elif before == after:
+            continue
+        elif own is None:
+            happens = "takes effect" if given else "is new"
+        else:
+            happens = "other default"
+        balances = setting.group == "load balancer" or any(other.startswith(_THROTTLING) for other in changed)
+        found.append(SettingChange(name, happens, before, after, given, setting.meaning, new is not None, balances))
+    return sorted(found, key=lambda one: not one.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a cluster does in the same time without and with an upgrade.
+
+    Attributes:
+        sentence: Both in words.
+        same_moves: Bundles that go from the same broker to the same one in both.
+        kept: What today's values come to; empty where there is nothing to keep, or it was not simulated.
+    """
+
+    sentence: str
+    same_moves: int
+    kept: str
+
+
+def difference(upgrade: Upgrade, traces: Sequence[Trace], numbers: Sequence[Summary]) -> Difference:
+    """Compare the runs of `Upgrade.runs`.
+
+    Args:
+        upgrade: What was asked.
+        traces: What they came to, in their order.
+        numbers: The same in numbers.
+    """
+    span = _span(traces[0])
+    first = f"In the first {span} Pulsar {upgrade.source.name} {_does(traces[0], numbers[0])}"
+    if len(traces) == 1:
+        return Difference(
+            f"{first}. So does {upgrade.target.name}: nothing that differs decides about its bundles.",
+            len(relocations(traces[0])),
+            "",
+        )
+    one, two = (Counter((m.bundle, m.source, m.destination) for m in relocations(trace)) for trace in traces[:2])
+    same = (one & two).total()
+    if traces[0].digest() == traces[1].digest():
+        sentence = f"{first}. So does {upgrade.target.name}, move by move."
+    else:
+        alike = f"; {same:,} of the moves {'is' if same == 1 else 'are'} the same" if one and two else ""
+        sentence = f"{first}; {upgrade.target.name} {_does(traces[1], numbers[1])}{alike}."
+    return Difference(sentence, same, _kept(traces))
+
+
+def _kept(traces: Sequence[Trace]) -> str:
+    if len(traces) <= 2:  # noqa: PLR2004 - today and after
+        return ""
+    today, after, kept = (trace.digest() for trace in traces)
+    if kept == today:
+        return "With today's values it does exactly what it does today."
+    if kept == after:
+        return "With today's values it does the same: the rules make the difference, and no setting brings them back."
+    return "With today's values a difference is left: the rules make it, and no setting brings them back."
+
+
+def _span(trace: Trace) -> str:
+    minutes = len(trace.cycles) * max(trace.settings.integer("loadBalancerSheddingIntervalMinutes"), 1)
+    if minutes % _MIN_PER_HOUR:
+        return count(minutes, "minute")
+    hours = minutes // _MIN_PER_HOUR
+    return "hour" if hours == 1 else count(hours, "hour")
+
+
+def _does(trace: Trace, numbers: Summary) -> str:
+    splits = sum(event.kind == "split" for event in trace.events)
+    clients = numbers.producers_disconnected + numbers.consumers_disconnected
+    return (
+        f"moves {count(len(relocations(trace)), 'bundle')}, splits {splits:,}, cuts off"
+        f" {count(numbers.topics_disconnected, 'topic')} and {count(clients, 'client')}, and ends with a highest usage"
+        f" of {numbers.final_peak_usage_percent:.1f} % and a deviation of {numbers.final_std_percent:.1f} points"
+    )
+
+
+def cycles_of(hours: int, config: Settings) -> int:
+    """Return the shedding cycles of some hours."""
+    return max(hours * _MIN_PER_HOUR // max(config.integer("loadBalancerSheddingIntervalMinutes"), 1), 1)
+
+
+def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:
+    """Return the way to the other release, in the order in which to go it. Nothing is carried out."""
+    found = [*_before(upgrade), *_during(upgrade, snapshot), *_after(upgrade, snapshot)]
+    return tuple(found)
+
+
+def _before(upgrade: Upgrade) -> list[Step]:
+    source, target = upgrade.source.name, upgrade.target.name
+    found = []
+    way = _on_the_way(source, target)
+    if way:
+        found.append(
+            Step(
+                "before", f"Go by way of {', then '.join(way)}: Pulsar supports one long-term release to the next only."
+            )
+        )
+    gone = [one for one in upgrade.settings if one.happens == "vanishes" and one.given]
+    if gone:
+        dynamic = [one.name for one in gone if upgrade.source.settings[one.name].dynamic]
+        lines = tuple(f"pulsar-admin brokers delete-dynamic-config --config {name}" for name in dynamic)
+        names = ", ".join(one.name for one in gone)
+        found.append(
+            Step(
+                "before",
+                f"{target} does not know {names}. Lines of broker.conf may stay, they are passed over; dynamic values"
+                f" are deleted while {source} runs, which still takes the command.",
+                lines,
+            )
+        )
+    if upgrade.to_keep:
+        lines = tuple(f"{name}={value}" for name, value in upgrade.to_keep.items())
+        found.append(
+            Step(
+                "before",
+                f"To keep today's behaviour, write this into broker.conf (or the environment) of every broker before it"
+                f" restarts: {source} acts so already, or passes over what it does not know.",
+                lines,
+            )
+        )
+    return found
+
+
+def _on_the_way(source: ReleaseName, target: ReleaseName) -> list[str]:
+    """Return the long-term releases between two: a major version begins with one, such as 4.0."""
+    older, newer = sorted((source, target), key=RELEASES.index)
+    low, high = (int(name.partition(".")[0]) for name in (older, newer))
+    last = high if newer.startswith(f"{high}.0.") else high + 1
+    way = [f"{major}.0" for major in range(low + 1, last)]
+    return way if source == older else way[::-1]
+
+
+def _held(upgrade: Upgrade, snapshot: Snapshot) -> list[str]:
+    config = upgrade.today.settings_over(snapshot)
+    return [] if upgrade.is_same else [name for name in _HELD if config.flag(name)]
+
+
+def _during(upgrade: Upgrade, snapshot: Snapshot) -> list[Step]:
+    held = _held(upgrade, snapshot)
+    lines = tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value false" for name in held)
+    found = []
+    if held:
+        found.append(
+            Step(
+                "during",
+                "Hold shedding and splitting: while two releases run side by side, whichever broker is the leader"
+                " decides by its own.",
+                lines,
+            )
+        )
+    leader = snapshot.info.leader
+    last = f", the leader ({leader}) last, so that it changes once" if leader else ", the leader last"
+    what = f"Restart the brokers on {upgrade.target.name} one after the other{last}."
+    bookies = " What Pulsar's own upgrade guide says of bookies and metadata stores comes before."
+    found.append(Step("during", what + bookies))
+    return found
+
+
+def _after(upgrade: Upgrade, snapshot: Snapshot) -> list[Step]:
+    held = _held(upgrade, snapshot)
+    found = []
+    if held:
+        lines = tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value true" for name in held)
+        found.append(
+            Step("after", "When all brokers run the new release and serve their bundles, let it balance again.", lines)
+        )
+    found.append(
+        Step("after", "Capture the cluster anew and ask again: brokers that restarted handed over what they served.")
+    )
+    if upgrade.to_keep:
+        found.append(
+            Step(
+                "after",
+                "Take what was kept out again one by one, each after a What-if that leaves it out: new defaults have"
+                " their reasons.",
+            )
+        )
+    return found

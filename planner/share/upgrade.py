@@ -1,0 +1,180 @@
+"""What another release does with a cluster, as text and as data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from planner.cluster.releases import ReleaseName
+from planner.cluster.setting import conf_value
+from planner.cluster.snapshot import Snapshot
+from planner.explain.text import without_package
+from planner.explain.upgrade import (
+    Difference,
+    Step,
+    Upgrade,
+    before_upgrade,
+    cycles_of,
+    difference,
+    steps_of,
+    upgrade_of,
+)
+from planner.pulsar.release_notes import release_notes
+from planner.simulate.measures import Summary, summary
+from planner.simulate.moves import relocations
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, scenario_to_json
+from planner.simulate.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeAnswer:
+    """An upgrade with what its runs came to.
+
+    Attributes:
+        upgrade: What is asked.
+        runs: What each run of `Upgrade.runs` came to, by its name.
+        found: How they differ.
+        steps: The way to the other release.
+        notes: What to know about the releases that decide.
+    """
+
+    upgrade: Upgrade
+    runs: Mapping[str, "RunNumbers"]
+    found: Difference
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunNumbers:
+    """A run in the numbers that an upgrade is judged by.
+
+    Attributes:
+        moves: Bundles that went to another broker, each as often as it did.
+        splits: Bundles that were split.
+        topics: Topics that were cut off, each as often as it was.
+        clients: Producers and consumers, likewise.
+        peak_percent: Highest usage of a broker at the end.
+        deviation_points: Standard deviation of the usage at the end.
+        plan: Digest of what happened.
+    """
+
+    moves: int
+    splits: int
+    topics: int
+    clients: int
+    peak_percent: float
+    deviation_points: float
+    plan: str
+
+
+def run_numbers(trace: Trace, numbers: Summary) -> RunNumbers:
+    """Return a run in numbers."""
+    return RunNumbers(
+        len(relocations(trace)),
+        sum(event.kind == "split" for event in trace.events),
+        numbers.topics_disconnected,
+        numbers.producers_disconnected + numbers.consumers_disconnected,
+        numbers.final_peak_usage_percent,
+        numbers.final_std_percent,
+        trace.digest(),
+    )
+
+
+def answer_of(
+    snapshot: Snapshot, upgrade: Upgrade, traces: Sequence[Trace], numbers: Sequence[Summary]
+) -> UpgradeAnswer:
+    """Return the answer from what the runs of an upgrade came to, in their order."""
+    runs = {name: run_numbers(*run) for name, run in zip(upgrade.runs, zip(traces, numbers, strict=True), strict=True)}
+    now = upgrade.today.settings_over(snapshot)
+    return UpgradeAnswer(
+        upgrade,
+        runs,
+        difference(upgrade, traces, numbers),
+        steps_of(upgrade, snapshot),
+        release_notes(snapshot.info.pulsar_version, now),
+    )
+
+
+def ask_upgrade(
+    snapshot: Snapshot, target: ReleaseName, scenario: Scenario | None = None, hours: int = 1
+) -> UpgradeAnswer:
+    """Answer what another release does with a cluster, by simulating its first hours on both.
+
+    Args:
+        snapshot: The cluster.
+        target: The release that is asked about.
+        scenario: What is changed besides; nothing when None.
+        hours: How long to watch; 0 for as many cycles as the scenario has.
+
+    Raises:
+        PlannerError: The scenario does not fit the cluster, or a value is out of bounds.
+    """
+    today = before_upgrade(scenario or Scenario(pulsar_version=target), snapshot)
+    if hours:
+        today = replace(today, cycles=cycles_of(hours, today.settings_over(snapshot)))
+    upgrade = upgrade_of(snapshot, today, target)
+    traces = [simulate(snapshot, one) for one in upgrade.runs.values()]
+    return answer_of(snapshot, upgrade, traces, [summary(trace) for trace in traces])
+
+
+def setting_rows(upgrade: Upgrade) -> list[dict[str, str]]:
+    """Return one row for each setting that is another one."""
+    return [
+        {
+            "setting": one.name,
+            "what happens": one.happens,
+            upgrade.source.name: without_package(conf_value(one.before)) or "empty",
+            upgrade.target.name: without_package(conf_value(one.after)) or "empty",
+            "set here": "yes" if one.given else "no",
+            "meaning": one.meaning,
+        }
+        for one in upgrade.settings
+    ]
+
+
+def upgrade_lines(answer: UpgradeAnswer) -> Iterator[str]:
+    """Yield an answer line by line."""
+    upgrade = answer.upgrade
+    yield f"From {upgrade.source.name} to {upgrade.target.name}"
+    yield ""
+    yield from (part for part in (answer.found.sentence, answer.found.kept) if part)
+    before, after = (" + ".join(pair) for pair in upgrade.strategies)
+    yield f"Strategies: {before}{'' if before == after else f', then {after}'}"
+    yield from answer.notes
+    yield ""
+    yield "Settings:" if upgrade.settings else "Settings: none of this cluster is another one."
+    for row in setting_rows(upgrade):
+        name, happens, old, new, given, meaning = row.values()
+        yield f"  {name} {happens}: {old} -> {new}{' (set here)' if given == 'yes' else ''}. {meaning}"
+    yield ""
+    yield "Rules that concern this cluster:" if upgrade.rules else "Rules: none that differs concerns this cluster."
+    yield from (f"  {rule}" for rule in upgrade.rules)
+    yield ""
+    yield "The way:"
+    for number, step in enumerate(answer.steps, start=1):
+        yield f"  {number}. {step.when}: {step.what}"
+        yield from (f"       {line}" for line in step.lines)
+
+
+def upgrade_json(answer: UpgradeAnswer) -> dict[str, Any]:
+    """Return an answer as data."""
+    upgrade = answer.upgrade
+    return {
+        "from": upgrade.source.name,
+        "to": upgrade.target.name,
+        "answer": answer.found.sentence,
+        "same_moves": answer.found.same_moves,
+        "todays_values": answer.found.kept,
+        "runs": {
+            name: {**asdict(numbers), "scenario": scenario_to_json(scenario)}
+            for (name, scenario), numbers in zip(upgrade.runs.items(), answer.runs.values(), strict=True)
+        },
+        "strategies": [list(pair) for pair in upgrade.strategies],
+        "settings": [asdict(one) for one in upgrade.settings],
+        "to_keep": upgrade.to_keep,
+        "rules": list(upgrade.rules),
+        "other_rules": list(upgrade.other_rules),
+        "steps": [asdict(step) for step in answer.steps],
+        "notes": list(answer.notes),
+    }
