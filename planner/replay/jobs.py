@@ -30,7 +30,7 @@ from typing import IO, Final, Literal, TypeAlias
 from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import write_whole, writing_results
+from planner.cluster.files import clear_unfinished, put_in_place, write_whole, writing_results
 from planner.cluster.resources import import_root
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
@@ -51,6 +51,8 @@ _HISTORIES: Final = "PLANNER_HISTORIES"
 _LOG_BYTES: Final = 20_000
 _STOP_WAIT_S: Final = 10.0
 _LOCK_WAIT_S: Final = 3.0
+_LEFT_S: Final = 3_600.0
+"""A folder that is not finished after this was left by a process that was killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,15 +261,25 @@ def submit(job: Job, root: Path | None = None) -> StoredJob:
     place = root or jobs_root()
     name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     fresh, folder = place / f".{name}", place / name
+    _clear_left(place)
     with writing_results(place):
         try:
             fresh.mkdir(parents=True, mode=0o700)
-            (fresh / "spec.json").write_text(job_to_json(job), encoding="utf-8")
+            write_whole(fresh / "spec.json", job_to_json(job))
             (fresh / "alive").touch()
             _queue(fresh, folder, count)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return _stored(folder)
+
+
+def _clear_left(place: Path) -> None:
+    """Delete folders that were being made or deleted when their process was killed, as far as the disk allows."""
+    for folder in place.glob(".*"):
+        if _NAME.fullmatch(folder.name.removeprefix(".").removeprefix("deleted-")) and not has_process(folder):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > _LEFT_S:
+                    shutil.rmtree(folder)
 
 
 def retry(stored: StoredJob) -> None:
@@ -289,10 +301,11 @@ def _queue(fresh: Path, folder: Path, tasks: int) -> None:
     (fresh / RESERVE).write_bytes(bytes(_RESERVE_BYTES))
     with (fresh / "alive").open("r+b") as alive:
         _lock(alive, folder)
+        clear_unfinished(fresh)
         now_ms = time.time_ns() // 1_000_000
         write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=now_ms))
         if fresh != folder:
-            fresh.rename(folder)
+            put_in_place(fresh, folder)
         _start(folder, alive)
 
 

@@ -39,10 +39,12 @@ from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger
 from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
 from planner.history.sources import SourceKind
 from planner.history.watched import HistoryFolder
-from planner.replay.jobs import open_job
+from planner.replay import jobs
+from planner.replay.jobs import Status, list_jobs, open_job, retry, submit, write_status
 from planner.replay.queries import ReplayResults
 from planner.replay.report import report_to_json
 from planner.replay.results import result_files
+from planner.replay.spec import Job
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario
@@ -131,8 +133,11 @@ KEPT = {
 
 
 @pytest.fixture(autouse=True)
-def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compact early, start no process for a job, and take what a killed process left of one as old at once."""
     monkeypatch.setattr(watched, "SEGMENTS_OF_A_RUN", 3)
+    monkeypatch.setattr(jobs, "_start", lambda *_: None)
+    monkeypatch.setattr(jobs, "_LEFT_S", -1.0)
 
 
 def named(error: PlannerError, *words: str) -> None:
@@ -258,6 +263,34 @@ def finished_tasks(root: Path) -> list[int]:
     return [at for at, task in enumerate(replayed()[1]) if task.task in found]
 
 
+def submit_job(root: Path, name: str) -> None:
+    if not (root / "h").exists():
+        make_day(root / "h", 1)
+    day = day_of(START)
+    scenarios = (Scenario(name="a"),)
+    submit(
+        Job(name=name, history=f"{root}/h", clusters=("tiny",), first_day=day, last_day=day, scenarios=scenarios), root
+    )
+
+
+def submitted(root: Path) -> list[str]:
+    jobs = list_jobs(root)
+    assert not any(one.status.state == "failed" for one in jobs), "a job is there as a whole or not at all"
+    return sorted({one.job.name for one in jobs if one.job is not None})
+
+
+def ended_job(root: Path) -> None:
+    submit_job(root, "one")
+    write_status(list_jobs(root)[0].folder, Status(state="done"))
+
+
+def states(root: Path) -> list[str]:
+    """Return the name of a job, and its state where that is not the one before: no process takes it up here."""
+    (one,) = list_jobs(root)
+    assert one.job is not None
+    return [one.job.name, one.status.state][: 1 if one.status.state == "done" else 2]
+
+
 ACTS = {
     "watch": Act(lambda root: watch(root, 1, 2, 3), lambda root: watch(root, 4), moments, [1, 2, 3], [4]),
     "ingest": Act(lambda root: make_day(root, 1, 2, 3), ingested, moments, [1, 2, 3], [4]),
@@ -269,6 +302,10 @@ ACTS = {
         ["t"],
     ),
     "replay": Act(lambda root: work(root, tasks=1), work, finished_tasks, [0], [1]),
+    "submit": Act(
+        lambda root: submit_job(root, "one"), lambda root: submit_job(root, "two"), submitted, ["one"], ["two"]
+    ),
+    "retry": Act(ended_job, lambda root: retry(list_jobs(root)[0]), states, ["one"], ["lost"]),
 }
 
 
@@ -328,7 +365,7 @@ def test_killed_at_any_step_nothing_acknowledged_is_lost(tmp_path: Path, name: s
         check(one, root, acknowledged=not killed, place=step)
         shutil.rmtree(root)
         if not killed:
-            assert step > 8
+            assert step > 4
             return
 
 
@@ -438,6 +475,38 @@ def test_uploads_and_scenarios_survive_a_kill(tmp_path: Path) -> None:
         assert {snapshot_digest(at(moment)) for moment in range(told)} <= found
         assert {f"s{moment}" for moment in range(told)} <= scenarios
         assert len(found) <= told + 1
+
+
+def test_a_full_disk_under_a_workspace_is_named_and_loses_nothing(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    add(full, 1)
+    add(full, *range(2, 6))
+    most, refused = max(p.stat().st_size for p in full.iterdir()), 0
+    for size in range(0, most + 1, max(most // (100 if ALL else 12), 1)):
+        root = tmp_path / str(size)
+        root.mkdir()
+        add(root, 1)
+        told = [1]
+        try:
+            with files_at_most(size):
+                workspace = open_workspace(root / "w.duckdb")
+                try:
+                    for moment in range(2, 6):
+                        workspace.add(at(moment), f"m{moment}")
+                        told.append(moment)
+                finally:
+                    workspace.close()
+        except PlannerError as error:
+            refused += 1
+            named(error, "full", "too large")
+        workspace = open_workspace(root / "w.duckdb")
+        found = set(saved(workspace))
+        workspace.close()
+        assert {snapshot_digest(at(moment)) for moment in told} <= found, size
+        assert len(found) <= len(told) + 1
+        add(root, 9)
+    assert refused
 
 
 def test_no_flipped_bit_of_a_workspace_is_silently_wrong(tmp_path: Path) -> None:
