@@ -36,6 +36,7 @@ from planner.formats.reading import read_upload
 from planner.formats.validate import validate
 from planner.history.lines import records_of_lines
 from planner.history.records import Tally
+from planner.replay.grid import Grid, grid_from_json, grid_to_json, scenarios_of
 from planner.replay.spec import Job, job_from_json, job_to_json
 from planner.share.link import decode_link, encode_link
 from planner.share.scenario_file import read_scenario_file, scenario_file
@@ -231,6 +232,18 @@ def replay_spec(random: Random) -> None:
     job_from_json(text_of(mutated(content, random), random).decode("utf-8", "replace"))
 
 
+def grid(random: Random) -> None:
+    wanted = Grid(
+        base=random_scenario(seeds()[0], random.randrange(2**31)),
+        strategies=("ThresholdShedder", "AvgShedder"),
+        settings={"maxUnloadBundleNumPerShedding": (1, 2), "loadBalancerBrokerOverloadedThresholdPercentage": (70, 80)},
+        more=(Scenario(name="a"),),
+        releases=("3.0.7",),
+    )
+    text = text_of(mutated(json.loads(grid_to_json(wanted)), random), random)
+    scenarios_of(grid_from_json(text, "x.json"), random.choice(seeds()))
+
+
 def recording(random: Random) -> None:
     reports = [data for name, data in sorted(_capture("modular.zip").items()) if name.startswith("load-report")]
     value = {"broker": "b:1", "time_ms": 1_800_000_000_000, "report": json.loads(random.choice(reports))}
@@ -274,7 +287,7 @@ def settings(random: Random) -> None:
 
 
 KINDS: tuple[Callable[[Random], Snapshot | None], ...] = (
-    document, folder, capture, scenario, link, replay_spec, recording, workspace, settings,
+    document, folder, capture, scenario, link, replay_spec, recording, workspace, settings, grid,
 )  # fmt: skip
 _SLOW_EVERY = 50
 
