@@ -39,16 +39,22 @@ def current_stats(
 ) -> dict[str, Stats]:
     """Return the current values of each bundle that anybody reports, from the best source of each.
 
-    In that order: the last report of its owner, or of another broker that it left meanwhile; the top bundles of the
-    extensible load manager; the bundle metrics; sums over its topics.
+    In that order: the last report of its owner, or of another broker that it left meanwhile; the owner's top bundles
+    with the extensible load manager; the bundle metrics; sums over its topics; the top bundles of a broker that it
+    left, which may be minutes old.
 
     Raises:
         FormatError: A value is no number.
     """
     found = _reported(reports, owners)
-    for broker, report in topics.top_bundles.items():
-        for name, stats in top_bundles(report):
-            found.setdefault(name, bundle_numbers(stats, f"system-topics, {broker}: {name}: "))
+    tops = [
+        (broker, name, bundle_numbers(stats, f"system-topics, {broker}: {name}: "))
+        for broker, report in topics.top_bundles.items()
+        for name, stats in top_bundles(report)
+    ]
+    for broker, name, numbers in tops:
+        if owners.get(name) == broker:
+            found.setdefault(name, numbers)
     served = (name for name in owners if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0]))
     if any(name not in found for name in served):
         for tag in brokers.aliases.values():
@@ -56,6 +62,8 @@ def current_stats(
                 found.setdefault(name, bundle_numbers(stats, f"metrics.{tag}: {name}: "))
     for name, stats in _sums(topic_stats.values()).items():
         found.setdefault(name, stats)
+    for _, name, numbers in tops:
+        found.setdefault(name, numbers)
     return found
 
 

@@ -210,6 +210,21 @@ class TestExtensible:
             for row in top["topBundlesLoadData"]:
                 assert row_of(snapshot, row["bundleName"])["msg_rate_in_per_s"] == row["stats"]["msgRateIn"]
 
+    def test_what_a_broker_said_before_it_lost_a_bundle_does_not_count(
+        self, snapshot: Snapshot, files: dict[str, bytes]
+    ) -> None:
+        topics = json.loads(files["system-topics.json"])
+        messages = topics["topics"]["non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"]
+        bundle = next(n for n, top in zip(snapshot.bundle_names, snapshot.bundles.top_rank, strict=True) if top == 0)
+        now = row_of(snapshot, bundle)
+        owner = snapshot.brokers.name[now["owner"]]
+        for message in messages:
+            if message["key"] != owner and message["value"]:
+                old = {"bundleName": bundle, "stats": {"msgRateIn": now["msg_rate_in_per_s"] + 12_345.0}}
+                message["value"]["topBundlesLoadData"].insert(0, old)
+        files["system-topics.json"] = json.dumps(topics).encode()
+        assert row_of(snapshot_of_capture(files), bundle)["msg_rate_in_per_s"] == now["msg_rate_in_per_s"]
+
     def test_top_bundles_reported_are_those_computed(self, snapshot: Snapshot) -> None:
         computed = with_top_ranks(snapshot, snapshot.settings)
         assert computed.bundles.top_rank.tolist() == snapshot.bundles.top_rank.tolist()
