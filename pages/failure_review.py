@@ -56,7 +56,7 @@ def _safe_plan(view: state.Current) -> None:
     if address.toggle("safe", "Find few moves that make the worst loss milder"):
         plan = best_plan.safe_of(view)
         st.markdown(f"**{plain(summary(plan))}** {plain(plan.notes[-1])}")
-        fits = len(plan.moves) <= MOST_STEPS
+        fits = 0 < len(plan.moves) <= MOST_STEPS
         if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not fits):
             scenarios.change(view, scenario_of(plan, held=False))
             registry.go("what_if")

@@ -16,6 +16,8 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 
 _LOOKS = 10
+_ANY = 1e9
+"""A usage that every plan is under, %."""
 
 
 def left_by(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
@@ -52,8 +54,9 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     """Find a plan with few moves after which the loss of any one broker puts nobody above the limit.
 
     The limit is `loadBalancerBrokerOverloadedThresholdPercentage`. What a lost broker served goes where Pulsar places
-    it, as the failure review supposes. Plans of several sizes are tried; where none of them does it, the one with the
-    mildest worst loss is the answer. A note says how far it gets.
+    it, as the failure review supposes. Plans of several sizes are tried, then those between the smallest that does it
+    and the one below; where none does it, the one with the mildest worst loss is the answer. Nothing moves where that
+    helps nothing. A note says how far it gets.
 
     Args:
         snapshot: The cluster.
@@ -68,16 +71,32 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
 
     def tried(moves: int) -> tuple[float, Plan]:
         plan = best_plan(snapshot, replace(question, moves=moves), cancelled=cancelled)
-        return float(losses_after(plan).peak_usage.max(initial=0.0)), plan
+        return worst_after(plan), plan
 
-    most = best_plan(snapshot, question, cancelled=cancelled)
-    found = [(float(losses_after(most).peak_usage.max(initial=0.0)), most)]
-    for part in range(1, _LOOKS):
-        moves = round(len(most.moves) * (part / _LOOKS) ** 2)
-        if moves > 0 and not cancelled():
-            found.append(tried(moves))
+    def worst_after(plan: Plan) -> float:
+        return float(losses_after(plan).peak_usage.max(initial=0.0))
+
+    under = _ANY if question.under_percent is None else question.under_percent
+    least = best_plan(snapshot, replace(question, under_percent=under), cancelled=cancelled)
+    least = replace(least, question=question)
+    found = [(worst_after(least), least)]
+    if found[0][0] > limit:
+        most = best_plan(snapshot, question, cancelled=cancelled)
+        found.append((worst_after(most), most))
+        sizes = {round(len(most.moves) * (part / _LOOKS) ** 2) for part in range(1, _LOOKS)} - {0}
+        for moves in sorted(sizes):
+            found += [] if cancelled() else [tried(moves)]
+    while not cancelled():
+        enough = min((len(plan.moves) for worst, plan in found if worst <= limit), default=0)
+        less = max((len(plan.moves) for worst, plan in found if len(plan.moves) < enough), default=enough)
+        if enough - less < 2:  # noqa: PLR2004 - nothing lies between
+            break
+        found.append(tried((enough + less) // 2))
+        if not less < len(found[-1][1].moves) < enough:
+            break
     safe = [plan for worst, plan in found if worst <= limit]
-    best = min(safe, key=lambda plan: len(plan.moves)) if safe else min(found, key=lambda pair: pair[0])[1]
+    mildest = min(found, key=lambda pair: (round(pair[0], 3), len(pair[1].moves)))[1]
+    best = min(safe, key=lambda plan: len(plan.moves), default=mildest)
     worst = next(usage for usage, plan in found if plan is best)
     note = (
         f"Losing the worst broker leads to {worst * 100:.1f} %, now to {before * 100:.1f} %, where Pulsar places what"

@@ -8,7 +8,7 @@ import pytest
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
+from planner.explain.failure_review import UsageModel, review_losses
 from planner.optimize.absorb import losses_after, surviving, with_traffic
 from planner.optimize.answer import best_plan
 from planner.optimize.carry_out import document, moves_csv, plan_json, steps, way_back
@@ -180,7 +180,20 @@ def test_more_traffic_and_losses(hundred: Snapshot) -> None:
     found = best_plan(busy, Question(moves=100))
     assert found.usage_before.max() > 1.3
     assert found.peak < 1
-    small = small_cluster(7)
+
+
+@pytest.mark.parametrize("seed", [1, 14, 22, 30])
+def test_a_loss_is_never_worse_after_a_plan_for_it(seed: int) -> None:
+    """A cluster that is safe, two that no move helps, and one that three moves help."""
+    small = with_traffic(small_cluster(seed), 2.5)
+    limit = small.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    before = review_losses(small, small.settings).peak_usage.max()
     safe = surviving(small, Question())
+    after = losses_after(safe).peak_usage
+    assert len(after) == len(small.brokers)
     assert any("Losing the worst broker" in note for note in safe.notes)
-    assert len(losses_after(safe).peak_usage) == len(small.brokers)
+    if before <= limit:
+        assert not safe.moves
+    elif safe.moves:
+        assert after.max() < before - 0.0005
+    assert bool(safe.moves) == (seed == 22)
