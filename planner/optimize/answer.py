@@ -45,6 +45,8 @@ _NODES = 30
 """Nodes for each round of work in a larger cluster."""
 _IDLE = 6
 """Rounds without a better plan after which no more are tried."""
+_DEAR = 1.02
+"""Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
 _ANY = 2**31
 _SPLITS = 5
@@ -142,7 +144,10 @@ class _Ask:
     cancelled: Callable[[], bool]
 
     def gently(self, snapshot: Snapshot) -> Plan:
-        """Answer it so that no broker is above its limit on the way; bundles for which there is no such order stay."""
+        """Answer it so that no broker is above its limit on the way; bundles for which there is no such order stay.
+
+        Where that costs much of what the plan brings, a broker may be above its limit for a wave, and is named.
+        """
         first = found = self.about(snapshot)
         ask, kept = self, dict(self.question.pins)
         for _ in range(_TRIES):
@@ -157,7 +162,7 @@ class _Ask:
                 found = ask.about(snapshot)
             except ScenarioError:
                 break
-        if found is first:
+        if found is first or found.peak > first.peak * _DEAR:
             return first
         stay = count(len(kept) - len(self.question.pins), "bundle")
         note = f"{stay} that might move would overload a broker on the way, and are left where they are."

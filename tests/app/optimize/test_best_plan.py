@@ -11,6 +11,7 @@ from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.rules import refused
+from planner.optimize.waves import waves_of
 from planner.workspace.samples import load_sample, samples
 from tests.app.optimize.brute import every_placement, small_cluster
 
@@ -37,7 +38,14 @@ def test_no_plan_of_a_small_cluster_is_better() -> None:
     _against_every_plan(range(40))
 
 
+def test_a_broker_is_above_its_limit_for_a_wave_where_much_would_be_lost() -> None:
+    _against_every_plan(range(1_483, 1_484))
+    plan = best_plan(small_cluster(1_483), Question(moves=4, splits=0))
+    assert {name for wave in waves_of(plan) for name in wave.over} == {"broker-1.brute.example:8080"}
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_no_plan_of_500_small_clusters_is_better() -> None:
     _against_every_plan(range(1_000, 1_500))
 
@@ -116,6 +124,7 @@ def test_every_destination_passes_the_filters() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_every_destination_of_2000_plans_passes_the_filters() -> None:
     _every_destination_passes(range(10_000, 12_000))
 
