@@ -32,13 +32,18 @@ def available() -> bool:
 
 LACKS: dict[str, tuple[str, ...]] = {
     "3.0.7": ("DispatchLimits", "ModularManager", "Throttling"),
+    "4.0.0": ("DispatchLimits", "Throttling"),
+    "4.0.1": ("DispatchLimits", "Throttling"),
+    "4.0.6": ("DispatchLimits",),
     "4.0.8": ("DispatchLimits",),
     "5.0.0-M1": ("ManualSplits",),
 }
 """Parts of the program that cannot be compiled with a release: its classes have other names or are not there."""
 
 
-MIXED: dict[str, dict[str, str]] = {}
+MIXED: dict[str, dict[str, str]] = {
+    "4.0.0": dict.fromkeys(("pulsar-metadata", "pulsar-client-original", "pulsar-config-validation"), "4.0.1"),
+}
 """Modules that were not published with a release, and the version that stands in for them."""
 
 

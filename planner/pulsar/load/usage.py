@@ -22,7 +22,7 @@ RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 
 UNWEIGHTED = Switch(
     "A broker is overloaded, for shedding and for placement, by the largest usage of a resource, whatever the weights.",
-    until="4.0.8",
+    until="4.0.0",
 )
 
 USAGE_WEIGHTS = (

@@ -27,7 +27,7 @@ BundleKey: TypeAlias = tuple[float, ...] | str
 BOUND_BY_NAME = Switch(
     "AvgShedder's placement binds the bundle itself, not the value of its averages: equal bundles share no binding, and"
     " it is not lost when the averages change.",
-    until="4.0.8",
+    until="4.0.0",
 )
 
 _BOUND = ReasonCode("avg.bound", "the bundle's averages are bound to this broker", acts=True)

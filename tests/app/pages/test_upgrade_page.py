@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.releases import RELEASES
+from planner.explain.upgrade import next_release
 from planner.web import scenarios, state
 from planner.workspace.samples import load_sample, samples
 
@@ -29,14 +30,12 @@ def test_it_answers_for_a_cluster_of_each_release(page: Callable[..., AppTest], 
     snapshot = load_sample(UNIFORM)
     old = replace(snapshot, info=replace(snapshot.info, pulsar_version=version))
     digest = state.workspace().add(old, f"on {version}").digest
-    for to in RELEASES:
-        if to == version:
-            continue
-        test = finished(page("upgrade", snapshot=digest[:12], to=to))
-        assert not test.exception
-        said = _said(test)
-        assert f"Pulsar {version} moves 1 bundle" in said
-        assert f"Restart the brokers on {to}" in said
+    to = next_release(version) if version != RELEASES[-1] else RELEASES[0]
+    test = finished(page("upgrade", snapshot=digest[:12], to=to))
+    assert not test.exception
+    said = _said(test)
+    assert f"Pulsar {version} moves 1 bundle" in said
+    assert f"Restart the brokers on {to}" in said
 
 
 def test_a_difference_is_opened_as_a_scenario(page: Callable[..., AppTest]) -> None:
