@@ -88,7 +88,7 @@ def mutated(value: Any, random: Random) -> Any:
         elif change == 3 and isinstance(home[key], int | float):
             home[key] = home[key] * random.choice((-1, 1_000, 1e300, 2**32, 0))
         else:
-            home[key] = random.choice(VALUES)
+            home[key] = copy.deepcopy(random.choice(VALUES))  # else the next change changes it in all that follow
     return value
 
 
