@@ -28,6 +28,7 @@ from planner.web import address, scenarios, state
 from planner.web.choices import SPLITS, choose_shedder
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
+from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.session import bound
 from planner.web.setting_form import setting_form
@@ -145,7 +146,9 @@ def _grid(
     more = f" The {_ROWS} with the most of {len(rows)} are drawn." if len(rows) > _ROWS else ""
     marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
     crosses = [(shown.index(name), cycle) for name, cycle in sorted(in_vain) if name in shown]
-    figure = counter_grid(shown, np.array([values[name] for name in shown]), float(needed), marks, mark, crosses)
+    figure = counter_grid(
+        [short(name) for name in shown], np.array([values[name] for name in shown]), float(needed), marks, mark, crosses
+    )
     framed = f" A frame marks who {mark}; the count starts again there." if marks else ""
     framed += " A cross marks where it was reached, but no bundle fits; it starts again, too." if crosses else ""
     chart(figure, f"{label}: {needed} needed; the cells show the count of each cycle.{framed}{more}", label)
@@ -186,7 +189,11 @@ def _tallied(
         return {f"{name} ({tally.name})": counts for name, counts in values.items() if max(counts) > 0}
     if tally.unit == "cycles":
         figure = counter_lines(
-            values, float(needed), "must be exceeded:", fired, "cycles in a row that call for shedding"
+            {short(name): counts for name, counts in values.items()},
+            float(needed),
+            "must be exceeded:",
+            fired,
+            "cycles in a row that call for shedding",
         )
         chart(figure, f"{label}; then the count is 0.", "hits")
         return values
@@ -194,7 +201,7 @@ def _tallied(
     largest = sorted(values, key=lambda name: -np.nan_to_num(values[name]).max())[:_PALETTE]
     limit = {line.label: line.value for line in steps[-1].decision.shedding.lines}.get("average + threshold")
     figure = counter_lines(
-        {name: values[name] for name in largest},
+        {short(name): values[name] for name in largest},
         None if limit is None else limit * 100,
         "average + threshold in the last cycle",
         fired if len(fired) < len(steps) else (),
@@ -266,7 +273,8 @@ def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) 
         st.markdown(f"Cycle {cycle}: there is nobody to pair.")
         return
     columns = ["lower broker", "lower score", "higher broker", "higher score"]
-    pairs = list(frame[columns].itertuples(index=False, name=None))
+    ranked = frame[columns].assign(**{name: frame[name].map(short) for name in columns[::2]})
+    pairs = list(ranked.itertuples(index=False, name=None))
     low, high = (tally.apart(config) if tally.apart else 0 for tally in profile.tallies)
     apart = int((frame["difference"] >= low).sum())
     summary = (
@@ -353,7 +361,7 @@ def _what_counts(view: state.Current, manager: LoadManager, config: Settings, pl
 
 
 def draw(view: state.Current) -> None:
-    """Draw the page: choices on top, counters beside the settings; in a narrow window counters come first."""
+    """Draw the page: choices on top, settings in the drawer."""
     manager = scenarios.present(view).load_manager_over(view.captured)
     view = view.under(manager)
     folder = ask_to_follow(view)
@@ -362,19 +370,17 @@ def draw(view: state.Current) -> None:
     picked = _what_counts(view, manager, config, first)
     choice = _choose(view, middle, last) if folder is None else None
     shown = _cycles(middle, "Last cycles", "") if folder is not None else 0
-    results, settings = st.columns([2, 1], gap="large")
-    with settings:
+    with st.sidebar:
         _settings(picked, view, config)
-    with results:
-        if folder is not None:
-            _live(folder, shown, manager, picked, config)
-        elif choice is not None:
-            st.caption(
-                f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {count(choice.cycles, 'cycle')}."
-                " Nothing is carried out in between: the snapshots show what the cluster really did, so that what"
-                " acts goes on counting from the same load."
-            )
-            _decide(picked, choice, config)
+    if folder is not None:
+        _live(folder, shown, manager, picked, config)
+    elif choice is not None:
+        st.caption(
+            f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {count(choice.cycles, 'cycle')}."
+            " Nothing is carried out in between: the snapshots show what the cluster really did, so that what"
+            " acts goes on counting from the same load."
+        )
+        _decide(picked, choice, config)
 
 
 PAGE = Page(

@@ -34,6 +34,7 @@ from planner.web.widgets import chart, metrics, show_notes, table
 _ROOM = 8
 _CARD_PX = 160
 _FINDINGS = 6
+_SCORES_PX = 280
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
 """By how urgent a verdict is: what draws it, and its icon."""
@@ -112,15 +113,14 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
     st.caption(f"From what its load balancer does with it in {cycles}, simulated; the worst first.")
-    finding_cards(view, found[:_FINDINGS], "overview", columns=2)
+    finding_cards(view, found[:_FINDINGS], "overview", columns=3)
     if len(found) > _FINDINGS:
         with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):
-            finding_cards(view, found[_FINDINGS:], "overview-more", columns=2)
+            finding_cards(view, found[_FINDINGS:], "overview-more", columns=3)
 
 
 def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
     """Draw the score of each broker, and what the next cycle does with it."""
-    st.header("Broker scores")
     shedding, fraction = decision.shedding, decision.shedding.score_unit == "fraction"
     sources = {move.source for move in decision.moves}
     unloads = np.array([name in sources for name in snapshot.brokers.name], dtype=np.bool_)
@@ -135,10 +135,11 @@ def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
     limit = snapshot.settings.integer(_LIMIT) / 100 if fraction else None
     figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit, limit)
     chart(figure, summary, "scores")
-    table(frame, "broker-scores", formats={score: "%.2f"})
+    table(frame, "broker-scores", formats={score: "%.2f"}, height=_SCORES_PX if len(frame) > _ROOM else None)
 
 
 def _next_cycle(view: state.Current, step: CycleStep) -> None:
+    """Draw what happens at the next cycle, its details behind tabs."""
     snapshot, decision = view.snapshot, step.decision
     st.header("The next cycle")
     st.markdown(verdict(decision, "at the next cycle"))
@@ -150,6 +151,20 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
         registry.link("moves", "Commands", ":material/terminal:", tab="commands")
         registry.link("moves", "Report", ":material/description:", tab="files")
     show_notes(decision.notes, "Notes on this decision")
+    scores, moves, hottest = st.tabs(
+        ["Broker scores", f"Moves ({len(decision.moves):,}) and splits", "Hottest bundles"]
+    )
+    with scores:
+        _scores(snapshot, decision)
+    with moves:
+        _moves(view, step)
+    with hottest:
+        _hottest(snapshot)
+
+
+def _moves(view: state.Current, step: CycleStep) -> None:
+    """Draw what moves and splits, every bundle that was examined, and what is remembered."""
+    snapshot, decision = view.snapshot, step.decision
     show_moves(snapshot, decision, "next")
     _splits(view)
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
@@ -175,7 +190,6 @@ def _splits(view: state.Current) -> None:
 
 
 def _hottest(snapshot: Snapshot) -> None:
-    st.header("Hottest bundles")
     hottest = hottest_bundles(snapshot)
     if hottest.empty:
         st.markdown("No bundle reports traffic.")
@@ -207,9 +221,7 @@ def draw(view: state.Current) -> None:
         mended = outcomes[0] if view.outcome is None else None
         _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))
         _findings(view, outcomes[0])
-    _scores(snapshot, step.decision)
     _next_cycle(view, step)
-    _hottest(snapshot)
 
 
 PAGE = Page(

@@ -92,7 +92,7 @@ def _settings(view: state.Current, shedder: Shedder, placement: Placement, base:
 
 
 def draw(view: state.Current) -> None:
-    """Draw the page: choices on top, results beside the settings; in a narrow window results come first."""
+    """Draw the page: choices on top, settings in the drawer."""
     present = scenarios.present(view)
     view = view.under(present.load_manager_over(view.captured))
     config = present.settings_over(view.captured)
@@ -100,23 +100,21 @@ def draw(view: state.Current) -> None:
     shedder = _shedder(view, config, left)
     placement = _placement(view, config, middle)
     cycle = address.number("cycle", "Cycle", 1, 1, _MOST_CYCLES, place=right, help=_CYCLE_HELP)
-    results, settings = st.columns([2, 1], gap="large")
-    with settings:
+    with st.sidebar:
         st.header("Settings")
         config, off = as_if_running(config)
         _settings(view, shedder, placement, config)
-    with results:
-        if off:
-            st.info(off, icon=":material/toggle_off:")
-        st.caption(f"{shedder.summary} {placement.summary}")
-        step = state.step(view, config, cycle)
-        pair = shedder.profile.paired_placement
-        mixed = placement.name != pair and (bool(pair) or placement.name in PAIRED)
-        if mixed:
-            st.warning(step.decision.notes[0], icon=":material/link_off:")
-        show_notes(step.decision.notes[mixed:], "Notes on this decision")
-        _results(view, step, cycle)
-        _reasons(view, step)
+    if off:
+        st.info(off, icon=":material/toggle_off:")
+    st.caption(f"{shedder.summary} {placement.summary}")
+    step = state.step(view, config, cycle)
+    pair = shedder.profile.paired_placement
+    mixed = placement.name != pair and (bool(pair) or placement.name in PAIRED)
+    if mixed:
+        st.warning(step.decision.notes[0], icon=":material/link_off:")
+    show_notes(step.decision.notes[mixed:], "Notes on this decision")
+    _results(view, step, cycle)
+    _reasons(view, step)
 
 
 def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
@@ -150,17 +148,18 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
 def _reasons(view: state.Current, step: CycleStep) -> None:
     """Draw why each broker and each bundle that was examined goes or stays, and what is remembered."""
     snapshot, shedding = view.snapshot, step.decision.shedding
-    st.header("Why, broker by broker")
-    brokers = pd.DataFrame(reason_rows(snapshot, shedding.reasons, bundles=False))
-    table(brokers, "broker-reasons")
+    st.header("Why")
+    by_broker, by_bundle = st.tabs(["Broker by broker", "Bundle by bundle"])
+    with by_broker:
+        table(pd.DataFrame(reason_rows(snapshot, shedding.reasons, bundles=False)), "broker-reasons")
     rows = reason_rows(snapshot, shedding.reasons, bundles=True)
-    if rows:
-        st.header("Why, bundle by bundle")
+    with by_bundle:
         st.markdown(
             f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
         )
-        shown = pd.DataFrame(rows[:_SHOWN_REASONS])
-        table(shown, "bundle-reasons", height=360 if len(rows) > _ROOM else None)
+        if rows:
+            shown = pd.DataFrame(rows[:_SHOWN_REASONS])
+            table(shown, "bundle-reasons", height=360 if len(rows) > _ROOM else None)
     show_memory(step.after, "shedding")
     show_notes(
         step.decision.shedder.profile.differences,

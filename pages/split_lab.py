@@ -148,7 +148,7 @@ def _settings(view: state.Current, algorithm: SplitAlgorithm, config: Settings) 
 
 
 def draw(view: state.Current) -> None:
-    """Draw the page: choices on top, results beside the limits; in a narrow window results come first."""
+    """Draw the page: choices on top, limits in the drawer."""
     present = scenarios.present(view)
     view, config = view.under(present.load_manager_over(view.captured)), present.settings_over(view.captured)
     snapshot = view.snapshot
@@ -159,23 +159,18 @@ def draw(view: state.Current) -> None:
     namespace = _namespace(snapshot, left)
     bundle = _bundle(snapshot, namespace, middle)
     picked = _algorithm(config, right)
-    results, limits = st.columns([2, 1], gap="large")
     algorithm = split_algorithm(picked)
+    st.caption(algorithm.summary)
+    with st.sidebar:
+        st.header("Limits")
+        _settings(view, algorithm, config)
     try:
-        with results:
-            st.caption(algorithm.summary)
-            positions = _positions() if algorithm.needs_positions else None
-        with limits:
-            st.header("Limits")
-            _settings(view, algorithm, config)
+        positions = _positions() if algorithm.needs_positions else None
         default = config.text("defaultNamespaceBundleSplitAlgorithm")
         command = SplitCommand(namespace, bundle, "" if picked == default else picked, positions)
-        outcome = answer(snapshot, command, config)
-        with results:
-            _results(view, outcome, command, config)
+        _results(view, answer(snapshot, command, config), command, config)
     except PlannerError as error:
-        with results:
-            show_error(error)
+        show_error(error)
     _documentation(algorithm)
 
 

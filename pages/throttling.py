@@ -25,6 +25,7 @@ from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
 from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
+from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.session import Kept
 from planner.web.setting_form import setting_form
@@ -262,7 +263,7 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
     )
     columns = ("dispatched now", "limited topics may", "unlimited topics, now", "bandwidth", "broker's own limit")
     values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
-    chart(broker_bars(shown["broker"].tolist(), *values), summary, "dispatch-brokers")
+    chart(broker_bars([short(name) for name in shown["broker"]], *values), summary, "dispatch-brokers")
     st.caption(
         "MB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
         f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
@@ -380,10 +381,11 @@ def draw(view: state.Current) -> None:
         st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
     st.header("The limit in force, and why")
     verdict_place = st.container()
-    with st.expander("Traffic of the topic", icon=":material/tune:"):
-        form = traffic_form(traffic, subscription)
-    st.header("Other limits")
-    edits, config = _edit(traffic.name, subscription, view)
+    with st.sidebar:
+        st.header("Other limits")
+        edits, config = _edit(traffic.name, subscription, view)
+        with st.expander("Traffic of the topic", icon=":material/tune:"):
+            form = traffic_form(traffic, subscription)
     policies, config = edited(edits, snapshot.policies, config)
     with verdict_place:
         _draw_chains(all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription), len(form.brokers))
@@ -406,10 +408,14 @@ def draw(view: state.Current) -> None:
     if changed:
         cases["Edited"] = (policies, config)
     cases["Without limits"] = (Policies(), free)
-    _draw_dispatch(form, topic, cases)
+    over_time, brokers, documented = st.tabs(["Dispatch over time", "Brokers", "Documentation"])
+    with over_time:
+        _draw_dispatch(form, topic, cases)
     subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in form.subscriptions)
-    _draw_brokers(snapshot, policies, config, subscriptions)
-    _draw_documentation()
+    with brokers:
+        _draw_brokers(snapshot, policies, config, subscriptions)
+    with documented:
+        _draw_documentation()
 
 
 PAGE = Page(

@@ -307,14 +307,12 @@ def _result(view: state.Current) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     draw_toolbar(view)
-    left, right = st.columns([2, 1], gap="medium")
-    with right:
+    with st.sidebar:
         draw_controls(view)
-    with left:
-        try:
-            _result(view)
-        except PlannerError as error:
-            show_error(error)
+    try:
+        _result(view)
+    except PlannerError as error:
+        show_error(error)
 
 
 PAGE = Page(

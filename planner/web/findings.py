@@ -12,6 +12,7 @@ from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
 from planner.explain.text import plain, without_package
 from planner.web import registry, scenarios, state
+from planner.web.names import short
 from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
@@ -61,8 +62,8 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, co
 
 def _card(view: state.Current, finding: Finding, key: str) -> None:
     st.markdown(f"{_ICONS[finding.severity]} **{plain(finding.title)}** · {_WORDS[finding.severity]}")
-    st.text(finding.evidence)
-    st.text(f"Remedy: {finding.remedy}")
+    st.text(short(finding.evidence))
+    st.text(short(f"Remedy: {finding.remedy}"))
     with st.container(horizontal=True, vertical_alignment="center"):
         page, label = _PAGES.get(finding.code, ("", ""))
         if page:

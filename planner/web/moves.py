@@ -9,6 +9,7 @@ from planner.explain.decision_tables import candidate_frame, destination, memory
 from planner.explain.text import count
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
+from planner.web.names import short
 from planner.web.widgets import download, table
 
 EVENT_FORMATS = {"minute": "%.4g", "MB/s": "%.3f"}
@@ -48,7 +49,7 @@ def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
             f"from {u.move.source} to {destination(u)}" if u.carried_out else u.reason.text for u in decision.unloads
         ]
         said = zip(decision.unloads, fates, strict=True)
-        st.markdown("\n".join(f"- `{unload.move.bundle}`: {fate}" for unload, fate in said))
+        st.markdown("\n".join(f"- `{unload.move.bundle}`: {short(fate)}" for unload, fate in said))
     table(moves_frame(decision), f"{key}-moves", widths={"what happens": 400, "why it was chosen": 400})
     drawn = sum(u.carried_out and len(u.acceptable) > 1 for u in decision.unloads)
     if drawn:

@@ -15,6 +15,7 @@ from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
 from planner.web import address, registry, scenarios, search_box, state
 from planner.web.choices import adopt_settings, adopt_strategies
+from planner.web.names import IN_VIEW
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
@@ -69,6 +70,7 @@ class Page:
             st.title(self.title)
             st.caption(self.purpose)
         show_refused()
+        IN_VIEW.put("")
         if self.subject is Subject.NOTHING:
             copy_link(lambda: address.at(**address.parts()))
             self.draw(aside)
@@ -77,6 +79,7 @@ class Page:
         if view is None:
             return
         st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
+        IN_VIEW.put(view.digest)
         finder, picker = aside.columns(2, vertical_alignment="bottom")
         text = search_box.ask(finder)
         with picker:

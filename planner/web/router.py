@@ -19,8 +19,9 @@ _STYLE = """<style>
 [data-tag] *, [data-testid=stBaseButton-primary]:not(:disabled) * {color: #fff}
 </style>"""
 
+_DRAWER_PX = 360
 _ICON, _LOGO = (str(Path(__file__).with_name(name)) for name in ("icon.svg", "logo.svg"))
-st.set_page_config(page_title="Pulsar bundle planner", page_icon=_ICON, layout="wide")
+st.set_page_config(page_title="Pulsar bundle planner", page_icon=_ICON, layout="wide", initial_sidebar_state=_DRAWER_PX)
 st.logo(_LOGO)
 st.html(_STYLE)
 navigation().run()

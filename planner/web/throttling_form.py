@@ -143,7 +143,7 @@ class TrafficForm:
 
 def traffic_form(traffic: TopicTraffic, subscription: str) -> TrafficForm:
     """Draw the form about a topic's traffic, filled in with what the snapshot knows."""
-    columns = st.columns(3)
+    columns = [st.container() for _ in range(3)]
     number = address.number
     rate = float(f"{traffic.msg_rate_in_per_s:.4g}") or 100.0
     with columns[0]:
@@ -240,13 +240,12 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
         min(max(rate.period_s, 1), _MOST_PERIOD_S),
         rate.relative_to_publish_rate,
     )
-    columns = iter(st.columns([2, 1, 1, 1, 1], vertical_alignment="bottom"))
 
     def store(given: str) -> None:
         address.put(**{name: "" if given == _KEEP else written_edit(Source(given), rate)})
 
     label = f"Set the limit of the {level.value} as"
-    box = partial(next(columns).selectbox, label, [_KEEP, *(p.value for p in places)])
+    box = partial(st.selectbox, label, [_KEEP, *(p.value for p in places)])
     bound(f"{name}-place", _KEEP if place is None else place.value, box, store)
     if place is None:
         return None
@@ -260,6 +259,7 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
         bound(f"{name}-{attribute}", getattr(rate, attribute), draw, keep)
 
     unlimited = "-1: no limit"
+    columns = iter(st.columns(2) * 2)
     field("msg_per_period", partial(next(columns).number_input, "Messages", -1, _INT, help=unlimited))
     field("bytes_per_period", partial(next(columns).number_input, "Bytes", -1, _SAFE, help=unlimited))
     field("period_s", partial(next(columns).number_input, "Period (s)", 1, _MOST_PERIOD_S))

@@ -12,6 +12,7 @@ from pandas.io.formats.style import Styler
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.explain.text import plain
 from planner.share.export import no_formula
+from planner.web import names
 from planner.web.session import Kept, widget_state
 
 REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
@@ -22,6 +23,12 @@ _SHOWN_NOTES = 100
 _LONGEST_NOTE = 1_000
 _FILE_ONLY = ("code",)
 """Columns of every table that only the file has."""
+_ANSWERS = ("why", "what happens", "rule", "what became of it")
+"""Columns with an answer: they stand behind the names that begin a row, so that narrow tables do not cut them off."""
+_NAMES = {"broker", "bundle", "namespace", "range", "topic", "about", "owner", "from", "to", "what", "cycle", "minute"}
+"""Columns that say what a row is about."""
+_WIDEST_PX = 520
+_LETTER_PX = 6.6
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
     "MB/s": st.column_config.NumberColumn(format="%.3f"),
@@ -80,6 +87,7 @@ def button(label: str, icon: str, act: Callable[[], None], *, key: str = "", pla
         place: Where to draw.
         options: Further arguments of `st.button`.
     """
+    options = {"wrap": True, **options}
     place.button(label, icon=f":material/{icon}:", key=key or f"button-{label}", on_click=_act, args=(act,), **options)
 
 
@@ -110,7 +118,7 @@ def table(
     bars: Mapping[str, float] = MappingProxyType({}),
     pick: Callable[[int], None] | None = None,
 ) -> None:
-    """Show a table and a button that downloads it as CSV.
+    """Show a table and a button that downloads it as CSV; what a cell that is clicked names is told below.
 
     Args:
         frame: What to show.
@@ -125,6 +133,7 @@ def table(
         pick: Called with the place of a row that a person selects, before the page is drawn again.
     """
     key = key or name
+    shown = names.shortened(frame) if style is None else frame
     columns: dict[str, Any] = {column: _COMMON[column] for column in frame.columns if column in _COMMON}
     number = st.column_config.NumberColumn
     columns |= {column: number(format=written, width=widths.get(column)) for column, written in formats.items()}
@@ -135,20 +144,36 @@ def table(
         column: st.column_config.ProgressColumn(format="localized", min_value=0.0, max_value=full)
         for column, full in bars.items()
     }
-    options: dict[str, Any] = {}
+    for column in set(frame.columns).intersection(_ANSWERS).difference(widths):
+        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
+        columns[column] = {**columns.get(column, {}), "width": int(min(24 + longest * _LETTER_PX, _WIDEST_PX))}
+    options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
     if pick is not None:
         options = {"on_select": partial(_picked_row, f"table-{key}", pick), "selection_mode": "single-row"}
-    st.dataframe(
-        frame if style is None else style,
+    found = st.dataframe(
+        shown if style is None else style,
         hide_index=True,
         width="stretch",
         height=height if height is not None else "auto",
         key=f"table-{key}",
         placeholder="—",
         column_config=columns | dict.fromkeys((*_FILE_ONLY, *hidden)),
+        column_order=_order(frame),
         **options,
     )
-    download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}")
+    cells = found["selection"]["cells"] if pick is None else []
+    if cells and cells[0][0] < len(frame):
+        names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict())
+    download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}", type="tertiary")
+
+
+def _order(frame: pd.DataFrame) -> list[str]:
+    """Return the columns in the order of the page: answers behind the names that begin a row."""
+    columns = [str(column) for column in frame.columns]
+    answers = [column for column in columns if column in _ANSWERS]
+    others = [column for column in columns if column not in _ANSWERS]
+    begin = next((at for at, column in enumerate(others) if column not in _NAMES), len(others)) or 1
+    return [*others[:begin], *answers, *others[begin:]]
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
@@ -171,14 +196,20 @@ def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | No
         summary: The sentence, for those who do not see the figure too.
         name: Key of the widget.
         pick: Called with the first `customdata` of a point that a person clicks, before the page is drawn again.
+            Without it, what a point names is told below.
     """
+    summary = names.short(summary)
     st.markdown(summary)
     key = f"chart-{name}"
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if names.in_figure(figure) else {}
     if pick is not None:
         options = {"on_select": partial(_picked_point, key, pick), "selection_mode": "points"}
     config = {"displaylogo": False, "displayModeBar": False}
-    st.plotly_chart(figure, key=key, alt=summary, config=config, **options)
+    found = st.plotly_chart(figure, key=key, alt=summary.replace("**", ""), config=config, **options)
+    if pick is None and options:
+        for point in found["selection"]["points"][:1]:
+            curve = figure.data[point["curve_number"]].name if point["curve_number"] < len(figure.data) else ""
+            names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve})
 
 
 def _picked_point(key: str, pick: Callable[[Any], None]) -> None:

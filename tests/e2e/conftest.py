@@ -17,7 +17,7 @@ from planner.web import registry
 from planner.web.registry import GROUPS
 
 ROOT = Path(__file__).parent.parent.parent
-SHOTS = ROOT / "artifacts" / "screenshots"
+SHOTS = Path(os.environ.get("PLANNER_SCREENSHOTS", ROOT / "artifacts" / "screenshots"))
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -125,8 +125,12 @@ class Visitor:
         self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
         expect(self.page.locator('[data-testid="stSkeleton"]')).to_have_count(0, timeout=60_000)
 
-    def shot(self, name: str) -> None:
-        """Keep a screenshot for people."""
+    def shot(self, name: str, *, width: int = 0) -> None:
+        """Keep a screenshot for people: of what is in the window, or of the whole page at a width."""
+        if width:
+            self.page.set_viewport_size({"width": width, "height": 900})
+            tall = self.page.get_by_test_id("stMain").evaluate("e => e.scrollHeight")
+            self.page.set_viewport_size({"width": width, "height": max(900, min(tall, 9_000))})
         SHOTS.mkdir(parents=True, exist_ok=True)
         skeletons = self.page.locator(
             '[data-testid="stSkeleton"], [data-testid="stElementContainer"][data-stale="true"]'

@@ -257,18 +257,23 @@ def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
     window.shot("drill-down")
 
 
-@pytest.mark.parametrize("path", ["", "bundle-map", "brokers", "snapshots"])
-@pytest.mark.parametrize(("scheme", "width"), [("dark", 1400), ("light", 390)])
-def test_dark_and_narrow(server: Server, visitor: Window, path: str, scheme: str, width: int) -> None:
-    window = visitor(scheme=scheme, width=width, height=900)
-    text = "In this workspace" if path == "snapshots" else "3 brokers"
-    page = window.open(f"{server.url}/{path}?snapshot={REAL.digest[:12]}", text)
-    background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor")
-    bright = sum(int(v) for v in background.removeprefix("rgb(").removesuffix(")").split(","))
-    assert (bright < 150) == (scheme == "dark")
-    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert overflow <= 0
-    window.shot(f"{path or 'overview'}-{scheme}-{width}")
+def test_a_row_and_a_bar_lead_to_what_they_name(server: Server, visitor: Window) -> None:
+    window = visitor(height=2_400)
+    page = window.open(f"{server.url}/failure-review?snapshot={samples()[0].digest[:12]}", "Worst: losing")
+    rows = page.locator('[data-testid="stDataFrame"]').first
+    rows.locator("canvas").first.wait_for()
+    box = rows.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 40, box["y"] + 90)
+    told = page.locator('[data-testid="stMain"]').get_by_role("link", name="Broker", exact=True)
+    expect(told.first).to_be_visible()
+    expect(page.get_by_text("broker-01.story.example:8080").first).to_be_visible()
+    bars = page.locator(".js-plotly-plot .nsewdrag").first.bounding_box()
+    assert bars is not None
+    page.mouse.click(bars["x"] + bars["width"] * 0.075, bars["y"] + bars["height"] * 0.9)
+    expect(told).to_have_count(3)
+    page.get_by_role("link", name="Why", exact=True).first.click()
+    page.wait_for_url("**/why?**broker=broker-01.story.example*", timeout=30_000)
 
 
 def test_download(server: Server, visitor: Window, tmp_path: Path) -> None:

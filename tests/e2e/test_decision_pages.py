@@ -58,26 +58,6 @@ def test_deep_link_on_a_fresh_server(
     assert window.foreign == []
 
 
-@pytest.mark.parametrize(("path", "file", "more", "text"), PAGES)
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390)])
-def test_light_dark_and_narrow(
-    server: Server, visitor: Window, path: str, file: str, more: str, text: str, scheme: str, width: int
-) -> None:
-    window = visitor(scheme=scheme, width=width)
-    page = window.open(f"{server.url}/{path}?snapshot={digest(file)}{more}", text)
-    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert overflow <= 0
-    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=60_000)
-    settings = page.get_by_role("heading", name=re.compile("Settings|Limits")).bounding_box()
-    result = page.locator(".js-plotly-plot").first.bounding_box()
-    assert settings is not None
-    assert result is not None
-    beside = settings["x"] >= result["x"] + result["width"]
-    assert beside == (width > 1000)
-    assert beside or settings["y"] > result["y"]
-    window.shot(f"{path}-{scheme}-{width}")
-
-
 def test_another_strategy_moves_other_bundles(server: Server, visitor: Window) -> None:
     window = visitor()
     page = window.open(

@@ -34,7 +34,7 @@ class Asker:
             clear.click()
             expect(self.main).to_contain_text("no scenario is open")
         self.page.get_by_role("link", name="Overview", exact=True).click()
-        expect(self.page.get_by_role("heading", name="Hottest bundles")).to_be_visible()
+        expect(self.page.get_by_role("tab", name="Hottest bundles")).to_be_visible()
         self.clicks = 0
 
     def click(self, target: Locator) -> None:

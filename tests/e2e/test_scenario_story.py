@@ -22,15 +22,6 @@ from tests.e2e.conftest import Server, Visitor, by_menu
 pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
 
-PAGES = ("what-if", "moves", "compare", "why", "failure-review")
-SHOWN = {
-    "what-if": "Plan digest",
-    "moves": "Bundles moved",
-    "compare": "best balanced: highest usage",
-    "why": "What would have to change",
-    "failure-review": "Worst: losing",
-}
-
 
 def digest(file: str) -> str:
     return next(s.digest for s in samples() if s.file == file)
@@ -228,17 +219,3 @@ def test_a_long_run_is_stopped_and_run_again(server: Server, visitor: Window) ->
     page.keyboard.press("Enter")
     window.settled("of 5.")
     no_traceback(page)
-
-
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(("scheme", "width"), [("dark", 1400), ("light", 390)])
-def test_dark_and_narrow(server: Server, visitor: Window, path: str, scheme: str, width: int) -> None:
-    window = visitor(scheme=scheme, width=width, height=900)
-    page = window.open(f"{server.url}/{path}?snapshot={digest('pip-364.json')[:12]}", SHOWN[path])
-    background = page.evaluate("getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor")
-    bright = sum(int(v) for v in background.removeprefix("rgb(").removesuffix(")").split(","))
-    assert (bright < 150) == (scheme == "dark")
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-    no_traceback(page)
-    assert window.foreign == []
-    window.shot(f"{path}-{scheme}-{width}")

@@ -1,0 +1,134 @@
+"""Names of brokers, bundles, namespaces and topics wherever they stand: written short, with ways to learn more.
+
+A cell or a bar that a person clicks is told about below: each name of its row with links to the pages about it, which
+carry the context, and whatever is too long for its column in full.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.snapshot import Snapshot
+from planner.explain.search import Place, search
+from planner.explain.text import plain
+from planner.figures.theme import short_names
+from planner.web import registry, state
+from planner.web.session import Kept
+
+IN_VIEW: Kept[str] = Kept("named-in", str)
+"""Digest of the snapshot whose names the page shows; empty where it is about none."""
+
+_RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
+_LONG = 34
+"""Text with more letters than this may be cut off in a table."""
+_MOST = 6
+
+
+def snapshot() -> Snapshot | None:
+    """Return the snapshot whose names the page shows; None where it is about none."""
+    digest = IN_VIEW.get()
+    return state.snapshot_of(digest) if digest else None
+
+
+def ending(brokers: Iterable[str]) -> str:
+    """Return the domain and port that all brokers share and nobody needs to read again; empty when they do not."""
+    names = list(brokers)
+    endings = {name.removeprefix(short) for name, short in zip(names, short_names(names), strict=True)}
+    shared = endings.pop() if len(endings) == 1 else ""
+    return shared if shared.startswith(".") else ""
+
+
+def short(text: str) -> str:
+    """Return a text that names brokers without the ending that all of them share."""
+    of = snapshot()
+    left_out = ending(of.brokers.name) if of is not None else ""
+    return text.replace(left_out, "") if left_out else text
+
+
+def shortened(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose cells name brokers without the ending that all of them share."""
+    of = snapshot()
+    left_out = ending(of.brokers.name) if of is not None else ""
+    if not left_out:
+        return frame
+    texts = [name for name in frame.columns if pd.api.types.is_string_dtype(frame[name])]
+    return frame.assign(**{name: frame[name].str.replace(left_out, "", regex=False) for name in texts})
+
+
+def tell(of: Snapshot, place: Place) -> None:
+    """Draw what and where something is, with links to the pages about it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(_told(of, place), width="stretch")
+        if place.namespace:
+            range_ = {"bundle": place.bundle.rpartition("/")[2]} if place.bundle else {}
+            registry.link("bundle_map", "Map", namespace=place.namespace, **range_)
+            registry.link("split_lab", "Split", namespace=place.namespace, **range_)
+        if place.broker:
+            registry.link("brokers", "Broker", broker=place.broker)
+            registry.link("why", "Why", broker=place.broker, bundle=place.bundle)
+
+
+def _told(of: Snapshot, at: Place) -> str:
+    names = of.brokers.name
+    owner = "**not loaded**"
+    if at.broker:
+        owner = f"on **{plain(short_names(names)[of.brokers.position[at.broker]] if len(names) > 1 else at.broker)}**"
+    if at.kind == "topic":
+        unknown = "" if at.listed else ", not listed here"
+        return (
+            f":material/topic: **{plain(at.name)}** (topic{unknown}): hash 0x{at.topic_hash:08x}, bundle"
+            f" `{at.bundle.rpartition('/')[2]}`, {owner}"
+        )
+    if at.kind == "bundle":
+        return f":material/grid_on: **{plain(at.name)}** (bundle): {owner}"
+    return f":material/{'dns' if at.kind == 'broker' else 'folder'}: **{plain(at.name)}** ({at.kind})"
+
+
+def named(of: Snapshot, texts: Iterable[str]) -> list[Place]:
+    """Return what texts name, each once; of a namespace and a range the bundle."""
+    found: dict[str, Place] = {}
+    said = [part for text in texts for part in text.split(", ")]
+    spaces = [text for text in said if text in of.namespaces]
+    bundles = [f"{space}/{text}" for space in spaces for text in said if _RANGE.fullmatch(text)]
+    full = dict(zip(short_names(of.brokers.name), of.brokers.name, strict=True))
+    for text in (*bundles, *said) if bundles else said:
+        name = full.get(text, text)
+        known = name in of.bundle_position or name in of.brokers.position or (name in spaces and not bundles)
+        if known or "://" in name:
+            found |= {place.name: place for place in search(of, name) if place.name == name}
+    return list(found.values())[:_MOST]
+
+
+def in_figure(figure: Any) -> bool:
+    """Say whether a figure has bars, rows or curves that are brokers."""
+    of = snapshot()
+    if of is None:
+        return False
+    brokers = {*of.brokers.name, *short_names(of.brokers.name)}
+    drawn = (trace for trace in figure.data if hasattr(trace, "x"))
+    firsts = ((trace.name, *_first(trace.x), *_first(trace.y)) for trace in drawn)
+    return any(text in brokers for texts in firsts for text in texts if isinstance(text, str))
+
+
+def _first(values: Any) -> tuple[Any, ...]:
+    return tuple(values[:1]) if values is not None else ()
+
+
+def panel(row: Mapping[str, Any]) -> None:
+    """Draw what a row or a point of the page names, and its long texts in full; nothing where nothing is to add."""
+    of = snapshot()
+    texts = {str(column): value for column, value in row.items() if isinstance(value, str)}
+    places = named(of, texts.values()) if of is not None else []
+    names = {place.name for place in places}
+    long = {column: text for column, text in texts.items() if len(text) > _LONG and text not in names}
+    if not places and not long:
+        return
+    with st.container(border=True):
+        for column, text in long.items():
+            st.markdown(f"**{plain(column)}:** {plain(text)}")
+        for place in places:
+            if of is not None:
+                tell(of, place)

@@ -1,0 +1,49 @@
+"""Names of the cluster in view, wherever they stand."""
+
+from collections.abc import Callable
+
+import pandas as pd
+from streamlit.testing.v1 import AppTest
+
+from planner.web import names
+from planner.web.widgets import _order, csv_bytes
+from planner.workspace.samples import load_sample, samples
+
+Page = Callable[..., AppTest]
+STORY = next(sample for sample in samples() if sample.file == "story.zip")
+BUNDLE = "acme/orders/0x6a439f54_0x6f182692"
+
+
+def test_the_ending_that_all_share_is_a_domain_or_nothing() -> None:
+    assert names.ending(["broker-1.prod.example:8080", "broker-2.prod.example:8080"]) == ".prod.example:8080"
+    assert names.ending(["broker-1:8080", "broker-2:8080"]) == ""
+    assert names.ending(["a.one:8080", "a.two:8080"]) == ""
+    assert names.ending(["alone.example:8080"]) == ""
+
+
+def test_a_row_names_each_thing_once_by_its_full_name() -> None:
+    found = names.named(load_sample(STORY), ["acme/orders", BUNDLE.rpartition("/")[2], "broker-03, broker-07", "cpu"])
+    assert [(place.kind, place.name) for place in found] == [
+        ("bundle", BUNDLE),
+        ("broker", "broker-03.story.example:8080"),
+        ("broker", "broker-07.story.example:8080"),
+    ]
+
+
+def test_a_namespace_alone_and_a_topic() -> None:
+    found = names.named(load_sample(STORY), ["acme/orders", "persistent://acme/orders/topic-745", "nobody/knows"])
+    assert [place.kind for place in found] == ["namespace", "topic"]
+
+
+def test_tables_write_brokers_short_and_files_in_full(page: Page) -> None:
+    test = page("overview", snapshot=STORY.digest[:12])
+    (scores,) = [found.value for found in test.dataframe if "decided by" in found.value.columns]
+    assert scores["broker"].tolist()[:2] == ["broker-14", "broker-10"]
+    assert not any(".story.example" in str(text) for found in test.dataframe for text in found.value.to_numpy().flat)
+    assert b"broker-14.story" in csv_bytes(pd.DataFrame({"broker": ["broker-14.story.example:8080"]}))
+
+
+def test_the_answer_stands_behind_the_names_that_begin_a_row() -> None:
+    events = pd.DataFrame(columns=["cycle", "what", "bundle", "from", "to", "MB/s", "why"])
+    assert _order(events) == ["cycle", "what", "bundle", "from", "to", "why", "MB/s"]
+    assert _order(pd.DataFrame(columns=["score", "why"])) == ["score", "why"]

@@ -1,0 +1,61 @@
+"""Every page, light and dark, wide and narrow: of use to everybody, nothing cut off; with pictures for people."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from planner.web import registry
+from planner.web.registry import NAMES
+from planner.workspace.samples import samples
+from tests.e2e.conftest import Server, Visitor
+
+pytestmark = pytest.mark.e2e
+
+_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# What Streamlit itself draws, and no page can change: its menu on top, and the grid behind the picture of a table.
+_STREAMLITS = [["[data-testid=stHeader]"], ["[data-testid=stDataFrame]"]]
+_WIDE, _NARROW = 1440, 390
+_BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 21, 28)"}
+_OUTSIDE = """() => [...document.querySelectorAll('[data-testid=stMain] :is(button, input, a, p, h1, h2, h3, label)')]
+  .filter(e => e.checkVisibility({opacityProperty: true}))
+  .filter(e => !e.closest('[data-testid=stDataFrame], .js-plotly-plot, pre, [role=tablist]'))
+  .map(e => [e, e.getBoundingClientRect()])
+  .filter(([e, r]) => r.width > 1 && (r.right > innerWidth + 1 || r.left < -1))
+  .map(([e, r]) => `${e.tagName} ${Math.round(r.left)}..${Math.round(r.right)}: ${e.innerText.slice(0, 60)}`)"""
+
+
+def faults(page: Page, axe: Axe) -> list[str]:
+    """What axe finds that is serious, each with the first places."""
+    options: dict[str, Any] = {"runOnly": {"type": "tag", "values": _TAGS}, "resultTypes": ["violations"]}
+    found = axe.run(page, {"exclude": _STREAMLITS}, options).response["violations"]
+    serious = [fault for fault in found if fault["impact"] in {"serious", "critical"}]
+    firsts = [(fault["id"], len(fault["nodes"]), fault["nodes"][0]) for fault in serious]
+    return [f"{name} ({many}): {first['html'][:300]} {first['failureSummary']}" for name, many, first in firsts]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) -> None:
+    window = visitor(width=_WIDE, height=900)
+    page, axe = window.page, Axe()
+    page.goto(f"{server.url}/{name.replace('_', '-')}?snapshot={samples()[0].digest[:12]}")
+    window.settled(registry.page(name).purpose)
+    expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
+    window.settled(registry.page(name).purpose)
+    said = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.get_by_test_id("stApp")).to_have_css("background-color", _BACKGROUNDS[scheme])
+        said[scheme] = faults(page, axe)
+        window.shot(f"{name}-{scheme}-{_WIDE}", width=_WIDE)
+    window.shot(f"{name}-dark-{_NARROW}", width=_NARROW)
+    said["narrow"] = page.evaluate(_OUTSIDE)
+    page.emulate_media(color_scheme="light")
+    window.shot(f"{name}-light-{_NARROW}", width=_NARROW)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    assert page.locator('[data-testid="stException"]').count() == 0
+    assert {where: found for where, found in said.items() if found} == {}
+    assert window.foreign == []
