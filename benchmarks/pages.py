@@ -1,4 +1,4 @@
-"""How fast the pages about scenarios answer a person, once a scenario is simulated.
+"""How fast every page answers a person, once a scenario is simulated.
 
     python benchmarks/pages.py [--reruns 20] [--profile what_if]
 
@@ -25,9 +25,9 @@ import numpy as np
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from planner.web.registry import NAMES
 from planner.workspace.samples import samples
 
-ROOT = Path(__file__).parent.parent
 WAIT_S = 600
 
 
@@ -51,12 +51,11 @@ def changes(page: str) -> Iterator[tuple[str, Callable[..., object]]]:
             ("quantity", partial(segment, "Quantity", ("msg_rate_per_s", "throughput_bytes_per_s", "usage"))),
             ("heat map", partial(segment, "Show as", ("map", "lines"))),
         ],
-        "moves": [("nothing", lambda _t, _i: None)],
-        "compare": [("nothing", lambda _t, _i: None)],
-        "why": [("broker", partial(pick, "Broker")), ("nothing", lambda _t, _i: None)],
-        "failure_review": [("nothing", lambda _t, _i: None)],
+        "why": [("broker", partial(pick, "Broker"))],
+        "brokers": [("broker", partial(pick, "Broker"))],
+        "split_lab": [("algorithm", partial(pick, "Algorithm"))],
     }
-    yield from offered[page]
+    yield from (*offered.get(page, ()), ("nothing", lambda _t, _i: None))
 
 
 @contextmanager
@@ -77,7 +76,8 @@ def profiled(profiler: cProfile.Profile) -> Iterator[None]:
 def measure(page: str, reruns: int, *, profile: bool) -> None:
     """Run a page, change something many times, and print how long the reruns take."""
     digest = next(s.digest for s in samples() if s.file == "generated-100.zip")
-    test = AppTest.from_file(str(ROOT / "pages" / f"{page}.py"), default_timeout=WAIT_S)
+    script = f"from planner.web.registry import page\npage({page!r}).show()\n"
+    test = AppTest.from_string(script, default_timeout=WAIT_S)
     test.query_params["snapshot"] = digest[:12]
     test.run()
     until = time.monotonic() + WAIT_S
@@ -113,7 +113,7 @@ def main() -> None:
     os.environ["PLANNER_WORKSPACE"] = str(Path(tempfile.mkdtemp()) / "planner.duckdb")
     warnings.filterwarnings("ignore")
     st.page_link = lambda *_, **__: None  # type: ignore[assignment] # links need the router
-    for page in ("what_if", "moves", "compare", "why", "failure_review"):
+    for page in NAMES:
         if options.profile in {None, page}:
             measure(page, options.reruns, profile=options.profile is not None)
 
