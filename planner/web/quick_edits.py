@@ -44,7 +44,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
         f"Try {other}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other)),
         "Drain a broker": ("output", f"{busiest} is emptied", partial(_with, BrokerDrain(broker=busiest))),
     }
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         for label, (icon, help_, change) in asked.items():
             if st.button(label, icon=f":material/{icon}:", help=f"{help_}; opens What-if.", key=f"quick-{label}"):
                 scenarios.change(view, change(scenarios.present(view)))

@@ -13,6 +13,7 @@ _STYLE = """<style>
 [data-testid=stMainBlockContainer] {padding: 3rem clamp(1rem, 3vw, 3rem) 4rem}
 .st-key-link [data-testid=stCode] > div, .st-key-link [data-testid=stCode] > div * {opacity: 1; visibility: visible}
 .st-key-link pre {padding-right: 3rem}
+[data-testid=stMultiSelect] input {min-width: 24px}
 [data-testid=stCaptionContainer] {color: inherit; opacity: .82}
 [data-tag], [data-testid=stBaseButton-primary]:not(:disabled)
   {background: #0067A3; border-color: #0067A3}
