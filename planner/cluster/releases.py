@@ -23,7 +23,7 @@ from planner.cluster.setting import Setting, SettingKind
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
-ReleaseName: TypeAlias = Literal["3.0.7", "4.0.0", "4.0.1", "4.0.6", "4.0.8", "4.2.4", "5.0.0-M1"]
+ReleaseName: TypeAlias = Literal["3.0.7", "4.0.0", "4.0.1", "4.0.6", "4.0.7", "4.0.8", "4.2.4", "5.0.0-M1"]
 """A release that is decided exactly. A new one is another name here, and its rows in `settings.csv`."""
 
 RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)

@@ -35,6 +35,7 @@ LACKS: dict[str, tuple[str, ...]] = {
     "4.0.0": ("DispatchLimits", "Throttling"),
     "4.0.1": ("DispatchLimits", "Throttling"),
     "4.0.6": ("DispatchLimits",),
+    "4.0.7": ("DispatchLimits",),
     "4.0.8": ("DispatchLimits",),
     "5.0.0-M1": ("ManualSplits",),
 }

@@ -26,7 +26,7 @@ IDLE_BUNDLES = Switch(
 ROUGH_ORDER = Switch(
     "Bundles of the report are ordered by differences above a step, not by rounded values: b can equal a and c although"
     " a is below c.",
-    until="4.0.8",
+    until="4.0.7",
 )
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
