@@ -23,18 +23,32 @@ from planner.cluster.setting import Setting, SettingKind
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
-ReleaseName: TypeAlias = Literal["3.0.7", "4.0.0", "4.0.1", "4.0.6", "4.0.7", "4.0.8", "4.2.4", "5.0.0-M1"]
-"""A release that is decided exactly. A new one is another name here, and its rows in `settings.csv`."""
+ReleaseName: TypeAlias = Literal[
+    "3.0.7", "4.0.0", "4.0.1", "4.0.6", "4.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next"
+]
+"""A release that is decided. A new one is another name here, and its rows in `settings.csv`."""
 
 RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
-"""The releases that are decided exactly, oldest first."""
+"""The releases that are decided, oldest first."""
+
+NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
+    {
+        "5.0.1": "Its rules were read in its classes and not run: parts of it are not published. Its settings were not"
+        " published either; those of 5.0.0-M1 stand in.",
+        "next": "This is what comes after 5.0.1: its new defaults were read in the changes merged for it and not run,"
+        " and may still change.",
+    }
+)
+"""Releases that nothing was compared with, and what a person must know about each."""
 
 
 def _order(version: str) -> tuple[float, ...]:
     """Return what releases are compared by: the first three numbers, whatever stands behind them.
 
-    A line such as `4.0` stands for the last of its releases.
+    A line such as `4.0` stands for the last of its releases; the release to come is newer than any number.
     """
+    if version == RELEASES[-1]:
+        return (math.inf,)
     numbers = [int(number) for number in _NUMBER.findall(version)[:_PARTS]]
     return (*numbers, math.inf) if len(numbers) == _PARTS - 1 else tuple(numbers)
 
@@ -67,6 +81,12 @@ class Release:
     name: ReleaseName
     settings: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
     others: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
+
+    @property
+    def major(self) -> int:
+        """The first number of the name; of the release to come that of the newest one with a number."""
+        named = self.name if self.name[0].isdigit() else RELEASES[-2]
+        return int(named.partition(".")[0])
 
     def has(self, switch: Switch) -> bool:
         """Return whether this release has a rule."""
@@ -130,7 +150,7 @@ def release(version: str) -> Release:
 
 
 def is_exact(version: str) -> bool:
-    """Return whether a version is one that is decided exactly; a build of it, such as `4.2.4-SNAPSHOT`, is too."""
+    """Return whether a version is one that is known; a build of it, such as `4.2.4-SNAPSHOT`, is too."""
     name = release(version).name
     return version == name or (_order(version) == _order(name) and "-" not in name)
 
@@ -145,5 +165,5 @@ def _known(name: ReleaseName) -> Release:
     return Release(name, *settings_of(name))
 
 
-REFERENCE: Final = release(RELEASES[-2])
+REFERENCE: Final = _known("4.2.4")
 """The release whose settings are offered where no cluster is in view, and that decides where nothing names one."""

@@ -10,7 +10,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load.usage import weighted_usage
-from planner.pulsar.placement.avg import PLACEMENT, Bindings
+from planner.pulsar.placement.avg import PLACEMENT, PLANNED_DESTINATIONS, Bindings, Plans
 from planner.pulsar.shedding import avg, overload, threshold, uniform
 from planner.pulsar.shedding.protocol import Shedder
 
@@ -55,7 +55,9 @@ def shedding_steps(
         memory, decision = shedder.decide(snapshot, memory, config)
         answer: dict[str, Any] = {"unload": decision.unload(), **remembered(memory, snapshot, config)}
         if shedder is avg.SHEDDER:
-            bindings = Bindings(memory.state.broker)
+            plans = {move.bundle: (move.source, move.destination or "") for move in decision.moves}
+            planned = config.release.has(PLANNED_DESTINATIONS)
+            bindings = Plans(plans) if planned else Bindings(memory.state.broker)
             answer["placements"] = {
                 move.bundle: PLACEMENT.select(move.bundle, snapshot.brokers.name, snapshot, bindings, config, 0)[
                     1

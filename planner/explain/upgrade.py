@@ -361,7 +361,7 @@ def _before(upgrade: Upgrade) -> list[Step]:
 def _on_the_way(source: ReleaseName, target: ReleaseName) -> list[str]:
     """Return the long-term releases between two: a major version begins with one, such as 4.0."""
     older, newer = sorted((source, target), key=RELEASES.index)
-    low, high = (int(name.partition(".")[0]) for name in (older, newer))
+    low, high = (release(name).major for name in (older, newer))
     last = high if newer.startswith(f"{high}.0.") else high + 1
     way = [f"{major}.0" for major in range(low + 1, last)]
     return way if source == older else way[::-1]

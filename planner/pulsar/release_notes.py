@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER
-from planner.cluster.releases import RELEASES, Release, Switch, is_exact, is_newer, release
+from planner.cluster.releases import NOT_RUN, RELEASES, Release, Switch, is_exact, is_newer, release
 from planner.cluster.settings import Settings
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
 from planner.pulsar.load.usage import UNWEIGHTED
-from planner.pulsar.placement.avg import BOUND_BY_NAME, AvgPlacement
+from planner.pulsar.placement.avg import BOUND_BY_NAME, PLANNED_DESTINATIONS, UNPAIRED, AvgPlacement
 from planner.pulsar.placement.least_long_term_message_rate import LeastLongTermMessageRate
-from planner.pulsar.shedding.avg import PLANNED_DESTINATIONS, WHOLE_POINTS, AvgShedder
+from planner.pulsar.shedding.avg import WHOLE_POINTS, AvgShedder
 from planner.pulsar.shedding.overload import OverloadShedder
 from planner.pulsar.shedding.transfer import TransferShedder
 from planner.pulsar.shedding.uniform import LARGER_FITS, UniformLoadShedder
@@ -20,15 +20,14 @@ SWITCHES: Mapping[Switch, tuple[type, ...]] = {
     UNWEIGHTED: (OverloadShedder, LeastLongTermMessageRate),
     WHOLE_POINTS: (AvgShedder,),
     BOUND_BY_NAME: (AvgPlacement,),
+    PLANNED_DESTINATIONS: (AvgShedder, AvgPlacement),
+    UNPAIRED: (AvgPlacement,),
     SLA_OF_CLUSTER: (),
     IDLE_BUNDLES: (TransferShedder,),
     ROUGH_ORDER: (TransferShedder,),
     OVERFLOWS: (),
 }
 """Every rule that not all releases have, with the strategies that follow it; none where it concerns all of them."""
-
-NOT_RUN: tuple[Switch, ...] = (PLANNED_DESTINATIONS,)
-"""Rules of releases that no known one decides for: read, not run."""
 
 
 def release_notes(version: str, config: Settings) -> tuple[str, ...]:
@@ -55,9 +54,9 @@ def release_notes(version: str, config: Settings) -> tuple[str, ...]:
             ("Any answer may differ.",)
             if oldest
             else [f"Perhaps not any more in {version[:50]}: {one}" for one in _differences(own, release(newer[0]))]
-            if newer
-            else ("Any answer may differ.", *(f"Read, not run: {switch.meaning}" for switch in NOT_RUN))
         )
+    if decides.name in NOT_RUN:
+        notes.append(f"{decides.name}: {NOT_RUN[decides.name]}")
     if config.without_effect:
         notes.append(f"Pulsar {decides.name} does not know {', '.join(config.without_effect)}: without effect.")
     return tuple(notes)

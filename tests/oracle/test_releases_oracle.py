@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.files import packaged_rows
-from planner.cluster.releases import REFERENCE, RELEASES, settings_of
+from planner.cluster.releases import NOT_RUN, REFERENCE, RELEASES, settings_of
 from planner.conform.kinds import KINDS
 from tests.oracle import test_extensible_oracle as extensible
 from tests.oracle import test_split_oracle as splits
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.timeout(3600)]
 POLICIES = ("isolated", "antiAffinity", "filterKeeps", "filterFails")
 
 
-@pytest.fixture(scope="module", params=[name for name in RELEASES if name != REFERENCE.name])
+@pytest.fixture(scope="module", params=[name for name in RELEASES if name not in {REFERENCE.name, *NOT_RUN}])
 def other(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Oracle:
     if not available():
         pytest.skip("Java and Maven are needed")

@@ -19,7 +19,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement import extensible, modular
-from planner.pulsar.placement.avg import Bindings
+from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, Bindings, Plans
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
@@ -123,6 +123,13 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
     """Return a note when one of a pair of strategies is configured without the other."""
     placement, pair = modular.configured_placement(config).name, shedder.profile.paired_placement
+    configured = config.text("loadBalancerLoadPlacementStrategy").rpartition(".")[2]
+    if configured in PAIRED - {pair, placement}:
+        note = (
+            f"loadBalancerLoadPlacementStrategy is {configured} but loadBalancerLoadSheddingStrategy is not: Pulsar"
+            f" {config.release.name} places bundles by {placement} instead."
+        )
+        return (note,)
     if placement in PAIRED - {pair}:
         note = (
             f"loadBalancerLoadPlacementStrategy is {placement} but loadBalancerLoadSheddingStrategy is not: a broker"
@@ -217,6 +224,10 @@ class _Frame:
         shared = isinstance(memory.shedding.state, avg.AvgState) and isinstance(place.placement, Bindings)
         if shared:
             place = replace(place, placement=Bindings(memory.shedding.state.broker))
+        planned = shared and self.config.release.has(PLANNED_DESTINATIONS)
+        if planned:
+            plans = {move.bundle: (move.source, move.destination or "") for move in decision.moves}
+            place = replace(place, placement=Plans(plans))
         filters = ModularFilters(snapshot, self.config, place.preallocated)
         recent = dict(memory.shedding.recently_unloaded_bundles)
         affinities = dict(place.affinities)
@@ -245,7 +256,9 @@ class _Frame:
             recent[move.bundle] = snapshot.info.captured_at_ms
             affinities[move.bundle] = to
         shed = replace(memory.shedding, recently_unloaded_bundles=recent)
-        if shared:
+        if planned:
+            place = replace(place, placement=Bindings())
+        elif shared:
             shed = shed.with_state(replace(shed.state, broker=place.placement.broker))
         return replace(memory, shedding=shed, modular=replace(place, affinities=affinities)), tuple(unloads)
 

@@ -1,7 +1,8 @@
 """AvgShedder's placement: a bundle goes to the broker it is bound to, else to one drawn at random and bound to it.
 
-Mirrors `AvgShedder.selectBroker` of Pulsar 4.2.4. Bindings are kept by the *value* of the bundle's averages: bundles
-with equal averages share one, and it is lost as soon as the averages change.
+Mirrors `AvgShedder.selectBroker` of Pulsar 4.2.4, and what 5.0.1 does instead (`PLANNED_DESTINATIONS`). Bindings are
+kept by the *value* of the bundle's averages: bundles with equal averages share one, and it is lost as soon as the
+averages change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
 
@@ -30,6 +32,29 @@ BOUND_BY_NAME = Switch(
     until="4.0.0",
 )
 
+PLANNED_DESTINATIONS = Switch(
+    "AvgShedder plans destinations by the name of a bundle, takes another broker when the planned one is gone or"
+    " overloaded, and drops every plan after the attempt. Any other bundle is drawn and bound to nothing, and without a"
+    " candidate there is no broker instead of a failure.",
+    since="5.0.1",
+)
+
+UNPAIRED = Switch(
+    "AvgShedder as placement strategy, without being the shedding strategy, gives way to LeastLongTermMessageRate;"
+    " older releases fail to start their load manager.",
+    since="5.0.1",
+)
+
+_PLANNED = ReasonCode("avg.planned", "planned as the destination when the bundle was shed", acts=True)
+_GONE = ReasonCode(
+    "avg.planned_gone", "drawn at random from the other candidates: {other}, the planned one, is none", acts=True
+)
+_PLAN_OVERLOADED = ReasonCode(
+    "avg.planned_overloaded",
+    "drawn at random from the candidates up to {threshold:.0f} %: {other}, the planned one, is at {score:.1f} %",
+    acts=True,
+)
+_UNPLANNED = ReasonCode("avg.unplanned", "the bundle has no planned destination: drawn at random", acts=True)
 _BOUND = ReasonCode("avg.bound", "the bundle's averages are bound to this broker", acts=True)
 _DRAWN = ReasonCode(
     "avg.drawn", "the bundle's averages are bound to no candidate: drawn at random from all of them", acts=True
@@ -48,6 +73,17 @@ class Bindings:
     """
 
     broker: Mapping[BundleKey, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What the placement knows while one shedding cycle is carried out; see `PLANNED_DESTINATIONS`.
+
+    Attributes:
+        brokers: Source and planned destination by the full name of a bundle.
+    """
+
+    brokers: Mapping[str, tuple[str, str]]
 
 
 def bundle_key(snapshot: Snapshot, name: str, release: Release) -> BundleKey:
@@ -100,6 +136,52 @@ def placed(broker: Mapping[BundleKey, str], key: BundleKey, candidates: Sequence
     return bound if bound in candidates else None
 
 
+def _draw(bundle: str, ordered: Sequence[str], seed: int) -> str:
+    return ordered[Random(f"{seed}:{bundle}").randrange(len(ordered))]  # noqa: S311 - a choice, no secret
+
+
+def _planned(
+    bundle: str,
+    candidates: Sequence[str],
+    snapshot: Snapshot,
+    plan: tuple[str, str] | None,
+    config: Settings,
+    seed: int,
+) -> PlacementDecision:
+    """Follow the plan of a bundle, if there is one, as long as its destination can take the bundle.
+
+    Args:
+        bundle: Full bundle name.
+        candidates: Broker ids.
+        snapshot: The cluster.
+        plan: Source and planned destination.
+        config: Settings in force.
+        seed: Decides where Pulsar draws at random.
+    """
+    ordered: tuple[str, ...] = Candidates.named(snapshot.brokers, candidates).ordered
+    code, other = _UNPLANNED, -1
+    values: tuple[float, ...] = ()
+    if plan is not None:
+        to = plan[1]
+        other = snapshot.brokers.position.get(to, -1)
+        others = [name for name in ordered if name not in plan]
+        if to in ordered:
+            score = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
+            score[~snapshot.brokers.has_load_data] = np.nan  # neither too much nor little enough, as in Pulsar
+            threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+            healthy = [name for name in others if score[snapshot.brokers.position[name]] <= threshold]
+            if not score[other] > threshold or not healthy:
+                return PlacementDecision(bundle, (to,), to, (block(_PLANNED, other),))
+            code, values, ordered = _PLAN_OVERLOADED, (threshold, float(score[other])), tuple(healthy)
+        else:
+            code, ordered = _GONE, tuple(others)
+    if not ordered:
+        return PlacementDecision(bundle, (), None)
+    drawn = _draw(bundle, ordered, seed)
+    reason = block(code, snapshot.brokers.position.get(drawn, -1), values=values, others=other)
+    return PlacementDecision(bundle, ordered, drawn, (reason,))
+
+
 class AvgPlacement:
     """The strategy; its contract is `Placement`."""
 
@@ -120,11 +202,14 @@ class AvgPlacement:
     def select(
         self, bundle: str, candidates: Sequence[str], snapshot: Snapshot, state: Any, config: Settings, seed: int
     ) -> tuple[Any, PlacementDecision]:
-        """Pick a broker; see `Placement`. The state is `Bindings`.
+        """Pick a broker; see `Placement`. The state is `Bindings`, or `Plans` while a cycle is carried out.
 
         Raises:
-            PulsarError: There is no candidate; Pulsar ends in an ArithmeticException.
+            PulsarError: There is no candidate; Pulsar ends in an ArithmeticException, see `PLANNED_DESTINATIONS`.
         """
+        if config.release.has(PLANNED_DESTINATIONS):
+            plan = state.brokers.get(bundle) if isinstance(state, Plans) else None
+            return state, _planned(bundle, candidates, snapshot, plan, config, seed)
         key = bundle_key(snapshot, bundle, config.release)
         bound = placed(state.broker, key, candidates)
         if bound is not None:
@@ -137,7 +222,7 @@ class AvgPlacement:
                 remedy="Start a broker, or change the isolation policy that leaves none.",
             )
         ordered = Candidates.named(snapshot.brokers, candidates).ordered
-        drawn = ordered[Random(f"{seed}:{bundle}").randrange(len(ordered))]  # noqa: S311 - a choice, no secret
+        drawn = _draw(bundle, ordered, seed)
         reason = block(_DRAWN, snapshot.brokers.position.get(drawn, -1))
         bindings = Bindings({**state.broker, key: drawn})
         return bindings, PlacementDecision(bundle, ordered, drawn, (reason,))

@@ -17,7 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import broker_averages
-from planner.pulsar.placement import round_robin
+from planner.pulsar.placement import avg, least_long_term_message_rate, round_robin
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.candidates import no_load_report
 from planner.pulsar.placement.least_long_term_message_rate import Preallocated
@@ -64,12 +64,14 @@ class ModularMemory:
 
 
 def configured_placement(config: Settings) -> Placement:
-    """Return the placement strategy in force.
+    """Return the placement strategy in force; see `UNPAIRED`.
 
     Raises:
         SettingError: There is no such strategy.
     """
-    return placement_by_name(config.text("loadBalancerLoadPlacementStrategy"), LoadManager.MODULAR)
+    found = placement_by_name(config.text("loadBalancerLoadPlacementStrategy"), LoadManager.MODULAR)
+    alone = found is avg.PLACEMENT and not config.text("loadBalancerLoadSheddingStrategy").endswith(found.name)
+    return least_long_term_message_rate.PLACEMENT if alone and config.release.has(avg.UNPAIRED) else found
 
 
 def fresh_memory(config: Settings) -> ModularMemory:
@@ -146,7 +148,8 @@ def select_broker(
     everyone = prepared.in_set_order(kept, isolated[~np.isin(isolated, kept)])
     later, second = ask.strategy(after, FilterStep("overloaded", everyone))
     acceptable = list(first.acceptable)
-    if in_turn or not isinstance(after.placement, Bindings):  # the bundle is bound to whichever broker was drawn
+    bound = isinstance(after.placement, Bindings) and not config.release.has(avg.PLANNED_DESTINATIONS)
+    if in_turn or not bound:  # else the bundle is bound to whichever broker was drawn
         acceptable = [name for name in first.acceptable if name not in overloaded]
         acceptable += [name for name in second.acceptable or first.acceptable if name not in acceptable]
     again = first.selected in overloaded

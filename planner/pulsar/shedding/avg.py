@@ -21,7 +21,7 @@ from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
-from planner.pulsar.placement.avg import BundleKey, bundle_keys
+from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     MIB,
@@ -96,12 +96,6 @@ WHOLE_POINTS = Switch(
     "AvgShedder orders brokers by whole points of their score: less than one point apart they count as equal, although"
     " that contradicts itself. From 32 brokers on the sort may notice, and the cycle fails.",
     until="4.0.8",
-)
-
-PLANNED_DESTINATIONS = Switch(
-    "AvgShedder plans destinations by the name of a bundle, takes another broker when the planned one is gone or"
-    " overloaded, and drops a plan after the attempt.",
-    since="5.0.1",
 )
 
 
@@ -464,6 +458,8 @@ def _even_out(
     chosen = donors.bundles[fit.taken]
     to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
     moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)
+    if config.release.has(PLANNED_DESTINATIONS):
+        return moves, {}  # the moves are the plans, and last as long as the cycle that carries them out
     return moves, dict(zip(bundle_keys(snapshot, chosen, config.release), to, strict=True))
 
 

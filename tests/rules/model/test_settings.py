@@ -110,11 +110,25 @@ class TestReleases:
             "3.0.7": ["2.7.5", "3.0", "3.0.7", "3.0.7-SNAPSHOT", "3.3.2"],
             "4.0.8": ["4.0", "4.0.8", "4.1.0"],
             "4.2.4": ["4.2", "4.2.4", "4.2.4-SNAPSHOT", "4.3.0", "", "unknown"],
-            "5.0.0-M1": ["5.0", "5.0.0-M1", "5.0.1", "17"],
+            "5.0.0-M1": ["5.0.0", "5.0.0-M1"],
+            "5.0.1": ["5.0", "5.0.1", "5.1.0", "17"],
+            "next": ["next"],
         }.items(),
     )
     def test_any_version_is_decided_by_a_known_release(self, decided_by: str, versions: list[str]) -> None:
         assert {release(version).name for version in versions} == {decided_by}
+
+    def test_the_release_to_come_has_its_defaults(self) -> None:
+        coming, newest = Settings({}, release("next")), Settings({}, release("5.0.1"))
+        changed = {name: coming[name] for name in coming if coming[name] != newest[name]}
+        strategy = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+        assert changed == {
+            "loadBalancerLoadSheddingStrategy": strategy,
+            "loadBalancerLoadPlacementStrategy": strategy,
+            "defaultNumberOfNamespaceBundles": 32,
+        }
+        assert dict(newest) == dict(Settings({}, release("5.0.0-M1")))
+        assert coming.release.major == newest.release.major == 5
 
     def test_nothing_names_a_release_but_the_reference(self) -> None:
         assert Settings().release is REFERENCE
