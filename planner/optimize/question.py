@@ -158,8 +158,9 @@ def model_of(
     takes = usage.alive.copy()
     takes[drained] = takes[excluded] = False
     _check(snapshot, question, usage.alive, takes, owner)
-    internal = np.array([is_system_service_namespace(name) for name in snapshot.namespaces], dtype=np.bool_)
-    own = np.array([is_heartbeat_or_sla_namespace(name) for name in snapshot.namespaces], dtype=np.bool_)
+    names, decides = snapshot.namespaces, settings.release
+    internal = np.array([is_system_service_namespace(name, decides) for name in names], dtype=np.bool_)
+    own = np.array([is_heartbeat_or_sla_namespace(name, decides) for name in names], dtype=np.bool_)
     stay = {*settings.names("loadBalancerSheddingExcludedNamespaces"), *question.keep_namespaces}
     kept = internal | np.array([name in stay for name in snapshot.namespaces], dtype=np.bool_)
     space = bundles.namespace

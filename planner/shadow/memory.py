@@ -67,8 +67,9 @@ def unreported(view: Snapshot) -> dict[str, str]:
     if leader < 0 or view.info.load_manager is not LoadManager.MODULAR:
         return {}
     rows = np.flatnonzero((view.bundles.owner == leader) & ~view.bundles.has_stats).tolist()
-    names = (view.bundle_names[row] for row in rows)
-    return {name: view.info.leader for name in names if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0])}
+    names, decides = (view.bundle_names[row] for row in rows), view.settings.release
+    counted = (n for n in names if not is_heartbeat_or_sla_namespace(n.rpartition("/")[0], decides))
+    return dict.fromkeys(counted, view.info.leader)
 
 
 def settle_memory(

@@ -266,7 +266,7 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
     return {
         bundle: names[owner]
         for bundle, owner in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)
-        if not is_heartbeat_or_sla_namespace(bundle.rpartition("/")[0])
+        if not is_heartbeat_or_sla_namespace(bundle.rpartition("/")[0], snapshot.settings.release)
     }
 
 

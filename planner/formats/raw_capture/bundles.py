@@ -17,6 +17,7 @@ from planner.cluster.pulsar_json import (
     top_bundles,
     whole,
 )
+from planner.cluster.releases import Release
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
@@ -36,6 +37,7 @@ def current_stats(
     reports: Mapping[str, Report],
     topic_stats: Mapping[str, ServedTopic],
     owners: Mapping[str, str],
+    decides: Release,
 ) -> dict[str, Stats]:
     """Return the current values of each bundle that anybody reports, from the best source of each.
 
@@ -55,7 +57,7 @@ def current_stats(
     for broker, name, numbers in tops:
         if owners.get(name) == broker:
             found.setdefault(name, numbers)
-    served = (name for name in owners if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0]))
+    served = (name for name in owners if not is_heartbeat_or_sla_namespace(name.rpartition("/")[0], decides))
     if any(name not in found for name in served):
         for tag in brokers.aliases.values():
             for name, stats in _of_metrics(answers, tag).items():

@@ -76,7 +76,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
         )
     topic_stats = read_topic_stats(answers, brokers)
     owners = read_owners(answers, claims, boundaries, topic_stats)
-    stats = current_stats(answers, topics, brokers, reports, topic_stats, owners)
+    stats = current_stats(answers, topics, brokers, reports, topic_stats, owners, decides)
     ranges = [(namespace, *pair) for namespace, edges in boundaries.items() for pair in pairwise(edges)]
     names = [bundle_name(*row) for row in ranges]
     place = {namespace: i for i, namespace in enumerate(boundaries)}

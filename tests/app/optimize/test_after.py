@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel, review_losses
@@ -13,7 +14,7 @@ from planner.optimize.absorb import losses_after, surviving, with_traffic
 from planner.optimize.answer import best_plan
 from planner.optimize.carry_out import document, moves_csv, plan_json, steps, way_back
 from planner.optimize.plan import Plan
-from planner.optimize.question import Question
+from planner.optimize.question import Question, model_of
 from planner.optimize.stability import CYCLES, stability_of
 from planner.optimize.waves import Wave, overloaded_on_the_way, scenario_of, waves_of
 from planner.simulate.assumptions import Assumptions
@@ -197,3 +198,12 @@ def test_a_loss_is_never_worse_after_a_plan_for_it(seed: int) -> None:
     elif safe.moves:
         assert after.max() < before - 0.0005
     assert bool(safe.moves) == (seed == 22)
+
+
+@pytest.mark.parametrize(("decides", "movable"), [("4.2.4", False), ("4.0.8", True)])
+def test_monitors_of_a_broker_are_those_of_the_release_that_decides(
+    small: Snapshot, decides: str, *, movable: bool
+) -> None:
+    names = ("sla-monitor/broker-1:8080", *small.namespaces[1:])
+    asked = replace(small, namespaces=names, settings=Settings(small.settings.overrides, release(decides)))
+    assert model_of(asked, Question()).movable[small.bundles.namespace == 0].any() == movable

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.cluster.arrays import frozen
 from planner.cluster.errors import CaptureError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
 from planner.pulsar.load.top_bundles import with_top_ranks
@@ -19,6 +21,7 @@ from planner.pulsar.shedding.registry import shedder_by_name
 from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
 from planner.pulsar.shedding.transfer import TransferState
 from planner.pulsar.splitting.factory import apply_split
+from planner.shadow.memory import unreported
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
@@ -727,3 +730,17 @@ def test_no_cycle_is_judged_between_two_leaders(busy: Snapshot) -> None:
     _, cycles, result = follow([*every(counted(since(busy, -3), 4), 0, 55), *gone, *new])
     assert cycles == []
     assert result.due_ms == START_MS + 132_000
+
+
+@pytest.mark.parametrize(("decides", "counted"), [("4.2.4", False), ("4.0.8", True)])
+def test_a_leader_counts_monitors_that_its_release_does_not_know(
+    small: Snapshot, decides: str, *, counted: bool
+) -> None:
+    names = ("sla-monitor/broker-1:8080", *small.namespaces[1:])
+    first = int(np.flatnonzero(small.bundles.namespace == 0)[0])
+    leader = small.brokers.name[int(small.bundles.owner[first])]
+    nothing: Any = np.zeros(len(small.bundles), dtype=np.bool_)
+    quiet = small.with_columns(bundles=replace(small.bundles, has_stats=frozen(nothing)))
+    settings = Settings(small.settings.overrides, release(decides))
+    seen = replace(quiet, namespaces=names, settings=settings, info=replace(quiet.info, leader=leader))
+    assert any(name.startswith(names[0]) for name in unreported(seen)) == counted
