@@ -99,7 +99,7 @@ def draw(view: state.Current) -> None:
     offered = {name: f"{name}{'' if is_newer(name, own) else ', the way back'}" for name in RELEASES if name != own}
     with st.container(horizontal=True):
         first = next_release(own)
-        to = address.choice("to", "Release", offered, first if first in offered else "", segments=True)
+        to = address.choice("to", "Release", offered, first if first in offered else "")
         hours = address.choice("for", "Compared over", _HOURS, segments=True)
     today = before_upgrade(scenarios.present(view), view.captured)
     today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))

@@ -53,6 +53,7 @@ class _Worker:
         self.written_s = 0.0
         self.over = threading.Event()
         self.cancelled = threading.Event()
+        self.signalled = ""
         self.on_cancel: Callable[[], None] = lambda: None
         self.in_flight: Callable[[], int] = lambda: 0
         self.begin_s = self.replaying_s = 0.0
@@ -76,7 +77,10 @@ class _Worker:
                 write_status(self.folder, self.status)
 
     def end(self, state: str, what: str = "", remedy: str = "", **changes: Any) -> None:
-        """Write how the job ended; only the first time counts."""
+        """Write how the job ended; only the first time counts. What a signal stopped has failed."""
+        if state == "cancelled" and self.signalled:
+            state, remedy = "failed", "Retry: finished tasks are kept."
+            what = f"The process was told to end ({self.signalled})."
         stage = {"done": "Done", "cancelled": "Cancelled", "failed": "Failed"}[state]
         self.say(" ".join(filter(None, (f"{stage}.", what, remedy))))
         with suppress(ReplayError):  # the disk does not even take this: the job is found to be lost
@@ -91,6 +95,13 @@ class _Worker:
             )
 
     # Cancelling
+
+    def stop(self, number: int, _: FrameType | None) -> None:
+        """End for a signal: at once, or at the next task where somebody else's code has taken the exception away."""
+        if not self.cancelled.is_set():
+            self.signalled = signal.Signals(number).name
+            self.cancelled.set()
+        raise _StoppedError
 
     def watch(self) -> None:
         """Wait for the wish to cancel; then stop what runs, and end the process when that takes too long."""
@@ -237,10 +248,6 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
             yield run_spark(tasks, session, stop, worker.waits_for)
 
 
-def _stop(number: int, _: FrameType | None) -> None:
-    raise _StoppedError(signal.Signals(number).name)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Work on the job in a folder; the second argument is the open file whose lock says that this process lives.
 
@@ -250,10 +257,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if len(given) > 1:
         os.set_inheritable(int(given[1]), False)
+    worker = _Worker(Path(given[0]))
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
-    folder = Path(given[0])
-    worker = _Worker(folder)
+        signal.signal(number, worker.stop)
     threading.Thread(target=worker.watch, daemon=True).start()
     try:
         worker.run()
@@ -279,8 +285,6 @@ def _failed(worker: _Worker, error: BaseException) -> None:
     match error:
         case PlannerError():
             worker.end("failed", f"{error.where}: {error.what}" if error.where else error.what, error.remedy)
-        case _StoppedError():
-            worker.end("failed", f"The process was told to end ({error}).", "Retry: finished tasks are kept.")
         case MemoryError():
             worker.end("failed", "Memory ran out.", "Choose fewer workers, and retry.")
         case _:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import write_whole
 from planner.replay import jobs
+from planner.replay.job_process import _Worker
 from planner.replay.jobs import (
     Status,
     StoredJob,
@@ -127,6 +129,13 @@ def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_
     os.kill(running.pid, signal.SIGTERM)
     failed = wait_for(stored)
     assert (failed.state, failed.what) == ("failed", "The process was told to end (SIGTERM).")
+    taken_away = _Worker(stored.folder)
+    with suppress(BaseException):
+        taken_away.stop(signal.SIGTERM, None)
+    assert taken_away.cancelled.is_set(), "what works on tasks ends at the next one"
+    taken_away.end("cancelled", "This job was cancelled.")
+    assert read_status(stored.folder).what == "The process was told to end (SIGTERM)."
+
     retry(stored)
     running = wait_for(stored, lambda status: status.state == "running")
     delete(stored)
