@@ -39,7 +39,6 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         calm: Settings with which shedding is on and leaves a level cluster alone.
     """
     with scene.settings({**_BY_CPU, **calm}):
-        wait_for("what brokers say of bundles is what flows", lambda: _settled(scene), seconds=240, every=5.0)
         before = _with_cpu_of_traffic(scene.snapshot())
         others = tuple(name for name in before.namespaces if name != SHED)
         plan = best_plan(before, Question(moves=6, keep_namespaces=others, splits=0))
@@ -76,17 +75,6 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         assert returned.returncode == 0, returned.stdout + returned.stderr
         sources = {move.bundle: move.source for move in plan.moves}
         wait_for("the bundles are back", lambda: sources.items() <= scene.cluster.owners().items(), seconds=60)
-
-
-def _settled(scene: Scene) -> bool:
-    """Say whether the bundles of `SHED` have their topics' traffic, and not what came while they were moved."""
-    snapshot = scene.snapshot()
-    bundles = dict(zip(snapshot.topics.name.to_pylist(), snapshot.topics.bundle.tolist(), strict=True))
-    if not scene.flows.keys() <= bundles.keys():
-        return False
-    rates = snapshot.bundles.msg_rate_in_per_s[[bundles[topic] for topic in scene.flows]]
-    share = rates / [flow.msg_per_s for flow in scene.flows.values()]
-    return bool(share.min() > 0) and bool(np.allclose(share, np.median(share), rtol=0.07))
 
 
 def _with_cpu_of_traffic(snapshot: Snapshot) -> Snapshot:
