@@ -20,7 +20,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
-from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
@@ -423,6 +423,7 @@ _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "bundle_name_hashes": _RANGES,
     "_shedding_ranks": (*_RANGES, "has_data"),
     "_owned": ("owner",),
+    "reported": (*_RANGES, "has_stats", "owner"),
 }
 """What a snapshot works out when it is asked for, and the columns of its bundles that it follows from."""
 
@@ -498,6 +499,16 @@ class Snapshot:
         order = np.argsort(self.bundles.owner, kind="stable")
         starts = np.searchsorted(self.bundles.owner, np.arange(len(self.brokers) + 1), sorter=order)
         return frozen(order), frozen(starts)
+
+    @cached_property
+    def reported(self) -> Int64Array:
+        """Positions of the bundles that stand in a load report: by broker, then in the order of the report's map.
+
+        Shape (bundles reported,).
+        """
+        listed = np.flatnonzero(self.bundles.has_stats & (self.bundles.owner >= 0))
+        order = grouped_map_order(self.bundle_name_hashes[listed], self.bundles.owner[listed], concurrent=True)
+        return frozen(listed[order])
 
     def bundles_of(self, broker: int) -> Int64Array:
         """Return positions of the bundles that a broker owns, in table order. Shape (bundles of the broker,)."""

@@ -12,6 +12,7 @@ left out, since it follows from the name. A history has more:
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,8 @@ def rows_of_moments(snapshots: Sequence[Snapshot]) -> dict[str, pa.Table]:
     made: dict[str, pa.Table] = {}
     for part, schema in ((part, SCHEMAS[part]) for part in TABLES):
         mine = [order[part] for order in orders]
+        starts = accumulate((len(order) for order in mine[:-1]), initial=0)
+        rows = np.concatenate([order + start for order, start in zip(mine, starts, strict=True)])
         tables = [getattr(snapshot, part) for snapshot in snapshots]
         times = np.array([snapshot.info.captured_at_ms for snapshot in snapshots], dtype=np.int64)
         columns: dict[str, Any] = {
@@ -132,8 +135,7 @@ def rows_of_moments(snapshots: Sequence[Snapshot]) -> dict[str, pa.Table]:
                 spaces = [s.namespaces if name == "namespace" else s.brokers.name for s in snapshots]
                 columns[name] = _named(values, mine, spaces)
             elif isinstance(values[0], np.ndarray):
-                flat = np.concatenate([column[order] for column, order in zip(values, mine, strict=True)])
-                columns[name] = pa.array(flat, schema.field(name).type)
+                columns[name] = pa.array(np.concatenate(values)[rows], schema.field(name).type)
             else:
                 texts = [_taken(column, order) for column, order in zip(values, mine, strict=True)]
                 columns[name] = pa.concat_arrays(texts).dictionary_encode().cast(_DICTIONARY)

@@ -137,14 +137,17 @@ class Layout:
         self._living[namespace].remove((low, high, number))
         self._ranges = None
 
-    def claim(self, numbers: Int64Array, times_ms: Int64Array) -> BoolArray:
+    def claim(self, numbers: Int64Array, times_ms: int | Int64Array) -> BoolArray:
         """Take reports of bundles; return for each whether the bundle exists. Shape (bundles,)."""
         there = np.ones(len(numbers), dtype=bool)
         contested = self._is_contested[numbers]
-        plain = numbers[~contested]
-        self._said_ms[plain] = times_ms[~contested]
+        if not contested.any():
+            self._said_ms[numbers] = times_ms
+            return there
+        times = np.broadcast_to(times_ms, len(numbers))
+        self._said_ms[numbers[~contested]] = times[~contested]
         for at in np.flatnonzero(contested).tolist():
-            there[at] = self._claim(int(numbers[at]), int(times_ms[at]))
+            there[at] = self._claim(int(numbers[at]), int(times[at]))
         return there
 
     def _claim(self, number: int, time_ms: int) -> bool:

@@ -64,13 +64,13 @@ _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 _ABSENT: Final = -1
 
 
-class _Usage(msgspec.Struct, frozen=True):
+class _Usage(msgspec.Struct, frozen=True, gc=False):
     usage: float = 0.0
     limit: float = 0.0
 
 
 _Stats = msgspec.defstruct(
-    "_Stats", [*((key, _Rate, 0.0) for key in RATES), *((key, _Count, 0) for key in BUNDLE_COUNTS)]
+    "_Stats", [*((key, _Rate, 0.0) for key in RATES), *((key, _Count, 0) for key in BUNDLE_COUNTS)], gc=False
 )
 _Report = msgspec.defstruct(
     "_Report",

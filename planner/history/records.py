@@ -77,8 +77,8 @@ DDL = (
 """Columns of the stream.
 
 A day is counted from 1970-01-01, a block is the first byte of it. Of a record, `subject` is its first name, `measure`
-the lag of the broker's clock, `text` the digest where it is a snapshot, and `body` everything else (`_pack`). Of a row
-put aside, `text` is the reason, `measure` its bytes, `subject` their SHA-256, and `body` the first of them.
+the lag of the broker's clock, `text` the digest where it is a snapshot, and `body` everything else (`_packed`). Of a
+row put aside, `text` is the reason, `measure` its bytes, `subject` their SHA-256, and `body` the first of them.
 """
 
 SCHEMA = arrow_schema(DDL)
@@ -263,14 +263,19 @@ def bundles_of(record: Record) -> Sequence[str]:
     return () if record.kind is Kind.SNAPSHOT else record.names
 
 
-def _digest(record: Record) -> int:
-    """Return 62 bits that differ when anything about the record differs but its place in the file."""
+def _packed(record: Record) -> tuple[int, bytes]:
+    """Return 62 bits that differ when anything about the record differs but its place in the file, and its body."""
     parts = (record.kind, record.cluster, record.broker, record.metric, record.text, str(record.time_ms))
     head = "\x1f".join((*parts, *record.names)).encode()
     digest = hashlib.blake2b(head, digest_size=8)
-    digest.update(np.asarray(record.times, dtype="<i8").tobytes())
-    digest.update(np.asarray(record.values, dtype="<f8").tobytes())
-    return int.from_bytes(digest.digest()) >> 2
+    times, values = (
+        np.asarray(record.times, dtype="<i8").tobytes(),
+        np.asarray(record.values, dtype="<f8").tobytes(),
+    )
+    digest.update(times)
+    digest.update(values)
+    body = msgpack.encode((record.metric, record.text, record.names, times, values))
+    return int.from_bytes(digest.digest()) >> 2, body
 
 
 EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() else 0 for f in SCHEMA} | {
@@ -280,14 +285,9 @@ EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() e
 """A row of the stream that says nothing."""
 
 
-def _pack(record: Record) -> bytes:
-    times, values = np.asarray(record.times, dtype="<i8"), np.asarray(record.values, dtype="<f8")
-    return msgpack.encode((record.metric, record.text, record.names, times.tobytes(), values.tobytes()))
-
-
 def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a record for its day and, when it is from the last minutes of it, for the next day too."""
-    digest, day = _digest(record), record.time_ms // DAY_MS
+    (digest, body), day = _packed(record), record.time_ms // DAY_MS
     made = {
         **place,
         "lane": Lane.ROW.value,
@@ -303,7 +303,7 @@ def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> 
         "rows": record.rows,
         "digest_low": digest & ((1 << _SHIFT) - 1),
         "digest_high": digest >> _SHIFT,
-        "body": _pack(record),
+        "body": body,
     }
     yield made
     last_ms = int(record.times[-1]) if len(record.times) else record.time_ms
@@ -399,14 +399,27 @@ class Row:
     digest: tuple[int, int]
 
 
-_PLAIN = ("kind", "cluster", "time_ms", "broker", "rows", "line")
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
     """Yield the records of a batch of the stream; numbers are arrays."""
-    for row in batch.select([*_PLAIN, "carry", "digest_low", "digest_high", "body"]).to_pylist():
-        metric, text, names, times, values = msgpack.decode(row["body"])
-        plain: dict[str, Any] = {name: row[name] for name in _PLAIN} | {"kind": Kind(row["kind"])}
-        plain |= {"times": np.frombuffer(times, "<i8"), "values": np.frombuffer(values, "<f8")}
-        record = Record(**plain, metric=metric, text=text, names=names)
-        yield Row(record, row["carry"], (row["digest_low"], row["digest_high"]))
+    columns = ("kind", "cluster", "time_ms", "broker", "rows", "line", "carry", "digest_low", "digest_high", "body")
+    for kind, cluster, time_ms, broker, rows, line, carry, low, high, body in zip(
+        *(batch[name].to_pylist() for name in columns), strict=True
+    ):
+        metric, text, names, times, values = msgpack.decode(body)
+        record = Record(
+            _KINDS[kind],
+            cluster,
+            time_ms,
+            broker,
+            metric,
+            names,
+            np.frombuffer(times, "<i8"),
+            np.frombuffer(values, "<f8"),
+            text,
+            rows,
+            line,
+        )
+        yield Row(record, carry, (low, high))

@@ -46,6 +46,8 @@ _MIB = 1 << 20
 _NEVER = -1
 _MOST_KNOWN = 4_096
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
+_OF_ITS_CLOCK = tuple(BROKER_VALUES.index(name) for name in ("updated_at_ms", "started_at_ms"))
+_WEIGHTED_EMA = BROKER_VALUES.index("weighted_max_ema")
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 _AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
 
@@ -136,7 +138,8 @@ class ClusterState:
         self.extensible = False
         self.brokers = _Columns(dict(_BROKER))
         self.broker_texts: list[dict[str, Any]] = []
-        self.bundles = _Columns(dict(_BUNDLE))
+        self._bundle_columns = _Columns(dict(_BUNDLE))
+        self._waiting: dict[int, tuple[Int64Array, FloatArray, int]] = {}
         self.topics = _Columns(dict(_TOPIC))
         self.spaces: list[str] = []
         self.space_number: dict[str, int] = {}
@@ -151,6 +154,23 @@ class ClusterState:
         self._last: Snapshot | None = None
 
     # --- what comes in
+
+    @property
+    def bundles(self) -> _Columns:
+        """What is known of each bundle; complete reports wait until somebody asks, and are taken all at once."""
+        if waiting := self._waiting:
+            self._waiting = {}
+            sizes = [len(numbers) for numbers, _, _ in waiting.values()]
+            numbers = np.concatenate([numbers for numbers, _, _ in waiting.values()])
+            times = np.repeat([time_ms for _, _, time_ms in waiting.values()], sizes)
+            brokers = np.array(list(waiting))
+            speaks = np.zeros(len(self.brokers) + 1, dtype=bool)
+            speaks[brokers] = True
+            owner = self._bundle_columns["owner"]
+            owner[speaks[owner]] = -1
+            self._own(np.repeat(brokers, sizes), numbers, times)
+            self._stats(numbers, np.concatenate([stats for _, stats, _ in waiting.values()]), times)
+        return self._bundle_columns
 
     def apply(self, record: Record, *, counts: bool) -> None:
         """Take a record that is no snapshot; `counts` says whether its rows are of this day."""
@@ -183,8 +203,7 @@ class ClusterState:
     def _numbers(self, names: Sequence[str], time_ms: int) -> Int64Array:
         """Return the numbers of bundles, -1 for those that were split before."""
         numbers = self._numbered(names)
-        there = self.layout.claim(numbers, np.full(len(numbers), time_ms))
-        return np.where(there, numbers, -1)
+        return np.where(self.layout.claim(numbers, time_ms), numbers, -1)
 
     def _numbered(self, names: Sequence[str]) -> Int64Array:
         """Return the numbers of bundles; most brokers speak of the same ones again and again."""
@@ -198,15 +217,12 @@ class ClusterState:
             self._known[key] = known
         return known
 
-    def _own(self, broker: int, numbers: Int64Array, time_ms: int, *, complete: bool) -> None:
-        owner = self.bundles["owner"]
-        if complete:
-            owner[owner == broker] = -1
-        owner[numbers] = broker
+    def _own(self, broker: int | Int64Array, numbers: Int64Array, time_ms: int | Int64Array) -> None:
+        self.bundles["owner"][numbers] = broker
         self.bundles["owner_ms"][numbers] = time_ms
         self.bundles["owner_until_ms"][numbers] = time_ms + self.validity.report_ms
 
-    def _stats(self, numbers: Int64Array, values: FloatArray, time_ms: int) -> None:
+    def _stats(self, numbers: Int64Array, values: FloatArray, time_ms: int | Int64Array) -> None:
         self.bundles["stats"][numbers] = values
         self.bundles["stats_until_ms"][numbers] = time_ms + self.validity.report_ms
 
@@ -215,8 +231,7 @@ class ClusterState:
         values = np.array(record.values, dtype=np.float64)
         own = values[: len(BROKER_VALUES)]
         skew = self.skew_ms.get(record.broker, 0)
-        for name in ("updated_at_ms", "started_at_ms"):
-            at = BROKER_VALUES.index(name)
+        for at in _OF_ITS_CLOCK:
             own[at] = max(own[at] - skew, 0.0) if own[at] else 0.0
         self.brokers["values"][broker] = own
         self.brokers["reports"][broker] = True
@@ -225,13 +240,13 @@ class ClusterState:
         self.broker_texts[broker] = text
         self.extensible |= "Extensible" in text["load_manager_class"]
         if text["complete"]:
-            numbers = self._numbers(record.names, record.time_ms)
-            there = numbers >= 0
+            numbers, stats = self._numbered(record.names), values[len(BROKER_VALUES) :].reshape(-1, len(BUNDLE_VALUES))
+            there = self.layout.claim(numbers, record.time_ms)
             self.brokers["complete"][broker] = True
-            self._own(broker, numbers[there], record.time_ms, complete=True)
-            stats = values[len(BROKER_VALUES) :].reshape(-1, len(BUNDLE_VALUES))
-            self._stats(numbers[there], stats[there], record.time_ms)
-        elif not np.isnan(own[BROKER_VALUES.index("weighted_max_ema")]):
+            if broker in self._waiting:
+                _ = self.bundles
+            self._waiting[broker] = (numbers[there], stats[there], record.time_ms)
+        elif not np.isnan(own[_WEIGHTED_EMA]):
             self.extensible = True
 
     def _top(self, record: Record) -> None:
@@ -240,7 +255,7 @@ class ClusterState:
         numbers = self._numbers(record.names, record.time_ms)
         there = numbers >= 0
         self.bundles["rank"][self.bundles["rank_by"] == broker] = -1
-        self._own(broker, numbers[there], record.time_ms, complete=False)
+        self._own(broker, numbers[there], record.time_ms)
         stats = np.asarray(record.values, dtype=np.float64).reshape(-1, len(BUNDLE_VALUES))
         self._stats(numbers[there], stats[there], record.time_ms)
         self.bundles["rank"][numbers[there]] = np.flatnonzero(there)
@@ -288,7 +303,9 @@ class ClusterState:
         broker = self._seen(record.broker, record.time_ms)
         bundles = self._numbers(json.loads(record.text), record.time_ms)
         complete = not self.extensible and not bool(self.brokers["complete"][broker])
-        self._own(broker, bundles[bundles >= 0], record.time_ms, complete=complete)
+        if complete:
+            self.bundles["owner"][self.bundles["owner"] == broker] = -1
+        self._own(broker, bundles[bundles >= 0], record.time_ms)
         rows = np.array([self._topic(name) for name in record.names], dtype=np.int64)
         values = np.asarray(record.values, dtype=np.float64).reshape(-1, len(TOPIC_VALUES))
         gone = (self.topics["owner"] == broker) & ~self.topics["by_samples"]

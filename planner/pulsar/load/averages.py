@@ -12,7 +12,6 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
-from planner.pulsar.load.broker_report import reported_bundles
 
 SHORT_TERM_SAMPLES = 10
 """Samples in the window of the short-term average; a constant of Pulsar."""
@@ -76,9 +75,13 @@ def update(before: TimeAverage, sample: Traffic) -> TimeAverage:
 
     The plain mean until the window is full, then each sample counts 1 / `max_samples`.
     """
-    samples = np.minimum(before.samples, before.max_samples - 1) + 1
+    samples = _one_more(before.samples, before.max_samples)
     columns = {name: _mean(getattr(before.traffic, name), getattr(sample, name), samples) for name in _COLUMNS}
     return TimeAverage(before.max_samples, frozen(samples), Traffic(**columns))
+
+
+def _one_more(samples: Int64Array, window: int) -> Int64Array:
+    return np.minimum(samples, window - 1) + 1
 
 
 def _mean(before: FloatArray, sample: FloatArray | float, samples: Int64Array) -> FloatArray:
@@ -98,14 +101,13 @@ def refresh(bundles: BundleTable) -> BundleTable:
         "data_topics": frozen(np.where(reported, bundles.topics, 0)),
         "averages_estimated": frozen(bundles.averages_estimated & reported & bundles.has_data),
     }
-    current = Traffic(**{name: getattr(bundles, name) for name in _COLUMNS})
+    current = np.stack([getattr(bundles, name) for name in _COLUMNS])
     for prefix, window in _TERMS:
-        known = {name: np.where(bundles.has_data, getattr(bundles, prefix + name), 0.0) for name in _COLUMNS}
-        samples = np.where(bundles.has_data, getattr(bundles, f"{prefix}samples"), 0)
-        after = update(TimeAverage(window, samples, Traffic(**known)), current)
-        columns[f"{prefix}samples"] = frozen(np.where(reported, after.samples, 0))
-        for name in _COLUMNS:
-            columns[prefix + name] = frozen(np.where(reported, getattr(after.traffic, name), 0.0))
+        names = [prefix + name for name in _COLUMNS]
+        known = np.where(bundles.has_data, np.stack([getattr(bundles, name) for name in names]), 0.0)
+        samples = _one_more(np.where(bundles.has_data, getattr(bundles, f"{prefix}samples"), 0), window)
+        columns[f"{prefix}samples"] = frozen(np.where(reported, samples, 0))
+        columns |= zip(names, frozen(np.where(reported, _mean(known, current, samples), 0.0)), strict=True)
     return replace(bundles, **columns)
 
 
@@ -123,12 +125,14 @@ def broker_averages(snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC) -> d
         The eight columns `short_term_…` and `long_term_…` of `BrokerTable`. Shape (brokers,).
     """
     bundles = snapshot.bundles
-    visited = reported_bundles(snapshot)
+    visited = snapshot.reported
     owner, known = bundles.owner[visited], bundles.has_data[visited]
+
+    size = len(snapshot.brokers)
 
     def total(prefix: str, name: str) -> FloatArray:
         values = np.where(known, getattr(bundles, prefix + name)[visited], getattr(default, name))
-        return frozen(np.bincount(owner, values, minlength=len(snapshot.brokers)).astype(np.float64))
+        return frozen(np.bincount(owner, values, minlength=size).astype(np.float64, copy=False))
 
     return {prefix + name: total(prefix, name) for prefix, _ in _TERMS for name in _COLUMNS}
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.hashing import grouped_map_order
 from planner.cluster.snapshot import BrokerTable, Snapshot
 
 
@@ -27,22 +26,12 @@ class ReportTotals:
     bundles: Int64Array
 
 
-def reported_bundles(snapshot: Snapshot) -> Int64Array:
-    """Return positions of the bundles that stand in a load report: by broker, then in the order of its map.
-
-    Shape (bundles reported,).
-    """
-    listed = np.flatnonzero(snapshot.bundles.has_stats & (snapshot.bundles.owner >= 0))
-    order = grouped_map_order(snapshot.bundle_name_hashes[listed], snapshot.bundles.owner[listed], concurrent=True)
-    return frozen(listed[order])
-
-
 def report_totals(snapshot: Snapshot) -> ReportTotals:
     """Return what the reports of all brokers sum up to.
 
     Rates are added from left to right in the order of each broker's map, so that the last bit is Pulsar's too.
     """
-    visited = reported_bundles(snapshot)
+    visited = snapshot.reported
     owner, size = snapshot.bundles.owner[visited], len(snapshot.brokers)
 
     def total(name: str) -> FloatArray:

@@ -102,6 +102,14 @@ def test_broker_that_falls_silent_is_gone_with_its_bundles() -> None:
     assert owner_of(by_minute[17], LOW) == "a"
 
 
+def test_of_several_reports_between_two_moments_the_last_one_has_a_bundle() -> None:
+    rows = [report(0, "a", [LOW]), report(0, "b", [HIGH]), report(0.2, "b", []), report(0.3, "a", [LOW, HIGH])]
+    later = [report(0.5, "b", [HIGH]), report(0.7, "a", [LOW])]
+    assert owner_of(assemble(rows)[1][-1], HIGH) == "a"
+    assert owner_of(assemble(rows + later)[1][-1], HIGH) == "b"
+    assert owner_of(assemble(rows + later + [report(0.8, "b", [])])[1][-1], HIGH) is None
+
+
 def test_bundle_moves_with_the_newest_report() -> None:
     _, found = assemble(
         [report(0, "a", [LOW, HIGH]), report(0, "b", []), report(2, "b", [HIGH]), report(3, "a", [LOW])]

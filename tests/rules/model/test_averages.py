@@ -20,7 +20,7 @@ from planner.pulsar.load.averages import (
     update,
     with_broker_averages,
 )
-from planner.pulsar.load.broker_report import bundle_changes, report_totals, reported_bundles, with_report_totals
+from planner.pulsar.load.broker_report import bundle_changes, report_totals, with_report_totals
 
 rates = st.floats(0, 1e9)
 
@@ -160,7 +160,14 @@ class TestReport:
         assert report_totals(snapshot).bundles.tolist() == [5, 0]
         empty = replace(snapshot, bundles=make_bundles([], high=[], namespace=[]))
         assert report_totals(empty).msg_rate_in_per_s.tolist() == [0.0, 0.0]
-        assert reported_bundles(empty).tolist() == []
+        assert empty.reported.tolist() == []
+
+    def test_the_order_of_reports_is_worked_out_once(self, small: Snapshot) -> None:
+        visited = small.reported
+        assert small.with_columns(brokers=with_report_totals(small)).reported is visited
+        moved = small.with_owner(small.bundles.owner[::-1].copy())
+        assert moved.reported is not visited
+        assert moved.bundles.owner[moved.reported].tolist() == sorted(moved.bundles.owner[moved.reported].tolist())
 
     def test_written_into_the_table(self, small: Snapshot) -> None:
         brokers = with_report_totals(small)
