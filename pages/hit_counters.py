@@ -57,10 +57,14 @@ def _counting(manager: LoadManager) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What to go through: snapshots, oldest first, and how many cycles see the last one."""
+    """What to go through: snapshots, oldest first, how many cycles see the last one, and what all that is called."""
 
     snapshots: tuple[Snapshot, ...]
     cycles: int
+    names: tuple[str, ...]
+
+    def key(self) -> tuple[object, ...]:
+        return (*self.names, self.cycles)
 
     def sequence(self, config: Settings) -> tuple[Snapshot, ...]:
         return (*self.snapshots[:-1], *same_load(self.snapshots[-1], self.cycles, config))
@@ -82,7 +86,7 @@ def _choose(view: state.Current, left: DeltaGenerator, right: DeltaGenerator) ->
     cycles = _cycles(right, "Cycles with the last one", "How many cycles in a row see the load of the last snapshot.")
     digests = [s.digest for s in mine if short_digest(s.digest) in chosen] or [view.digest]
     found = [view.snapshot if d == view.digest else state.snapshot_of(d) for d in digests[-_MOST_CYCLES:]]
-    return _Choice(tuple(found), cycles)
+    return _Choice(tuple(found), cycles, (view.digest, view.variant, *digests))
 
 
 def _cycles(place: DeltaGenerator, label: str, help_: str) -> int:
@@ -219,10 +223,21 @@ def _look_at(steps: Sequence[object], fired: list[int]) -> int:
     return address.number("at", "Look at cycle", fired[0] if fired else 1, 1, len(steps), slider=True) - 1
 
 
-def _run(choice: _Choice, config: Settings) -> tuple[Sequence[CycleStep], list[int]]:
-    """Return the cycles under a strategy, and in which of them it acts."""
-    steps = decide_cycles(choice.sequence(config), config, 0, explain=False)
-    return steps, [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
+@st.cache_resource(max_entries=3, show_spinner="Deciding …", hash_funcs={Settings: repr, _Choice: _Choice.key})
+def _steps(choice: _Choice, config: Settings) -> Sequence[CycleStep]:
+    """Return the cycles under a strategy."""
+    return decide_cycles(choice.sequence(config), config, 0, explain=False)
+
+
+def _acts(steps: Sequence[CycleStep]) -> list[int]:
+    """Return in which cycles a strategy acts."""
+    return [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
+
+
+@st.cache_resource(max_entries=64, show_spinner="Deciding …", hash_funcs={Settings: repr, _Choice: _Choice.key})
+def _acts_instead(choice: _Choice, config: Settings) -> list[int]:
+    """Return in which cycles another strategy acts, and keep no more of it."""
+    return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
 
 
 def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
@@ -230,11 +245,12 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.name))
     if off:
         st.info(off, icon=":material/toggle_off:")
-    steps, fired = _run(choice, config)
+    steps = _steps(choice, config)
+    fired = _acts(steps)
     st.markdown(_when(shedder.name, fired, len(steps)))
     others = (one for one in _SHEDDERS.values() if one.load_manager is shedder.load_manager and one is not shedder)
     for other in others:
-        _, acts = _run(choice, config.changed(loadBalancerLoadSheddingStrategy=other.name))
+        acts = _acts_instead(choice, config.changed(loadBalancerLoadSheddingStrategy=other.name))
         st.caption(f"In its place: {_when(other.name, acts, len(steps))}")
     series: dict[str, list[float]] = {}
     for tally in shedder.profile.tallies:
@@ -322,7 +338,9 @@ def _decide(picked: str, choice: _Choice, config: Settings) -> None:
 def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: Settings) -> None:
     """Draw the last cycles of a cluster that is being watched, anew every few seconds."""
     try:
-        _decide(picked, _Choice(last_cycles(folder, cycles, config, manager), 1), config)
+        seen = last_cycles(folder, cycles, config, manager)
+        names = (str(folder), *(str(snapshot.info.captured_at_ms) for snapshot in seen))
+        _decide(picked, _Choice(seen, 1, names), config)
     except PlannerError as error:
         show_error(error)
 

@@ -111,6 +111,7 @@ def decide_cycles(
     steps: list[CycleStep] = []
     before = memory
     for at, snapshot in enumerate(snapshots, start=1):
+        snapshot.sharing(steps[-1].snapshot if steps else None)  # names and orders, which take longer than deciding
         after, decision = next_cycle(snapshot, before, config, seed, explain=explain and at == len(snapshots))
         steps.append(CycleStep(snapshot, decision, after))
         before = _nothing_carried_out(before, steps[-1])

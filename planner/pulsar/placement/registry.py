@@ -1,6 +1,7 @@
 """The placement strategies there are."""
 
 import difflib
+from functools import cache
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
@@ -25,6 +26,7 @@ PLACEMENTS: tuple[Placement, ...] = (
 """Every strategy; the default of Pulsar 4.2.4 first."""
 
 
+@cache  # asked about every bundle that is placed
 def placement_by_name(name: str, load_manager: LoadManager) -> Placement:
     """Return a strategy of a load manager by its simple or full Java class name.
 

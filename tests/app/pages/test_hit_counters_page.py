@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.web import state
+from planner.web import registry, state
 from planner.workspace.samples import load_sample, samples
 from tests.app.pages.conftest import unlike_samples
 
@@ -143,3 +143,21 @@ def test_choices_one_after_the_other_all_count(page: Page) -> None:
     for cycles in (3, 7, 5):
         next(n for n in test.number_input if n.label == "Cycles with the last one").set_value(cycles).run()
         assert f"the last one seen in {cycles} cycles" in shown(test)
+
+
+def test_another_cycle_is_looked_at_without_deciding_anew(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = page("hit_counters", snapshot=digest("avg-shedder.json"), loadBalancerAvgShedderHitCountHighThreshold="4")
+    asked: list[object] = []
+    whole = registry.module("hit_counters").decide_cycles
+
+    def counting(*given: object, **named: object) -> object:
+        asked.append(given)
+        return whole(*given, **named)
+
+    monkeypatch.setattr(registry.module("hit_counters"), "decide_cycles", counting)
+    test.slider[0].set_value(8).run()
+    assert "in cycle 8**" in shown(test)
+    assert not asked
+    next(n for n in test.number_input if n.key == "setting-loadBalancerAvgShedderHitCountHighThreshold").set_value(5)
+    test.run()
+    assert asked

@@ -84,3 +84,9 @@ def test_split_hits_fill_until_a_bundle_is_split() -> None:
     counted = [max((h for s in step.after.values() for h in s.hit_counts.values()), default=0) for step in steps]
     assert counted == [1, 2, 0, 1]
     assert [len(step.decision.splits) for step in steps] == [0, 0, 1, 0]
+
+
+def test_names_and_orders_are_worked_out_once_for_all_cycles() -> None:
+    snapshot = sample("threshold-shedder.json")
+    steps = decide_cycles(same_load(snapshot, 3, snapshot.settings), snapshot.settings, 0)
+    assert len({id(step.snapshot.bundle_names) for step in steps}) == 1
