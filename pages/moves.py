@@ -9,8 +9,6 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
-from planner.figures.images import before_after_image, usage_image
-from planner.figures.report import html_report, pdf_report
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
 from planner.share.follow import STATES, follow, new_brokers
@@ -140,16 +138,28 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
     def text() -> str:
         return _report_text(view.saved.name, outcome, trace, options, link)
 
+    def html() -> bytes:
+        from planner.figures.report import html_report  # noqa: PLC0415 - the first page need not wait for it
+
+        return html_report(text(), title).encode()
+
+    def pdf() -> bytes:
+        from planner.figures.report import pdf_report  # noqa: PLC0415
+
+        return pdf_report(text(), title)
+
     title = f"Plan {trace.scenario.name} · {view.saved.name}"
     st.markdown("**Report for a review**")
     with st.container(horizontal=True):
-        download("HTML", lambda: html_report(text(), title).encode(), "report.html", "text/html", type="primary")
-        download("PDF", lambda: pdf_report(text(), title), "report.pdf", "application/pdf")
+        download("HTML", html, "report.html", "text/html", type="primary")
+        download("PDF", pdf, "report.pdf", "application/pdf")
         download("Markdown", lambda: text().encode(), "report.md", "text/markdown")
     st.caption("Question, verdict, before and after, losses, risks, moves and commands; the charts are inside.")
 
 
 def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOptions, link: str) -> str:
+    from planner.figures.images import before_after_image, usage_image  # noqa: PLC0415
+
     series = outcome.series
     usage = series.usage * 100
     shed = outcome.counts.shed.tolist()

@@ -5,7 +5,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, AnswerError
-from planner.capture.options import CaptureOptions
+from planner.capture.options import CaptureOptions, Progress, ProgressSink
 from planner.capture.parts import UNSET, Part, Parts, stem_of
 from planner.capture.stores.protocol import MetadataStore
 from planner.capture.stores.registry import connect
@@ -41,28 +40,6 @@ _START = 512
 _REASON = 200
 _OF_ANSWER = ("asked", "answered", "status", "time_ms", "took_ms", "attempts", "content_type")
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a capture is.
-
-    Attributes:
-        stage: What is being asked for.
-        done: Parts there are.
-        total: Parts known to be wanted; grows as namespaces are found.
-        failed: Parts that nobody gave.
-        in_flight: Requests under way.
-    """
-
-    stage: str
-    done: int
-    total: int
-    failed: int
-    in_flight: int
-
-
-ProgressSink = Callable[[Progress], None]
-"""Called for each part, in the thread that captures; it must return at once."""
 
 _Job = Callable[[], Any]
 

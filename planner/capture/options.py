@@ -1,6 +1,7 @@
-"""What a capture is asked to do, and its bounds."""
+"""What a capture is asked to do, its bounds, and how far it is."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -188,3 +189,26 @@ def check_url(url: str, where: str) -> None:
         raise CaptureError("This is no http or https address.", where=where, remedy=remedy)
     if parts.path.strip("/"):
         raise CaptureError(f"The address has a path ({parts.path[:80]}).", where=where, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a capture is.
+
+    Attributes:
+        stage: What is being asked for.
+        done: Parts there are.
+        total: Parts known to be wanted; grows as namespaces are found.
+        failed: Parts that nobody gave.
+        in_flight: Requests under way.
+    """
+
+    stage: str
+    done: int
+    total: int
+    failed: int
+    in_flight: int
+
+
+ProgressSink = Callable[[Progress], None]
+"""Called for each part, in the thread that captures; it must return at once."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from planner.capture.client import AdminClient
-from planner.capture.collect import MOMENT, Collector, Progress, ProgressSink
-from planner.capture.options import CaptureOptions
+from planner.capture.collect import MOMENT, Collector
+from planner.capture.options import CaptureOptions, Progress, ProgressSink
 from planner.capture.parts import Part, Parts
 from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError

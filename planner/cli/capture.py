@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from planner.capture.options import CaptureOptions, Credentials, Limits
 
 if TYPE_CHECKING:
-    from planner.capture.collect import Progress
+    from planner.capture.options import Progress
 
 _NAMES = {"with_topics": "topics", "store_auth_file": "metadata-store-login"}
 _LIMITS = {

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from planner.capture.collect import Progress
-from planner.capture.options import CaptureOptions, Credentials, Limits
+from planner.capture.options import CaptureOptions, Credentials, Limits, Progress
 from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
-from planner.capture.run import capture_cluster
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
@@ -128,6 +126,8 @@ class Captures:
 
 
 def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> None:
+    from planner.capture.run import capture_cluster  # noqa: PLC0415 - the first page need not wait for its client
+
     folder = ""
     try:
         folder = tempfile.mkdtemp(prefix=_PREFIX)

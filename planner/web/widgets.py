@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.explain.text import plain
 from planner.share.export import no_formula
 from planner.web import names
 from planner.web.session import Kept, widget_state
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
 
 REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
 """Why what a person asked for last was not done."""
@@ -110,7 +112,7 @@ def table(
     name: str,
     *,
     height: int | Literal["content"] | None = None,
-    style: Styler | None = None,
+    style: "Styler | None" = None,
     key: str = "",
     formats: Mapping[str, str] = MappingProxyType({}),
     widths: Mapping[str, int] = MappingProxyType({}),

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.capture.collect import Progress
-from planner.capture.options import CaptureOptions, Limits
+from planner.capture.options import CaptureOptions, Limits, Progress
 from planner.capture.run import capture_cluster
 from tests.cluster.launch import wait_for
 from tests.cluster.scene import Scene

@@ -1,8 +1,11 @@
 """Every page: with a sample, without any snapshot, from a link, from a bad link."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -254,3 +257,12 @@ def test_a_link_without_a_release_is_decided_by_the_reference_and_says_so(page: 
     assert "The cluster runs Pulsar 4.0.8; this is decided by the rules and defaults of 4.2.4." in said
     assert "decided as Pulsar 4.2.4" in said
     assert any("at most 1000 above" in note.value for note in test.text)
+
+
+def test_the_first_page_waits_for_no_library_that_it_does_not_need() -> None:
+    code = "import sys; from planner.web import registry; print(*map(registry.page, registry.NAMES), *sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    needless = {"matplotlib", "fpdf", "jinja2", "httpx", "cryptography", "pyspark"}  # reports, captures, clusters
+    assert not needless & {name.partition(".")[0] for name in done.stdout.split()}

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.capture.catalogue import CATALOGUE
-from planner.capture.collect import Progress
-from planner.capture.options import CaptureOptions
+from planner.capture.options import CaptureOptions, Progress
 from planner.capture.parts import JOURNAL, stem_of
 from planner.capture.run import capture_cluster
 from planner.cluster.errors import CaptureError
