@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.explain.text import count, percent, plain
+from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
 from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
 from planner.optimize.plan import Plan
@@ -169,14 +169,14 @@ def _moves(plan: Plan) -> None:
             "from": [move.source for move in some],
             "to": [move.destination for move in some],
             "clients": [move.producers + move.consumers for move in some],
-            "MB/s": [move.throughput_bytes_per_s / 1e6 for move in some],
+            "MiB/s": [move.throughput_bytes_per_s / MIB for move in some],
             "why": [move.why for move in some],
         }
     )
     if frame.empty:
         return
     st.markdown(f"#### {count(len(plan.moves), 'move')}")
-    widths = {"bundle": 240, "from": 120, "to": 120, "clients": 60, "MB/s": 70}
+    widths = {"bundle": 240, "from": 120, "to": 120, "clients": 60, "MiB/s": 70}
     table(frame, "best-plan-moves", height=420 if len(frame) > _MANY else None, widths=widths)
 
 

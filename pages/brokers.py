@@ -28,7 +28,7 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     rows = rows[:_SHOWN_BUNDLES]
     bundles = bundle_frame(snapshot, rows).drop(columns="owner")
     bundles.insert(0, "namespace", [snapshot.namespaces[n] for n in snapshot.bundles.namespace[rows]])
-    shown = bundles.sort_values("MB/s", ascending=False)
+    shown = bundles.sort_values("MiB/s", ascending=False)
     table(shown, "bundles-of-broker", formats={"share of hash space (%)": "%.3f"})
 
 

@@ -15,7 +15,7 @@ from planner.explain.cluster_tables import (
     measure,
     namespace_rows,
 )
-from planner.explain.text import bytes_per_s, count, msg_per_s, plain
+from planner.explain.text import MIB, bytes_per_s, count, msg_per_s, plain
 from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
@@ -83,7 +83,7 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     loaded = int((snapshot.bundles.owner[rows] >= 0).sum())
     at = ranges.index(asked if asked in ranges else busiest)
     chart(
-        bundle_bars(snapshot.bundles.low[rows], snapshot.bundles.high[rows], throughput, "MB/s", at),
+        bundle_bars(snapshot.bundles.low[rows], snapshot.bundles.high[rows], throughput, "MiB/s", at),
         f"{count(len(rows), 'bundle')}, {loaded:,} of them loaded. Click a bar to open the bundle.{more}",
         f"bars-{namespace}",
         lambda one: address.put(namespace=namespace, bundle=one),
@@ -146,12 +146,12 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
         st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")
         st.markdown(f"**Split:** {split}")
         return
-    traffic = (listed.msg_throughput_in_bytes_per_s[rows] + listed.msg_throughput_out_bytes_per_s[rows]) / 1e6
+    traffic = (listed.msg_throughput_in_bytes_per_s[rows] + listed.msg_throughput_out_bytes_per_s[rows]) / MIB
     frame = pd.DataFrame(
         {
             "topic": listed.name.take(rows).to_pylist(),
             "hash": [f"0x{h:08x}" for h in listed.hash[rows].tolist()],
-            "MB/s": traffic,
+            "MiB/s": traffic,
             "msg/s in": listed.msg_rate_in_per_s[rows],
             "msg/s out": listed.msg_rate_out_per_s[rows],
             "producers": listed.producers[rows],
@@ -165,13 +165,13 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
         listed.hash[rows].astype(np.int64),
         traffic,
         frame["topic"].tolist(),
-        "MB/s",
+        "MiB/s",
         cuts,
     )
     shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
     summary = f"{count(len(frame), 'topic')}{shown} at their places in the hash space. **Split:** {split}"
     chart(figure, summary, f"topics-{bundle}")
-    table(frame, "topics-of-bundle", formats={"MB/s": "%.4f"})
+    table(frame, "topics-of-bundle", formats={"MiB/s": "%.4f"})
 
 
 def draw(view: state.Current) -> None:

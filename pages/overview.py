@@ -195,7 +195,7 @@ def _hottest(snapshot: Snapshot) -> None:
         st.markdown("No bundle reports traffic.")
         return
     first = hottest.iloc[0]
-    st.markdown(f"{first['bundle']} has the most throughput, {first['MB/s']:.3f} MB/s, on {first['owner']}.")
+    st.markdown(f"{first['bundle']} has the most throughput, {first['MiB/s']:.3f} MiB/s, on {first['owner']}.")
     table(hottest, "hottest-bundles")
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.explain.text import count, moment, period, plain
+from planner.explain.text import MIB, count, moment, period, plain
 from planner.figures.replay import curves_over_days
 from planner.figures.simulation import MOST_CURVES
 from planner.replay import jobs
@@ -40,7 +40,7 @@ _COLUMNS: Final = {
     "source": "from",
     "destination": "to",
     "msg_rate_per_s": "msg/s",
-    "throughput_bytes_per_s": "MB/s",
+    "throughput_bytes_per_s": "MiB/s",
     "topics": "topics",
     "producers": "producers",
     "consumers": "consumers",
@@ -274,7 +274,7 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
         return
     found["kind"] = found["kind"].str.replace("_", " ")
     found["at_ms"] = [moment(at).removesuffix(" UTC") for at in found["at_ms"]]
-    found["throughput_bytes_per_s"] /= 1e6
+    found["throughput_bytes_per_s"] /= MIB
     table(found[list(_COLUMNS)].rename(columns=_COLUMNS), f"moves-{key}", height=380)
     total = kinds[kind] if kind else sum(kinds.values())
     if len(found) < total and not text.strip():

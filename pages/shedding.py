@@ -142,7 +142,7 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
     if decision.moves:
         st.markdown("**Each broker before and after**")
         frame = before_and_after(snapshot, decision)
-        table(frame, "before-and-after", formats={c: "%.2f" for c in frame.columns if "MB/s" in c})
+        table(frame, "before-and-after", formats={c: "%.2f" for c in frame.columns if "MiB/s" in c})
 
 
 def _reasons(view: state.Current, step: CycleStep) -> None:

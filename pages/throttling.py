@@ -12,7 +12,7 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
-from planner.explain.text import bytes_per_s, count, msg_per_s
+from planner.explain.text import MIB, bytes_per_s, count, msg_per_s
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
 from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
@@ -36,7 +36,6 @@ _LOSER = "color: #7a8594"
 _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-_MEGA = 1e6
 _ASKED_FROM_S = 5.0
 """From which price on dispatch is simulated by a click alone."""
 _PAID: Kept[frozenset[str]] = Kept("paid_dispatch", frozenset)
@@ -141,7 +140,7 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
             {
                 "scenario": name,
                 "delivered msg/s": float(trace.total("delivered_msgs").sum()) / seconds,
-                "delivered MB/s": float(trace.total("delivered_bytes").sum()) / seconds / _MEGA,
+                "delivered MiB/s": float(trace.total("delivered_bytes").sum()) / seconds / MIB,
                 "backlog": verdict(trace),
                 "backlog at the end": int(waiting[-1]),
                 "most over the limit in 1 s": int(trace.total("over_delivered_msgs").max()),
@@ -154,7 +153,7 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
 
 
 def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> pd.DataFrame:
-    """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MB/s.
+    """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MiB/s.
 
     Args:
         snapshot: The cluster.
@@ -164,18 +163,18 @@ def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subsc
     """
     caps = dispatch_caps(snapshot, config, policies, subscriptions=subscriptions)
     total = broker_dispatch(snapshot, caps, config)
-    may = (total.limited_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA
-    bandwidth = total.bandwidth_bytes_per_s / _MEGA
+    may = (total.limited_bytes_per_s + total.unlimited_now_bytes_per_s) / MIB
+    bandwidth = total.bandwidth_bytes_per_s / MIB
     return pd.DataFrame(
         {
             "broker": snapshot.brokers.name,
             "topics": total.topics,
             "topics with a limit": total.limited_topics,
-            "dispatched now": (total.limited_now_bytes_per_s + total.unlimited_now_bytes_per_s) / _MEGA,
-            "limited topics may": total.limited_bytes_per_s / _MEGA,
-            "unlimited topics, now": total.unlimited_now_bytes_per_s / _MEGA,
+            "dispatched now": (total.limited_now_bytes_per_s + total.unlimited_now_bytes_per_s) / MIB,
+            "limited topics may": total.limited_bytes_per_s / MIB,
+            "unlimited topics, now": total.unlimited_now_bytes_per_s / MIB,
             "broker's own limit": np.where(
-                np.isfinite(total.shared_bytes_per_s), total.shared_bytes_per_s / _MEGA, np.nan
+                np.isfinite(total.shared_bytes_per_s), total.shared_bytes_per_s / MIB, np.nan
             ),
             "bandwidth": bandwidth,
             "may / bandwidth": may / bandwidth,
@@ -218,7 +217,7 @@ def _draw_timeline(trace: DispatchTrace, name: str) -> None:
     over = f"; at most {row['most over the limit in 1 s']:,} messages in a second more than the limits had left"
     summary = (
         f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])}"
-        f" ({bytes_per_s(row['delivered MB/s'] * _MEGA)}) are delivered on average, bound by {row['bound by']}"
+        f" ({bytes_per_s(row['delivered MiB/s'] * MIB)}) are delivered on average, bound by {row['bound by']}"
         f"{over if row['most over the limit in 1 s'] else ''}."
     )
     chart(figure, summary, "dispatch-timeline")
@@ -250,9 +249,9 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
     over = int((share > 1).sum())
     worst = shown.iloc[0]
     most = (
-        f"{worst['broker']} may dispatch {bytes_per_s((worst['limited topics may']) * _MEGA)} from"
+        f"{worst['broker']} may dispatch {bytes_per_s((worst['limited topics may']) * MIB)} from"
         f" {count(int(worst['topics with a limit']), 'topic')} with a limit, and dispatches"
-        f" {bytes_per_s(worst['unlimited topics, now'] * _MEGA)} from the others, for which nothing sets a bound;"
+        f" {bytes_per_s(worst['unlimited topics, now'] * MIB)} from the others, for which nothing sets a bound;"
         f" together {worst['may / bandwidth']:.1%} of its bandwidth"
         if np.isfinite(worst["may / bandwidth"])
         else "no broker reported its bandwidth"
@@ -265,7 +264,7 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
     values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
     chart(broker_bars([short(name) for name in shown["broker"]], *values), summary, "dispatch-brokers")
     st.caption(
-        "MB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
+        "MiB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
         f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
         " mean message size."
     )

@@ -100,10 +100,8 @@ def _answers(found: WhatIf, *, bundle: bool) -> None:
         _said(found.reasons)
         if found.answers:
             st.markdown(f"It would {'not be shed' if found.shed else 'be shed'} with:")
-            for answer in found.answers:
-                conditions = " and ".join(change.text for change in answer.changes)
-                st.code(conditions, language=None, wrap_lines=True)
-                st.caption(_then(answer, bundle=bundle))
+            rows = pd.DataFrame([_row(answer, bundle=bundle) for answer in found.answers])
+            table(rows, "changes", widths={"setting": 400, "what happens": 260})
         else:
             st.markdown(f"No setting of {found.shedder} changes that.")
             if found.held:
@@ -117,18 +115,21 @@ def _answers(found: WhatIf, *, bundle: bool) -> None:
             )
 
 
-def _then(answer: Answer, *, bundle: bool) -> str:
-    """Say what the settings of an answer are now, and what happens with the others."""
-    now = []
-    for change in answer.changes:
-        unit = REFERENCE.settings[change.setting].unit
-        now.append(f"{conf_value(change.now)}{f' {unit}' if unit else ''}")
+def _row(answer: Answer, *, bundle: bool) -> dict[str, str]:
+    """Return settings that flip the decision together: from which value on, what they are now, what happens then."""
+    units = [REFERENCE.settings[change.setting].unit for change in answer.changes]
+    now = [f"{conf_value(c.now)} {unit}".rstrip() for c, unit in zip(answer.changes, units, strict=True)]
     exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
     if bundle:
-        then = "it is shed then" if answer.moves else "it stays then"
+        then = "it is shed" if answer.moves else "it stays"
     else:
-        then = f"{count(len(answer.moves), 'bundle')} shed then" if answer.moves else "none of its bundles is shed then"
-    return f"Now {' and '.join(now)}{''.join(exact[:1])}; {then}."
+        then = f"{count(len(answer.moves), 'bundle')} shed" if answer.moves else "none of its bundles is shed"
+    return {
+        "setting": " and ".join(change.setting for change in answer.changes),
+        "from which value on": " and ".join(change.condition for change in answer.changes),
+        "now": " and ".join(now),
+        "what happens": then + "".join(exact[:1]),
+    }
 
 
 def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:

@@ -54,3 +54,8 @@ def test_an_unknown_setting_is_answered_with_the_nearest_or_a_place_to_look() ->
         Settings({"loadBalancerEnabeld": True})
     with pytest.raises(Exception, match="What-if page"):
         Settings({"xyz": True})
+
+
+def test_throughput_is_told_in_one_unit() -> None:
+    """Pulsar's limits are in MiB, so that all is: MB/s beside MiB/s makes one bundle have two loads."""
+    assert not [(path.name, text) for path in FILES for text in texts(path) if re.search(r"\b[kMG]B/s", text)]

@@ -15,11 +15,10 @@ from planner.cluster.ranges import equal_boundaries
 from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
-from planner.explain.text import count
+from planner.explain.text import MIB, count
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.sequence import decide_split_checks, same_load
 
-_MIB = 1024 * 1024
 _MS_PER_MIN = 60_000
 _RATE = "loadBalancerNamespaceBundleMaxMsgRate"
 _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
@@ -78,7 +77,7 @@ def hot_topic(case: Outcome) -> tuple[Finding, ...]:
     if not len(topics):
         return _hot_single_bundle(case)
     rate, size = _rate(topics), _throughput(topics)
-    limit_rate, limit_size = config.integer(_RATE), config.integer(_BANDWIDTH) * _MIB
+    limit_rate, limit_size = config.integer(_RATE), config.integer(_BANDWIDTH) * MIB
     known = topics.bundle >= 0
     owner = np.where(known, end.bundles.owner[topics.bundle], -1)
     of_broker = np.bincount(owner[owner >= 0], size[owner >= 0], minlength=len(end.brokers))
@@ -93,8 +92,8 @@ def hot_topic(case: Outcome) -> tuple[Finding, ...]:
     first = int(hot[0])
     where = f" and {share[first] * 100:.0f} % of its broker's throughput" if share[first] > _HOT_SHARE else ""
     evidence = (
-        f"{names[0]} carries {size[first] / _MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; a bundle is split"
-        f" above {limit_size / _MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
+        f"{names[0]} carries {size[first] / MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; a bundle is split"
+        f" above {limit_size / MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
     )
     bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
     brokers = [end.brokers.name[i] for i in owner[hot].tolist() if i >= 0]
@@ -129,14 +128,14 @@ def _hot_single_bundle(case: Outcome) -> tuple[Finding, ...]:
     end, config = case.trace.end, case.trace.settings
     bundles = end.bundles
     rate, size = _rate(bundles), _throughput(bundles)
-    over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * _MIB)
+    over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * MIB)
     hot = np.flatnonzero(over & (bundles.topics == 1))
     if not len(hot):
         return ()
     hot = hot[np.argsort(-size[hot], kind="stable")]
     names = [end.bundle_names[i] for i in hot.tolist()]
     evidence = (
-        f"{names[0]} holds one topic, which carries {size[hot[0]] / _MIB:.1f} MiB/s and {rate[hot[0]]:,.0f} msg/s;"
+        f"{names[0]} holds one topic, which carries {size[hot[0]] / MIB:.1f} MiB/s and {rate[hot[0]]:,.0f} msg/s;"
         f" {_so_many(len(hot), 'bundle')}."
     )
     brokers = [end.brokers.name[i] for i in bundles.owner[hot].tolist() if i >= 0]
@@ -235,8 +234,8 @@ def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
         names = "by its real topic names" if fit is not None else "at a guess, as its topics are not listed"
         evidence = (
             f"{space.name} has {len(space.bundles)} bundles, {used} of them with traffic; the busiest carries"
-            f" {load / _MIB:.1f} MiB/s, where each of {int(case.series.present[-1].sum())} brokers would have"
-            f" {fair / _MIB:.1f} MiB/s if all had the same."
+            f" {load / MIB:.1f} MiB/s, where each of {int(case.series.present[-1].sum())} brokers would have"
+            f" {fair / MIB:.1f} MiB/s if all had the same."
         )
         owner = int(end.bundles.owner[bundle])
         findings.append(

@@ -11,7 +11,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
 from planner.explain.decision_tables import reason_rows
-from planner.explain.text import moment
+from planner.explain.text import MIB, moment
 from planner.pulsar.load.usage import (
     RESOURCES,
     ResourceWeights,
@@ -23,7 +23,7 @@ from planner.pulsar.load.usage import (
 from planner.pulsar.manager.cycle import CycleDecision
 
 MEASURES = {
-    "throughput": ("Throughput", "MB/s"),
+    "throughput": ("Throughput", "MiB/s"),
     "rate": ("Message rate", "msg/s"),
     "topics": ("Topics", "topics"),
     "owner": ("Owner rank", "1 = busiest broker"),
@@ -76,7 +76,7 @@ def hottest_bundles(snapshot: Snapshot, limit: int = _HOTTEST) -> pd.DataFrame:
         {
             "bundle": [snapshot.bundle_names[i] for i in top],
             "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[top]],
-            "MB/s": throughput[top] / 1e6,
+            "MiB/s": throughput[top] / MIB,
             "msg/s": bundles.msg_rate_in_per_s[top] + bundles.msg_rate_out_per_s[top],
             "topics": bundles.topics[top],
             "producers": bundles.producers[top],
@@ -114,7 +114,7 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     if manager is LoadManager.EXTENSIBLE:
         frame["weighted max EMA (%)"] = brokers.weighted_max_ema * 100
     frame["msg/s"] = brokers.msg_rate_in_per_s + brokers.msg_rate_out_per_s
-    frame["MB/s"] = (brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s) / 1e6
+    frame["MiB/s"] = (brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s) / MIB
     frame["bundles"] = snapshot.bundle_counts()
     frame["topics"] = brokers.topics
     frame["producers"] = brokers.producers
@@ -161,7 +161,7 @@ def measure(snapshot: Snapshot, name: str) -> FloatArray:
     """Return the value of each bundle for a measure; NaN where it has none. Shape (bundles,)."""
     bundles = snapshot.bundles
     if name == "throughput":
-        return (bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s) / 1e6
+        return (bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s) / MIB
     if name == "rate":
         return bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
     if name == "topics":
@@ -207,7 +207,7 @@ def bundle_frame(snapshot: Snapshot, rows: Int64Array) -> pd.DataFrame:
         {
             "range": bundle_ranges(snapshot, rows),
             "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in owners],
-            "MB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / 1e6,
+            "MiB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / MIB,
             "msg/s": bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
             "topics": bundles.topics[rows],
             "producers": bundles.producers[rows],

@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import bytes_per_s, count, moment
+from planner.explain.text import MIB, bytes_per_s, count, moment
 from planner.pulsar.manager.cycle import CycleDecision, Unload
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.placement.selection import Selection
@@ -103,14 +103,14 @@ def moves_frame(decision: CycleDecision) -> pd.DataFrame:
                 "bundle": u.move.bundle,
                 "from": u.move.source,
                 "to": destination(u),
-                "MB/s": u.move.throughput_bytes_per_s / 1e6,
+                "MiB/s": u.move.throughput_bytes_per_s / MIB,
                 "msg/s": u.move.msg_rate_per_s,
                 "what happens": u.reason.text,
                 "why it was chosen": u.move.reason.text,
             }
             for u in decision.unloads
         ],
-        columns=["bundle", "from", "to", "MB/s", "msg/s", "what happens", "why it was chosen"],
+        columns=["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was chosen"],
     )
 
 
@@ -159,14 +159,14 @@ def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFram
     return pd.DataFrame(
         {
             "broker": names,
-            "MB/s before": throughput / 1e6,
-            "- MB/s": leaving / 1e6,
-            "+ MB/s": arriving / 1e6,
-            "MB/s after": (throughput - leaving + arriving) / 1e6,
+            "MiB/s before": throughput / MIB,
+            "- MiB/s": leaving / MIB,
+            "+ MiB/s": arriving / MIB,
+            "MiB/s after": (throughput - leaving + arriving) / MIB,
             "bundles before": owned,
             "bundles after": owned + gained,
         }
-    ).sort_values("MB/s before", ascending=False, kind="stable")
+    ).sort_values("MiB/s before", ascending=False, kind="stable")
 
 
 def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:

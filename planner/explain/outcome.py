@@ -11,6 +11,7 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.before_after import BeforeAfter, before_after
+from planner.explain.text import MIB
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
@@ -79,7 +80,7 @@ class Outcome:
             "bundle": [event.bundle for _, event in events],
             "from": [event.source for _, event in events],
             "to": [event.destination or ", ".join(c.rpartition("/")[2] for c in event.children) for _, event in events],
-            "MB/s": [event.throughput_bytes_per_s / 1e6 for _, event in events],
+            "MiB/s": [event.throughput_bytes_per_s / MIB for _, event in events],
             "topics": [event.topics for _, event in events],
             "why": [event.why for _, event in events],
         }

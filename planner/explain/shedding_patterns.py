@@ -8,6 +8,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
+from planner.explain.text import MIB
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.modular import configured_placement
@@ -17,7 +18,6 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
 
-_MIB = 1024 * 1024
 _MS_PER_MIN = 60_000
 _HISTORY = "loadBalancerHistoryResourcePercentage"
 _SHEDDING = "loadBalancerLoadSheddingStrategy"
@@ -300,14 +300,14 @@ def held_back(case: Outcome) -> tuple[Finding, ...]:
     evidence = (
         f"{len({h[3] for h in held})} cycles found a pair apart often enough and moved nothing: in cycle {index + 1}"
         f" {share * 100:g} % of the difference is {rate:.0f} msg/s, and minUnloadMessage is {least};"
-        f" {size:.2f} MiB/s, and minUnloadMessageThroughput is {least_size / _MIB:.2f} MiB/s."
+        f" {size:.2f} MiB/s, and minUnloadMessageThroughput is {least_size / MIB:.2f} MiB/s."
     )
     changes: dict[str, int] = {}
     if rate >= 1:
         changes["minUnloadMessage"] = min(math.ceil(rate) - 1, least)
         remedy = f"Lower minUnloadMessage to {changes['minUnloadMessage']}"
     else:
-        changes["minUnloadMessageThroughput"] = max(math.ceil(size * _MIB) - 1, 0)
+        changes["minUnloadMessageThroughput"] = max(math.ceil(size * MIB) - 1, 0)
         remedy = f"Lower minUnloadMessageThroughput to {changes['minUnloadMessageThroughput']}"
     if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
         remedy += ", or raise maxUnloadPercentage to 0.5, which evens a pair out"

@@ -9,12 +9,11 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes, dividing_boundary, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.explain.text import MIB, count
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
 
-_MIB: Final = 2**20
 _USELESS: Final = 0.9
 """Share of the traffic in one child from which on a split changes nothing that matters."""
 _LARGE: Final = 0.5
@@ -121,7 +120,7 @@ def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
             float(table.msg_rate_in_per_s[bundle] + table.msg_rate_out_per_s[bundle]),
             "loadBalancerNamespaceBundleMaxMsgRate",
         ),
-        ("MiB/s", float(throughput[bundle]) / _MIB, "loadBalancerNamespaceBundleMaxBandwidthMbytes"),
+        ("MiB/s", float(throughput[bundle]) / MIB, "loadBalancerNamespaceBundleMaxBandwidthMbytes"),
     )
     above = [
         f"{value:,.0f} {unit} ({setting} is {config.integer(setting):,})"

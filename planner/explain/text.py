@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from planner.cluster.moments import LAST_MS
 
@@ -16,12 +18,15 @@ _PARTED = (
 _BEGINNING = re.compile(r"^(\d*)([-+.)=])")
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY_STEPS = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+MIB: Final = 2**20
+"""Throughput is told in MiB/s everywhere, as Pulsar's own limits are in these, whatever their names say."""
 
 
-def _scaled(value: float, unit: str) -> str:
+def _scaled(value: float, unit: str, steps: Sequence[tuple[float, str]] = _STEPS) -> str:
     if not math.isfinite(value):
         return "unknown"
-    for size, prefix in _STEPS:
+    for size, prefix in steps:
         if abs(value) >= size:
             return f"{value / size:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
@@ -33,8 +38,8 @@ def msg_per_s(value: float) -> str:
 
 
 def bytes_per_s(value: float) -> str:
-    """Return a throughput such as `4.5 MB/s` (decimal prefixes)."""
-    return _scaled(value, "B/s")
+    """Return a throughput such as `4.5 MiB/s`."""
+    return _scaled(value, "B/s", _BINARY_STEPS)
 
 
 def percent(fraction: float, digits: int = 1) -> str:

@@ -89,9 +89,14 @@ class Change:
     exact: float | None = None
 
     @property
+    def condition(self) -> str:
+        """The values, such as `<= 6`."""
+        return f"{self.relation} {_written(self.value)}"
+
+    @property
     def text(self) -> str:
         """The condition as an expression, such as `loadBalancerBrokerThresholdShedderPercentage <= 6`."""
-        return f"{self.setting} {self.relation} {_written(self.value)}"
+        return f"{self.setting} {self.condition}"
 
 
 @dataclass(frozen=True, slots=True)

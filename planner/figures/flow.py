@@ -7,13 +7,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.relocation import Relocation
-from planner.explain.text import count
+from planner.explain.text import MIB, count
 from planner.figures.theme import CATEGORICAL, finish, short_names
 
 Pair: TypeAlias = tuple[str, str]
 """A donor and a receiver."""
 Size: TypeAlias = tuple[int, float]
-"""Bundles and their throughput in MB/s."""
+"""Bundles and their throughput in MiB/s."""
 
 MOST_FLOW_BROKERS = 30
 """Brokers on each side of a flow; the others are drawn together."""
@@ -24,19 +24,18 @@ _MARGINS = 36
 _MARGIN, _LABEL_PX, _LONGEST_LABEL = 10, 7, 20
 """Pixels beside the names next to a flow, and for each letter; how many letters at most."""
 _REST = "other brokers"
-_MB = 1e6
 _THIN = 1e-4
 """Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""
 
 
 def _flows(moves: Sequence[Relocation]) -> dict[Pair, Size]:
-    """Return bundles and MB/s that went from each broker to each other."""
+    """Return bundles and MiB/s that went from each broker to each other."""
     flows: dict[Pair, Size] = {}
     for move in moves:
         if move.destination:
             pair = (move.source or "nobody", move.destination)
             bundles, size = flows.get(pair, (0, 0.0))
-            flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / _MB
+            flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / MIB
     return flows
 
 
@@ -89,7 +88,7 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
         "thickness": 12,
         "line": {"width": 0},
         "customdata": [*left, *right],
-        "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {'bundles' if by_bundles else 'MB/s'}<extra></extra>",
+        "hovertemplate": f"%{{customdata}}: %{{value:.4g}} {'bundles' if by_bundles else 'MiB/s'}<extra></extra>",
     }
     link = {
         "source": [left.index(source) for source, _ in flows],
@@ -97,7 +96,7 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
         "value": list(widths.values()),
         "color": [_faded(colour[source]) for source, _ in flows],
         "customdata": [[f"{s} → {t}", count(bundles, "bundle"), size] for (s, t), (bundles, size) in flows.items()],
-        "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]:.4g} MB/s<extra></extra>",
+        "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]:.4g} MiB/s<extra></extra>",
     }
     figure = finish(go.Figure(go.Sankey(arrangement="fixed", node=node, link=link)), height=round(room_px) + _MARGINS)
     _label(figure, sides, heights, dict(zip(names, map(_clipped, short_names(names)), strict=True)))
@@ -105,7 +104,7 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
 
 
 def _widths(flows: Mapping[Pair, Size], *, by_bundles: bool) -> dict[Pair, float]:
-    """Return how wide each flow is drawn, in bundles or MB/s; one without traffic is still seen."""
+    """Return how wide each flow is drawn, in bundles or MiB/s; one without traffic is still seen."""
     sizes = {pair: float(bundles) if by_bundles else size for pair, (bundles, size) in flows.items()}
     least = sum(sizes.values()) * _THIN or 1.0
     return {pair: max(size, least) for pair, size in sizes.items()}
@@ -165,7 +164,7 @@ def flow_text(moves: Sequence[Relocation]) -> str:
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
     return (
-        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {total:.4g} MB/s,"
-        f" from {count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
-        f" {size:.4g} MB/s, from {short[source]} to {short[target]}."
+        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {total:.4g}"
+        f" MiB/s, from {count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
+        f" {size:.4g} MiB/s, from {short[source]} to {short[target]}."
     )

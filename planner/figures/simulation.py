@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.explain.text import count
+from planner.explain.text import MIB, count
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, short_names
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
 from planner.simulate.trace import Event
@@ -27,13 +27,12 @@ _FEW = 3
 _FEW_BUNDLES = 4
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
 """Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
-_MB = 1e6
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
 _LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
     "usage": (100.0, "%", "usage"),
     "msg_rate_per_s": (1.0, "msg/s", "message rate"),
-    "throughput_bytes_per_s": (1 / _MB, "MB/s", "throughput"),
+    "throughput_bytes_per_s": (1 / MIB, "MiB/s", "throughput"),
     "bundles": (1.0, "bundles", "bundles"),
 }
 _SHED, _MOVED, _SPLIT = CATEGORICAL[5], CATEGORICAL[0], CATEGORICAL[2]

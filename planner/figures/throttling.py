@@ -121,7 +121,7 @@ def broker_bars(
     """Draw for each broker what its topics dispatch now and may dispatch, beside its bandwidth.
 
     Args:
-        names: Brokers. Every other argument is in MB/s. Shape (brokers,).
+        names: Brokers. Every other argument is in MiB/s. Shape (brokers,).
         now: What all topics dispatch now.
         allowed: What those with a limit may dispatch in all.
         unlimited: What those without limit dispatch now.
@@ -129,7 +129,7 @@ def broker_bars(
         shared: Limit that the broker itself shares; infinite without.
     """
     figure = go.Figure()
-    hover = "%{y}<br>%{x:,.3g} MB/s "
+    hover = "%{y}<br>%{x:,.3g} MiB/s "
     bars = (
         ("dispatched now", now, MUTED, "now"),
         ("limited topics may dispatch", allowed, ACCENT, "may"),
@@ -162,7 +162,7 @@ def broker_bars(
                     hovertemplate=hover + name + "<extra></extra>",
                 )
             )
-    figure = finish(figure, height=max(220, min(900, 130 + 46 * len(names))), x_title="MB/s")
+    figure = finish(figure, height=max(220, min(900, 130 + 46 * len(names))), x_title="MiB/s")
     figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.35, "x": 0})
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(rangemode="tozero")

@@ -18,7 +18,7 @@ from planner.cluster.setting import conf_value
 from planner.explain.before_after import before_after
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.finding import Finding
-from planner.explain.text import moment
+from planner.explain.text import MIB, moment
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
@@ -306,14 +306,14 @@ def _moves(trace: Trace) -> Iterator[str]:
             _name(move.source) if move.source else "nobody",
             _name(move.destination),
             _number(move.msg_rate_per_s),
-            _number(move.throughput_bytes_per_s / 1e6),
+            _number(move.throughput_bytes_per_s / MIB),
             f"{move.topics:,}",
             f"{move.producers + move.consumers:,}",
             _text(move.why),
         ]
         for move in moves[:_MOST_MOVES]
     ]
-    yield _table(["bundle", "from", "to", "msg/s", "MB/s", "topics", "clients", "why"], rows)
+    yield _table(["bundle", "from", "to", "msg/s", "MiB/s", "topics", "clients", "why"], rows)
     if len(moves) > _MOST_MOVES:
         yield f"And {len(moves) - _MOST_MOVES:,} more; the commands below and the JSON export have all."
 

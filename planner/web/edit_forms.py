@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.ranges import format_range
+from planner.explain.text import MIB
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Pick
 from planner.simulate.edits.registry import KINDS
@@ -160,7 +161,7 @@ def _bundle(entry: _Entry) -> str:
 
     def label(text: str) -> str:
         at = ranges[text]
-        return f"{text} · {traffic[at] / 1e6:.3g} MB/s · {int(table.topics[at]):,} topics"
+        return f"{text} · {traffic[at] / MIB:.3g} MiB/s · {int(table.topics[at]):,} topics"
 
     chosen = entry.place.selectbox("Bundle", list(ranges), format_func=label, key=f"{entry.key}-{namespace}")
     return f"{namespace}/{chosen}"

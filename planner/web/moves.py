@@ -12,7 +12,7 @@ from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.web.names import short
 from planner.web.widgets import download, table
 
-EVENT_FORMATS = {"minute": "%.4g", "MB/s": "%.3f"}
+EVENT_FORMATS = {"minute": "%.4g", "MiB/s": "%.3f"}
 """How the numbers of events are written."""
 EVENT_WIDTHS = {
     "cycle": 55,
@@ -21,7 +21,7 @@ EVENT_WIDTHS = {
     "bundle": 270,
     "from": 105,
     "to": 105,
-    "MB/s": 75,
+    "MiB/s": 75,
     "topics": 60,
     "why": 520,
 }

@@ -26,7 +26,7 @@ from planner.web.setting_form import setting_widget
 from planner.web.widgets import button, show_error
 
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
-    ("cpu_percent_per_mb_per_s", "% of a core per MB/s", 0.0, 1e6),
+    ("cpu_percent_per_mb_per_s", "% of a core per million bytes/s", 0.0, 1e6),
     ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
     ("idle_cpu_percent", "Idle CPU (%)", 0.0, 100.0),
     ("session_timeout_s", "A dead broker is noticed after (s)", 0.0, 3600.0),
@@ -38,7 +38,7 @@ _WHY = {
     "cpu_model": "With `share`, what a broker uses beyond idle belongs to its bundles by their share of its traffic"
     " (half by messages, half by bytes), because shedding strategies expect just that when they turn usage into"
     " bytes to unload. With `fixed` every bundle costs the same for the same traffic, as on brokers you measured.",
-    "cpu_percent_per_mb_per_s": "Only with `fixed`. 1: a core moves some 100 MB/s; measure yours.",
+    "cpu_percent_per_mb_per_s": "Only with `fixed`. 1: a core moves some 100 million bytes a second; measure yours.",
     "cpu_percent_per_1000_msg_per_s": "Only with `fixed`. 1.5: a core serves some 67,000 messages a second; measure"
     " yours.",
     "idle_cpu_percent": "Of the whole machine. 2: a broker without traffic still runs; this part stays with it.",

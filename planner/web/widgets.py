@@ -33,7 +33,7 @@ _WIDEST_PX = 520
 _LETTER_PX = 6.6
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
-    "MB/s": st.column_config.NumberColumn(format="%.3f"),
+    "MiB/s": st.column_config.NumberColumn(format="%.3f"),
     "msg/s": st.column_config.NumberColumn(format="%.1f"),
 }
 """Columns that look the same in every table."""

@@ -51,10 +51,10 @@ def test_rows_come_in_the_order_asked(small: Snapshot) -> None:
 
 def test_never_more_bars_than_a_browser_draws() -> None:
     low = np.arange(5_000, dtype=np.int64)
-    figure = bundle_bars(low, low + 1, np.ones(5_000), "MB/s", 3)
+    figure = bundle_bars(low, low + 1, np.ones(5_000), "MiB/s", 3)
     assert len(figure.data[0].x) == MAX_BARS
 
 
 def test_cuts_are_drawn() -> None:
-    figure = topic_positions((0, 100), np.array([1, 50]), np.array([1.0, 2.0]), ["a", "b"], "MB/s", (40, 60))
+    figure = topic_positions((0, 100), np.array([1, 50]), np.array([1.0, 2.0]), ["a", "b"], "MiB/s", (40, 60))
     assert [s.x0 for s in figure.layout.shapes] == [40, 60]

@@ -74,7 +74,7 @@ def test_every_chosen_bundle_has_a_row_with_its_fate(shedder: str) -> None:
     moved = Counter(u.carried_out for u in decision.unloads)[True]
     assert after["bundles after"].sum() == after["bundles before"].sum()
     assert (after["bundles before"] - after["bundles after"]).clip(lower=0).sum() <= moved
-    assert np.isclose(after["MB/s after"].sum(), after["MB/s before"].sum())
+    assert np.isclose(after["MiB/s after"].sum(), after["MiB/s before"].sum())
 
 
 def test_filters_and_candidates_account_for_every_broker() -> None:

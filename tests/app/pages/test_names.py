@@ -44,6 +44,6 @@ def test_tables_write_brokers_short_and_files_in_full(page: Page) -> None:
 
 
 def test_the_answer_stands_behind_the_names_that_begin_a_row() -> None:
-    events = pd.DataFrame(columns=["cycle", "what", "bundle", "from", "to", "MB/s", "why"])
-    assert _order(events) == ["cycle", "what", "bundle", "from", "to", "why", "MB/s"]
+    events = pd.DataFrame(columns=["cycle", "what", "bundle", "from", "to", "MiB/s", "why"])
+    assert _order(events) == ["cycle", "what", "bundle", "from", "to", "why", "MiB/s"]
     assert _order(pd.DataFrame(columns=["score", "why"])) == ["score", "why"]

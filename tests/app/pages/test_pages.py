@@ -79,7 +79,7 @@ def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
     assert "average 20.0 % + threshold 10.0 points = 30.0 %" in scores["why"].iloc[0]
     moves = next(f for f in frames if "from" in f.columns)
     assert moves["from"].tolist() == ["broker-1:8080"]
-    assert moves["MB/s"].iloc[0] == pytest.approx(50 * 1024 * 1024 / 1e6)
+    assert moves["MiB/s"].iloc[0] == pytest.approx(50)
 
 
 @pytest.mark.parametrize(

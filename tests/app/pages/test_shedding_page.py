@@ -60,7 +60,7 @@ def test_a_link_carries_strategy_and_settings(page: Page) -> None:
         loadBalancerBrokerOverloadedThresholdPercentage="40",
     )
     assert "1 bundle" in shown(test)
-    frame = next(d.value for d in test.dataframe if "MB/s after" in d.value.columns)
+    frame = next(d.value for d in test.dataframe if "MiB/s after" in d.value.columns)
     assert frame["bundles after"].tolist()[0] == frame["bundles before"].tolist()[0] - 1
 
 
@@ -122,8 +122,8 @@ def test_a_drawn_destination_names_all_that_may_come_out(page: Page) -> None:
     assert frame_with(test, "to")["to"].tolist() == ["one of 2 brokers: broker-2:8080, broker-3:8080"]
     assert frame_with(test, "verdict")["verdict"].tolist().count("may be drawn") == 1
     assert "Pulsar draws 1 destination at random" in shown(test)
-    after = frame_with(test, "MB/s after")
-    assert after["MB/s after"].sum() == pytest.approx(after["MB/s before"].sum())
+    after = frame_with(test, "MiB/s after")
+    assert after["MiB/s after"].sum() == pytest.approx(after["MiB/s before"].sum())
     assert after["bundles after"].sum() == after["bundles before"].sum()
 
 
@@ -137,7 +137,7 @@ def test_an_excluded_namespace_keeps_its_bundle(page: Page) -> None:
     assert moves["to"].tolist() == ["stays"]
     assert "loadBalancerSheddingExcludedNamespaces" in moves["what happens"].tolist()[0]
     assert "but none is unloaded" in shown(test)
-    assert not any("MB/s after" in d.value.columns for d in test.dataframe)
+    assert not any("MiB/s after" in d.value.columns for d in test.dataframe)
 
 
 def test_another_placement_strategy_finds_another_destination(page: Page) -> None:
