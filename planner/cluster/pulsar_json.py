@@ -106,6 +106,10 @@ SYSTEM_TOPICS: Final[Mapping[str, str]] = {
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _AGAIN = "Capture the cluster again, or correct the file."
 
+MOST: Final = 1e18
+"""Larger than any rate or size; sums of many such numbers are still finite. Limits are 0 or less, or from 1 / this on:
+a percentage that single precision cannot hold is infinite, and what Pulsar makes of it is not imitated."""
+
 
 def number(value: object, where: str, *, least: float = 0.0) -> float:
     """Return a number of a message; 0 when it is absent.
@@ -183,14 +187,18 @@ def usage_and_limit(report: Json, resource: str, where: str = "") -> tuple[float
     """Return usage and limit of a resource; 0 when it is absent.
 
     Raises:
-        FormatError: One is no number.
+        FormatError: One is no number, or the percentage is none.
     """
     pair = report.get(resource)
     if not isinstance(pair, dict):
         return 0.0, 0.0
     limit = number(pair.get("limit"), f"{where}{resource}.limit", least=-math.inf)
     # Pulsar starts every resource as (-1, -1), and leaves it so where the host does not tell.
-    return number(pair.get("usage"), f"{where}{resource}.usage", least=0.0 if limit > 0 else -1.0), limit
+    usage = number(pair.get("usage"), f"{where}{resource}.usage", least=0.0 if limit > 0 else -1.0)
+    if max(usage, limit) > MOST or 0 < limit < 1 / MOST:
+        what = f"{usage:g} of {limit:g} is no percentage: give a usage up to {MOST:g}, a limit from {1 / MOST:g} on."
+        raise FormatError(what, where=f"{where}{resource}", remedy=_AGAIN)
+    return usage, limit
 
 
 def broker_numbers(report: Json, where: str = "") -> dict[str, float]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.moments import LAST_MS
+from planner.cluster.pulsar_json import MOST
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.snapshot import (
     BrokerTable,
@@ -52,9 +53,8 @@ _LAST_PORT = 65_535
 _NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_MOST_NUMBER = 1e18
-"""Larger than any rate or size; sums of many such numbers are still finite."""
 _UNKNOWN_USAGE = -1.0
+_LIMITS = f", 0 or from {1 / MOST:g} on"
 _MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
 
 
@@ -316,14 +316,14 @@ def _is(name: str, values: npt.NDArray[Any]) -> Callable[[int], str]:
 def _floats(table: Any, info: ColumnInfo, part: str, found: Findings) -> None:
     values = getattr(table, info.name)
     odd = np.isinf(values) if info.may_be_unknown else ~np.isfinite(values)
-    odd |= np.abs(values) > _MOST_NUMBER
+    odd |= (np.abs(values) > MOST) | (("_limit_" in info.name) & (values > 0) & (values < 1 / MOST))
     found.rows(
         part,
         odd,
         _is(info.name, values),
         "Leave it out when it is unknown."
         if info.may_be_unknown
-        else f"Give a finite number, {_MOST_NUMBER:g} at most.",
+        else f"Give a finite number, {MOST:g} at most{_LIMITS if '_limit_' in info.name else ''}.",
     )
     if "_limit_" in info.name:
         return

@@ -63,7 +63,8 @@ def cells(info: ColumnInfo, name: str) -> st.SearchStrategy[Any]:
     if info.kind == "text":
         return st.sampled_from(["", "4.2.4", "org.apache.X"])
     if info.kind == "float":
-        some = st.one_of(RATES, st.just(-1000.0)) if "_limit_" in name else RATES
+        limits = st.one_of(st.sampled_from([0.0, -1000.0]), st.floats(1e-18, 1e18))
+        some = limits if "_limit_" in name else RATES
         return st.one_of(some, st.just(float("nan"))) if info.may_be_unknown else some
     least = min(0, int(info.default))
     small = info.kind == "id" or info.unit in {"topics", "producers", "consumers"}

@@ -327,6 +327,11 @@ class TestTheRest:
         (found,) = violations(changed(cluster, "bundles", 0, msg_rate_in_per_s=1e308))
         assert (found.row, "1e+18 at most" in found.remedy) == (1, True)
 
+    def test_a_percentage_that_single_precision_cannot_hold(self, cluster: Snapshot, changed: Change) -> None:
+        validate(changed(cluster, "brokers", 0, cpu_usage_percent=1e18, cpu_limit_percent=1e-18))
+        (found,) = violations(changed(cluster, "brokers", 0, cpu_limit_percent=1e-40))
+        assert (found.row, "0 or from 1e-18 on" in found.remedy) == (1, True)
+
     @pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\0", "\u2066"])
     @pytest.mark.parametrize("name", ["cluster", "leader", "source", "description", "warnings"])
     def test_signs_that_hide_what_a_text_says(self, cluster: Snapshot, name: str, sign: str) -> None:

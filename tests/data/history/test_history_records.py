@@ -127,6 +127,8 @@ def test_messages_of_the_extensible_load_manager() -> None:
         ({**REPORT, "webServiceUrl": None}, "broker is not named"),
         ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "no finite number"),
         ({**REPORT, "cpu": {"usage": "4", "limit": 5}}, "no finite number"),
+        ({**REPORT, "cpu": {"usage": 1e39, "limit": 5}}, "1e+39 of 5 is no percentage"),
+        ({**REPORT, "cpu": {"usage": 4, "limit": 1e-40}}, "no percentage"),
         ({**REPORT, "lastStats": {"acme/orders/0x0_0x1": STATS}}, "not a bundle name"),
         ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "no finite number"),
         ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "no whole number"),
