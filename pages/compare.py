@@ -72,7 +72,7 @@ def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, 
     """Let a release be chosen; return the same scenarios as it decides."""
     own = release(view.captured.info.pulsar_version).name
     known = [name for name in RELEASES if name != own]
-    to = address.choice("to", "Release", known, next_release(own), segments=True)
+    to = address.choice("to", "Release", known, next_release(own))
     before = {name: before_upgrade(scenario, view.captured) for name, scenario in chosen.items()}
     return {f"{name}, on {to}": upgraded(one, view.captured, release(to).name) for name, one in before.items()}
 

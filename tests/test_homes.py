@@ -33,15 +33,17 @@ def named(path: Path) -> Iterator[str]:
     for text in texts(path):
         yield from NAMED.findall(text)
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    spans = {id(span.value) for node in ast.walk(tree) if isinstance(node, ast.Call) for span in _spans(node)}
+    spans = {id(span) for node in ast.walk(tree) if isinstance(node, ast.Call) for span in _spans(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in NUMBERED and id(node) not in spans:
             yield str(node.value)
 
 
-def _spans(call: ast.Call) -> Iterator[ast.keyword]:
+def _spans(call: ast.Call) -> Iterator[ast.expr]:
     if isinstance(call.func, ast.Name) and call.func.id == "Switch":
-        yield from (keyword for keyword in call.keywords if keyword.arg in {"since", "until"})
+        for keyword in call.keywords:
+            if keyword.arg in {"since", "until", "backported"}:
+                yield from getattr(keyword.value, "elts", [keyword.value])
 
 
 def test_the_search_finds_names() -> None:

@@ -24,8 +24,9 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
 ReleaseName: TypeAlias = Literal[
-    "3.0.7", "4.0.0", "4.0.1", "4.0.6", "4.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next"
-]
+    "3.0.2", "3.0.7", "3.1.2", "3.2.0", "3.2.3", "3.3.2", "3.3.5", "4.0.0", "4.0.1", "4.0.4", "4.0.5", "4.0.6", "4.0.7",
+    "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next",
+]  # fmt: skip
 """A release that is decided. A new one is another name here, and its rows in `settings.csv`."""
 
 RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
@@ -40,6 +41,9 @@ NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
     }
 )
 """Releases that nothing was compared with, and what a person must know about each."""
+
+ALIKE: Final = frozenset({"3.3.6", "4.0.2"})
+"""Releases whose classes were asked too and decide as the nearest known one that is not newer, else as the oldest."""
 
 
 def _order(version: str) -> tuple[float, ...]:
@@ -61,11 +65,13 @@ class Switch:
         meaning: What the releases that have it do.
         since: First release that has it; empty when the first one known has.
         until: First release that no longer has it; empty when the last one known has.
+        backported: First release of each older line, such as `3.3.6`, that changed already as `since` or `until` did.
     """
 
     meaning: str
     since: str = ""
     until: str = ""
+    backported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,10 @@ class Release:
 
     def has(self, switch: Switch) -> bool:
         """Return whether this release has a rule."""
-        return _covers(switch.since, switch.until, self.name)
+        changed = any(
+            _order(one)[:2] == _order(self.name)[:2] and not is_newer(one, self.name) for one in switch.backported
+        )
+        return bool(switch.since) if changed else _covers(switch.since, switch.until, self.name)
 
 
 def _covers(since: str, until: str, version: str) -> bool:
@@ -152,7 +161,7 @@ def release(version: str) -> Release:
 def is_exact(version: str) -> bool:
     """Return whether a version is one that is known; a build of it, such as `4.2.4-SNAPSHOT`, is too."""
     name = release(version).name
-    return version == name or (_order(version) == _order(name) and "-" not in name)
+    return version == name or version in ALIKE or (_order(version) == _order(name) and "-" not in name)
 
 
 def is_newer(version: str, than: str) -> bool:

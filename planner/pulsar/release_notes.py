@@ -9,9 +9,9 @@ from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
 from planner.pulsar.load.usage import UNWEIGHTED
 from planner.pulsar.placement.avg import BOUND_BY_NAME, PLANNED_DESTINATIONS, UNPAIRED, AvgPlacement
 from planner.pulsar.placement.least_long_term_message_rate import LeastLongTermMessageRate
-from planner.pulsar.shedding.avg import WHOLE_POINTS, AvgShedder
+from planner.pulsar.shedding.avg import ABSENT, WHOLE_POINTS, AvgShedder
 from planner.pulsar.shedding.overload import OverloadShedder
-from planner.pulsar.shedding.transfer import TransferShedder
+from planner.pulsar.shedding.transfer import ALONE, TransferShedder
 from planner.pulsar.shedding.uniform import LARGER_FITS, UniformLoadShedder
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 
@@ -19,15 +19,19 @@ SWITCHES: Mapping[Switch, tuple[type, ...]] = {
     LARGER_FITS: (UniformLoadShedder,),
     UNWEIGHTED: (OverloadShedder, LeastLongTermMessageRate),
     WHOLE_POINTS: (AvgShedder,),
+    ABSENT: (AvgShedder, AvgPlacement),
     BOUND_BY_NAME: (AvgPlacement,),
     PLANNED_DESTINATIONS: (AvgShedder, AvgPlacement),
     UNPAIRED: (AvgPlacement,),
     SLA_OF_CLUSTER: (),
+    ALONE: (TransferShedder,),
     IDLE_BUNDLES: (TransferShedder,),
     ROUGH_ORDER: (TransferShedder,),
     OVERFLOWS: (),
 }
 """Every rule that not all releases have, with the strategies that follow it; none where it concerns all of them."""
+
+_STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
 
 
 def release_notes(version: str, config: Settings) -> tuple[str, ...]:
@@ -57,6 +61,9 @@ def release_notes(version: str, config: Settings) -> tuple[str, ...]:
         )
     if decides.name in NOT_RUN:
         notes.append(f"{decides.name}: {NOT_RUN[decides.name]}")
+    chosen = {config.text(name).rpartition(".")[2] for name in _STRATEGIES}
+    if decides.has(ABSENT) and AvgShedder.name in chosen:
+        notes.append(f"{decides.name}: {ABSENT.meaning}")
     if config.without_effect:
         notes.append(f"Pulsar {decides.name} does not know {', '.join(config.without_effect)}: without effect.")
     return tuple(notes)

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from planner.cluster.pulsar_json import Json
-from planner.cluster.releases import NOT_RUN, REFERENCE, RELEASES
+from planner.cluster.releases import NOT_RUN, REFERENCE, RELEASES, release
 from planner.conform.compare import differences
 from planner.conform.kinds import KINDS
+from planner.pulsar.shedding.avg import ABSENT
 
 HERE = Path(__file__).parent
 QUIET = "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory"
@@ -31,9 +32,14 @@ def available() -> bool:
 
 
 LACKS: dict[str, tuple[str, ...]] = {
-    "3.0.7": ("DispatchLimits", "ModularManager", "Throttling"),
+    **dict.fromkeys(
+        ("3.0.2", "3.0.7", "3.1.2", "3.2.0", "3.2.3", "3.3.2"), ("DispatchLimits", "ModularManager", "Throttling")
+    ),
+    "3.3.5": ("DispatchLimits", "ModularManager"),
     "4.0.0": ("DispatchLimits", "Throttling"),
     "4.0.1": ("DispatchLimits", "Throttling"),
+    "4.0.4": ("DispatchLimits",),
+    "4.0.5": ("DispatchLimits",),
     "4.0.6": ("DispatchLimits",),
     "4.0.7": ("DispatchLimits",),
     "4.0.8": ("DispatchLimits",),
@@ -42,10 +48,20 @@ LACKS: dict[str, tuple[str, ...]] = {
 """Parts of the program that cannot be compiled with a release: its classes have other names or are not there."""
 
 
+_ALL_BUT_THE_BROKER = (
+    *("pulsar-common", "pulsar-broker-common", "pulsar-metadata", "managed-ledger", "pulsar-client-original"),
+    *("pulsar-client-api", "pulsar-client-admin-api", "pulsar-config-validation"),
+)
+
 MIXED: dict[str, dict[str, str]] = {
     "4.0.0": dict.fromkeys(("pulsar-metadata", "pulsar-client-original", "pulsar-config-validation"), "4.0.1"),
+    "4.0.4": dict.fromkeys(_ALL_BUT_THE_BROKER, "4.0.6"),
+    "4.0.5": dict.fromkeys(_ALL_BUT_THE_BROKER, "4.0.6"),
 }
 """Modules that were not published with a release, and the version that stands in for them."""
+
+
+_HAS_AVG = "3.0.7"
 
 
 def _jars(place: Path, pom: str, *options: str) -> list[str]:
@@ -68,6 +84,8 @@ class Oracle:
         if version != REFERENCE.name:
             mixed = [f"-D{module}={other}" for module, other in MIXED.get(version, {}).items()]
             modules = _jars(place, "release.xml", f"-Drelease={version}", *mixed)
+            if release(version).has(ABSENT):  # to compile; nobody asks it
+                modules.append(_jars(place, "release.xml", f"-Drelease={_HAS_AVG}")[0])
             instead = {Path(jar).parent.parent.name for jar in modules if "/apache/pulsar/" in jar}
             jars = [*modules, *(jar for jar in jars if Path(jar).parent.parent.name not in instead)]
         self.version = version

@@ -98,6 +98,13 @@ WHOLE_POINTS = Switch(
     until="4.0.8",
 )
 
+ABSENT = Switch(
+    "There is no AvgShedder: as shedding strategy it gives way to OverloadShedder, with it as placement strategy the"
+    " load manager does not start. Where it is chosen all the same, it decides here as if it were there.",
+    until="3.3.2",
+    backported=("3.0.7",),
+)
+
 
 def _ranked(order: Int64Array, scores: FloatArray, release: Release) -> Int64Array:
     """Return brokers by score ascending.

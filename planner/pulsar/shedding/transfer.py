@@ -19,6 +19,7 @@ from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.ranges import bundle_name
+from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
@@ -165,6 +166,13 @@ _SWAP_VAIN = ReasonCode(
 )
 _SWAP_SPARE = ReasonCode("transfer.swap_not_needed", "not considered in exchange")
 
+ALONE = Switch(
+    "TransferShedder calls a broker underloaded below an average of 1 byte/s, however much the highest one has, not"
+    " below a share of what that has.",
+    until="3.2.3",
+    backported=("3.0.7",),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TransferState:
@@ -197,6 +205,7 @@ class _Rules:
     with_policies: bool
     excluded: frozenset[str]
     moves_idle: bool
+    alone: bool
 
     @staticmethod
     def of(config: Settings) -> "_Rules":
@@ -213,6 +222,7 @@ class _Rules:
             with_policies=config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled"),
             excluded=frozenset(config.names("loadBalancerSheddingExcludedNamespaces")),
             moves_idle=config.release.has(IDLE_BUNDLES),
+            alone=config.release.has(ALONE),
         )
 
     @property
@@ -598,7 +608,8 @@ def _called_for(low: int, high: int, loads: _Loads, statistics: _Statistics, rul
     if statistics.std > rules.target_std:
         return "Overloaded"
     share = rules.underloaded_share
-    if loads.load[low] < statistics.average * share or loads.throughput_ema[low] < loads.throughput_ema[high] * share:
+    least = 1.0 if rules.alone else loads.throughput_ema[high] * share
+    if loads.load[low] < statistics.average * share or loads.throughput_ema[low] < least:
         return "Underloaded"
     if loads.load[high] > rules.overloaded and loads.load[high] > statistics.average + rules.target_std:
         return "Overloaded"

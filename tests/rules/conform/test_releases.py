@@ -7,12 +7,13 @@ import pytest
 
 from planner.__main__ import main
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
-from planner.cluster.releases import NOT_RUN, REFERENCE, RELEASES, release
+from planner.cluster.releases import ALIKE, NOT_RUN, REFERENCE, RELEASES, Switch, release
 from planner.cluster.settings import Settings
 from planner.conform.kinds import KINDS
 from planner.conform.mismatches import mismatches
 from planner.conform.reader import read_vectors
-from planner.pulsar.release_notes import SWITCHES, release_notes
+from planner.pulsar.release_notes import SWITCHES, differing, release_notes
+from planner.pulsar.shedding.avg import ABSENT, AvgShedder
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "releases"
 RUN = [name for name in RELEASES if name not in NOT_RUN]
@@ -22,7 +23,8 @@ OTHERS = [name for name in RUN if name != REFERENCE.name]
 @pytest.mark.parametrize("name", OTHERS)
 def test_recorded_decisions_of_a_release(name: str) -> None:
     vectors = list(read_vectors(GOLDENS / f"{name}.jsonl", name))
-    assert {vector.kind for vector in vectors} >= set(KINDS) - {"dispatch_throttle"}
+    lacks = {"dispatch_throttle", *(["shedder_avg"] if release(name).has(ABSENT) else [])}
+    assert {vector.kind for vector in vectors} >= set(KINDS) - lacks
     assert [line for vector in vectors for line in mismatches(vector)] == []
 
 
@@ -65,15 +67,36 @@ def test_a_release_between_two_known_ones_is_said(capsys: pytest.CaptureFixture[
     assert "rules and defaults of 4.0.8, the nearest" in said.err
 
 
+def test_a_rule_that_went_back_to_older_lines() -> None:
+    """Of each line from the patch named on, and of no line between."""
+    gone = Switch("x", until="4.0.1", backported=("3.0.7", "3.3.5"))
+    come = Switch("x", since="4.0.1", backported=("3.0.7", "3.3.5"))
+    for name, there in {"3.0.2": 0, "3.0.7": 1, "3.2.3": 0, "3.3.2": 0, "3.3.5": 1, "4.0.0": 0, "4.0.1": 1}.items():
+        assert (release(name).has(gone), release(name).has(come)) == (not there, bool(there))
+
+
 class TestNotes:
     @pytest.mark.parametrize("version", RUN)
     def test_none_about_what_is_exact(self, version: str) -> None:
         assert release_notes(version, Settings({}, release(version))) == ()
 
+    @pytest.mark.parametrize("version", ALIKE)
+    def test_none_about_what_decides_alike(self, version: str) -> None:
+        assert version not in RELEASES
+        assert release_notes(version, Settings({}, release(version))) == ()
+
+    @pytest.mark.parametrize(
+        ("version", "there"), [("3.0.2", False), ("3.0.7", True), ("3.2.3", False), ("3.3.2", True)]
+    )
+    def test_a_strategy_that_a_release_lacks(self, version: str, *, there: bool) -> None:
+        config = Settings({"loadBalancerLoadSheddingStrategy": AvgShedder.java_class}, release(version))
+        notes = release_notes(version, config)
+        assert notes == () if there else "gives way to OverloadShedder" in notes[-1]
+
     def test_another_release_than_the_cluster_runs(self) -> None:
         first, *more = release_notes("3.0.7", Settings())
         assert first == "The cluster runs Pulsar 3.0.7; this is decided by the rules and defaults of 4.2.4."
-        assert len(more) >= len(SWITCHES)
+        assert len(more) >= len(differing(release("3.0.7"), REFERENCE)) > len(SWITCHES) / 2
         assert all("3.0.7" in one for one in more)
 
     @pytest.mark.parametrize(

@@ -171,6 +171,12 @@ final class Extensible {
             return "vector";
         }
 
+        /** As 3.0.2 asks. */
+        public Map<String, BrokerLookupData> filter(Map<String, BrokerLookupData> brokers, ServiceUnitId unit,
+                LoadManagerContext context) {
+            return filterAsync(brokers, unit, context).join();
+        }
+
         public CompletableFuture<Map<String, BrokerLookupData>> filterAsync(Map<String, BrokerLookupData> brokers,
                 ServiceUnitId unit, LoadManagerContext context) {
             String namespace = unit.getNamespaceObject().toString();
