@@ -10,7 +10,7 @@ import streamlit as st
 from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
 from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
-from planner.optimize.plan import Plan
+from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
@@ -53,11 +53,13 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
     if ask == "drain":
         drain = address.several("drain", "Brokers to empty", names, names[:1])
         return replace(base, drain=drain), None
-    frontier = best_plan.frontier_of(view, base)
+    free = best_plan.without_budget(base)
+    first = best_plan.first_of(view, free)
+    frontier = best_plan.known(view, free) or first
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
     moves = 1
     if most > 1:
-        moves = address.number("moves", "Bundles moved at most", best_plan.knee(frontier), 1, most, slider=True)
+        moves = address.number("moves", "Bundles moved at most", best_plan.knee(first), 1, most, slider=True)
     return replace(base, moves=moves), frontier
 
 
@@ -184,9 +186,12 @@ def draw(view: state.Current) -> None:
     """Draw the page."""
     top = st.container()
     question, frontier = _question(view)
-    plan = best_plan.plan_of(view, question)
+    plan = best_plan.known(view, question) or best_plan.first_of(view, question)
+    if frontier is not None:
+        frontier = replace(frontier, frontier=lowest(frontier.frontier, plan.frontier))
     with top:
         _headline(plan)
+        status = st.empty()
     limit = float(plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage"))
     place = st.empty()
     if frontier is not None and len(frontier.frontier) > 1:
@@ -212,6 +217,8 @@ def draw(view: state.Current) -> None:
             with place.container():
                 figure = frontier_figure(frontier, plan, limit, others)
                 chart(figure, _frontier_words(frontier, plan, others), "best-plan-frontier")
+    with status.container():
+        best_plan.look_further(view, [*([best_plan.without_budget(question)] if frontier else []), question], plan)
 
 
 PAGE = Page(

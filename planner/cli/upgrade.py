@@ -32,6 +32,7 @@ def upgrade(
     """
     from planner.cluster.errors import ScenarioError
     from planner.explain.upgrade import next_release
+    from planner.share.plan_text import printed
     from planner.share.upgrade import ask_upgrade, upgrade_json, upgrade_lines
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
@@ -43,5 +44,4 @@ def upgrade(
     if as_json:
         sys.stdout.write(json.dumps(upgrade_json(answer), indent=1) + "\n")
         return
-    lines = upgrade_lines(answer)
-    sys.stdout.write("".join("".join(s if s.isprintable() else "?" for s in line) + "\n" for line in lines))
+    sys.stdout.write(printed(upgrade_lines(answer)))

@@ -1,12 +1,13 @@
 """Answers a question: what must move, the search, the programs of HiGHS, the bound, and splits where they help."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as count_up
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.relocation import Relocation
 from planner.cluster.settings import Settings
@@ -14,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
 from planner.explain.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
-from planner.optimize.plan import Plan
+from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Progress, Question, model_of
 from planner.optimize.search import (
     EPSILON,
@@ -23,14 +24,17 @@ from planner.optimize.search import (
     even_out,
     lower_peak,
     place_forced,
+    put_in_order,
     send_home,
     settle,
     step_of,
+    try_again,
     under,
+    unfolded,
 )
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.waves import waves_of
-from planner.optimize.whole import MOST_CHOICES, adopt, neighbourhood, solve_whole
+from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
 
 _GOOD = 1.002
@@ -43,8 +47,13 @@ _TINY = 150
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
-_IDLE = 6
-"""Rounds without a better plan after which no more are tried."""
+_TRIED = 250
+"""Moves that each round of work tries again in a cluster of up to so many bundles, and in a larger one fewer."""
+_USUAL_BUNDLES = 20_000
+LEAVING = (
+    "While a broker to empty runs, the filters of placement would prefer it for some of its bundles: stop it once it is"
+    " empty, before anything unloads them again."
+)
 _DEAR = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
@@ -169,13 +178,19 @@ class _Ask:
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
-    def about(self, snapshot: Snapshot) -> Plan:
-        """Answer it without further splits."""
-        model = model_of(snapshot, self.question, self.config, self.assumptions)
+    def about(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
+        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
+        model = model_of(snapshot, self.question, self.config, self.assumptions, gone=gone)
         work = _Work(model, self.progress, self.cancelled)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.told)
+        if blocked and self.question.drain and not gone:
+            try:
+                found = self.about(snapshot, gone=True)
+            except ScenarioError:
+                raise _nobody_takes(model, blocked) from None
+            return replace(found, notes=(*found.notes, LEAVING))
         if blocked:
             raise _nobody_takes(model, blocked)
         if (state.spent > model.budgets + EPSILON).any():
@@ -186,7 +201,7 @@ class _Ask:
             )
         if self.question.under_percent is not None:
             return _enough(work, start, state)
-        if model.forced.any() and not np.isfinite(model.budgets).any():
+        if (model.forced.any() or self.question.drain) and not np.isfinite(model.budgets).any():
             # What must move is moved, and nothing else: the least harm.
             work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
         return _level(work, start, state)
@@ -239,12 +254,24 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     if whole is not None:
         bounds["whole"] = whole
     bound = max(bounds.values())
-    _improve(work, state, bound)
-    caps = np.maximum(caps, state.usage)
-    even_out(state, caps, work.told)
-    settle(state, caps, work.told)
+    most = np.maximum(caps, state.usage)
+    goal = bound * _GOOD
+    try_again(
+        state,
+        lambda: lower_peak(state, most, work.told, goal=goal),
+        state.peak,
+        work.told,
+        forced,
+        goal=goal,
+        steps=_tried(model),
+    )
     work.tell(state)
-    found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), steps, rungs)
+    caps = np.maximum(caps, state.usage)
+    put_in_order(state, forced)
+    _polish(state, state.peak, caps, work.told, even_out)
+    work.tell(state)
+    curve = lowest(steps, () if forced else unfolded(state))
+    found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
     without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
     limiting = bundle if bounds["alone"] >= bound - SLACK else -1
     free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
@@ -305,6 +332,11 @@ def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low
     return low
 
 
+def _tried(model: Model) -> int:
+    """Return how many moves are found anew to look for a better plan."""
+    return round(model.question.rounds * max(_TRIED * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
+
+
 def _nodes(model: Model, choices: int) -> int:
     """Return how many nodes a program about a whole cluster is worth; none where the cluster is large."""
     if choices <= _TINY:
@@ -335,25 +367,30 @@ def _whole(work: _Work, start: State, state: State, known: float) -> float | Non
     return found.bound
 
 
-def _improve(work: _Work, state: State, bound: float) -> None:
-    """Place the bundles of the most used brokers and some others anew, again and again."""
-    model, idle = work.model, 0
-    for turn in range(model.question.rounds):
-        if state.peak() <= max(bound * _GOOD, bound + SLACK) or work.told() or idle >= _IDLE:
-            return
-        bundles, brokers = neighbourhood(state, model.question.seed, turn)
-        peak, before, squares = state.peak(), state.moves(), state.squares()
-        if not len(bundles):
-            continue
-        idle += 1
-        found = solve_whole(model, state, bundles, brokers, nodes=20)
-        if found.moves and adopt(state, found.moves):
-            better = state.peak() < peak - EPSILON or (state.peak() <= peak + EPSILON and state.squares() < squares)
-            if not better:
-                state.restore(before)
-            idle = 0 if better else idle
-        lower_peak(state, np.maximum(_caps(model, state), state.peak()), work.told)
-        work.tell(state)
+def _polish(
+    state: State,
+    worth: Callable[[], float],
+    caps: FloatArray,
+    told: Callable[[], bool],
+    *more: Callable[[State, FloatArray, Callable[[], bool]], None],
+) -> None:
+    """Give what moves better places, after what else may be done, as long as the answer stays as good."""
+    moves, before = state.moves(), worth()
+    for step in (*more, settle):
+        step(state, caps, told)
+    put_in_order(state, moves)
+    if worth() > before + EPSILON:
+        state.restore(moves)
+
+
+def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -> None:
+    """Move bundles, the largest first, to where they fit best below a usage."""
+    model = state.model
+    for bundle in sorted(bundles.tolist(), key=lambda one: -float(model.usage.bundle[:, one].sum())):
+        one = np.array([bundle])
+        after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+        if after.min() <= target + EPSILON and state.owner[bundle] == model.owner[bundle]:
+            state.move(bundle, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
 
 
 def _enough(work: _Work, start: State, state: State) -> Plan:
@@ -371,21 +408,26 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
             f"No plan brings every broker under {question.under_percent:g} %: {why}",
             remedy=f"Ask for {math.ceil(possible * 1000) / 10:g} % or more, or add brokers.",
         )
-    forced = state.moves()
-    tries: list[tuple[float, list[tuple[int, int]]]] = []
+    forced, turns = state.moves(), count_up()
+    by_moves = COSTS[row] == "moves"
+
+    def worth() -> float:
+        return float(state.spent[row]) if state.peak() <= target + EPSILON else math.inf
+
+    def find() -> None:
+        if by_moves and next(turns) % 4 > 1:
+            lower_peak(state, caps, work.told, goal=target)
+        under(state, target, weight, caps, work.told)
+        send_home(state, target, weight)
+
     least, leaving = covers(model, start, target, weight)
-    nothing: list[int] = []
-    for chosen in (leaving.tolist(), nothing):
-        state.restore(forced)
-        for bundle_ in sorted(chosen, key=lambda one: -float(model.usage.bundle[:, one].sum())):
-            one = np.array([bundle_])
-            after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
-            if after.min() <= target + EPSILON and state.owner[bundle_] == model.owner[bundle_]:
-                state.move(bundle_, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
-        if under(state, target, weight, np.maximum(caps, 0), work.told):
-            send_home(state, target, weight)
-            tries.append((float(state.spent[row]), state.moves()))
-    state.restore(min(tries, key=lambda pair: pair[0])[1] if tries else forced)
+    _leave(state, leaving, target, caps)
+    find()
+    led, moves = worth(), state.moves()
+    state.restore(forced)
+    find()
+    if led < worth():
+        state.restore(moves)
     proven = max(room(model, start, under=target, weight=weight), least)
     movable = np.flatnonzero(model.movable)
     brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
@@ -393,20 +435,19 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
     if nodes and state.spent[row] > proven:
         found = solve_whole(model, start, movable, brokers, under=target, weight=weight, nodes=nodes)
         proven = max(proven, found.bound)
-        before, spent = state.moves(), float(state.spent[row])
-        if found.moves and (not tries or found.value < spent - EPSILON) and adopt(state, found.moves):
-            tries.append((float(state.spent[row]), state.moves()))
-            if state.spent[row] > spent and len(tries) > 1:
-                state.restore(before)
-    if not tries:
+        before, spent = state.moves(), worth()
+        if found.moves and found.value < spent - EPSILON and adopt(state, found.moves) and worth() >= spent:
+            state.restore(before)
+    if COSTS[row] != "bytes_per_s" and math.isfinite(proven):
+        proven = math.ceil(proven - 1e-3)
+    try_again(state, find, worth, work.told, forced, goal=proven, steps=_tried(model))
+    if not math.isfinite(worth()):
         raise ScenarioError(
             f"No plan was found that brings every broker under {question.under_percent:g} % within these budgets and"
             f" rules; none can get below {possible * 100:.1f} %.",
             remedy="Ask for a higher percentage, or allow more.",
         )
-    settle(state, caps, work.told)
-    whole_numbers = row != COSTS.index("bytes_per_s")
-    proven = math.ceil(proven - 1e-3) if whole_numbers and math.isfinite(proven) else proven
+    _polish(state, worth, caps, work.told)
     proven = min(max(proven, 0.0), float(state.spent[row]))
     return _plan(work, start, state, proven, _why(model, low, bundle, suits), [], np.zeros(0), possible)
 
@@ -434,14 +475,14 @@ def _plan(
     state: State,
     bound: float,
     limit: str,
-    steps: list[Step],
+    steps: Sequence[Step],
     rungs: FloatArray,
     peak_bound: float | None = None,
 ) -> Plan:
     model, replayed, moves = work.model, State(work.model), []
     snapshot = model.snapshot
     names, bundles = snapshot.brokers.name, snapshot.bundles
-    order = _in_order(state)
+    order = state.in_order()
     for bundle, to in order:
         source = int(replayed.owner[bundle])
         here, there = float(replayed.usage[source]), float(replayed.usage[to])
@@ -484,22 +525,3 @@ def _plan(
         notes=tuple(work.notes),
         complete=not work.stopped,
     )
-
-
-def _in_order(state: State) -> list[tuple[int, int]]:
-    """Return the moves in an order in which every destination passes the filters at its turn."""
-    model = state.model
-    played, waiting = State(model), state.moves()
-    found: list[tuple[int, int]] = []
-    while waiting:
-        left = []
-        for bundle, to in waiting:
-            if played.allowed(np.array([bundle]))[0, to]:
-                played.move(bundle, to)
-                found.append((bundle, to))
-            else:
-                left.append((bundle, to))
-        if len(left) == len(waiting):
-            break
-        waiting = left
-    return found

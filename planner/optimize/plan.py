@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.arrays import BoolArray, FloatArray
@@ -113,3 +113,12 @@ class Plan:
             bandwidth_out_usage_kbit_per_s=outbound,
         )
         return start.with_owner(owner).with_columns(brokers=brokers)
+
+
+def lowest(*curves: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the lowest peak that each number of moves is known to come to, as long as more of them bring more."""
+    steps: list[Step] = []
+    for step in sorted((step for curve in curves for step in curve), key=lambda one: (one.moves, one.peak)):
+        if not steps or step.peak < steps[-1].peak:
+            steps.append(step)
+    return tuple(steps)

@@ -134,7 +134,12 @@ def positions(snapshot: Snapshot, names: tuple[str, ...]) -> Int64Array:
 
 
 def model_of(
-    snapshot: Snapshot, question: Question, config: Settings | None = None, assumptions: Assumptions | None = None
+    snapshot: Snapshot,
+    question: Question,
+    config: Settings | None = None,
+    assumptions: Assumptions | None = None,
+    *,
+    gone: bool = False,
 ) -> Model:
     """Return a cluster and a question as columns.
 
@@ -143,6 +148,7 @@ def model_of(
         question: What is asked.
         config: Settings in force; those of the snapshot when None.
         assumptions: How CPU follows traffic.
+        gone: Whether brokers to empty are no candidates any more, as when they are stopped.
 
     Raises:
         ScenarioError: The question makes no sense, or not for this cluster; the message says why.
@@ -172,7 +178,7 @@ def model_of(
         movable[bundle] = forced[bundle] = bool(owner[bundle] not in {broker, -1})
     traffic = load.msg_throughput_in_bytes_per_s + load.msg_throughput_out_bytes_per_s
     cost = np.array([np.ones(len(bundles)), np.rint(load.topics), usage.clients, traffic], dtype=np.float64)
-    rules = Rules(snapshot, settings, even=question.even)
+    rules = Rules(snapshot, settings, even=question.even, gone=drained if gone else drained[:0])
     for bundle, broker in pinned.items():
         if forced[bundle] and not (rules.static(int(space[bundle]))[broker] and takes[broker]):
             raise ScenarioError(

@@ -14,13 +14,14 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import BrokerTable, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.filters import broker_domains, least_of_group
 from planner.pulsar.placement.modular_filters import ModularFilters
 
 _EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
+_NONE: Int64Array = frozen(np.zeros(0, dtype=np.int64))
 
 
 class Rules:
@@ -30,9 +31,10 @@ class Rules:
         snapshot: The cluster.
         config: Settings in force.
         even: Whether the even distribution of the modular load manager is a rule.
+        gone: Brokers that are no candidates any more, by position. Shape (such brokers,).
     """
 
-    def __init__(self, snapshot: Snapshot, config: Settings, *, even: bool) -> None:
+    def __init__(self, snapshot: Snapshot, config: Settings, *, even: bool, gone: Int64Array = _NONE) -> None:
         self.snapshot = snapshot
         self._modular = snapshot.info.load_manager is LoadManager.MODULAR
         self.spreads = self._modular and config.flag(_EVENLY)
@@ -43,7 +45,7 @@ class Rules:
         brokers = snapshot.brokers
         free = replace(
             snapshot,
-            brokers=replace(brokers, topics=frozen(np.zeros(len(brokers), dtype=np.int64))),
+            brokers=replace(without(brokers, gone), topics=frozen(np.zeros(len(brokers), dtype=np.int64))),
             policies=replace(snapshot.policies, anti_affinity_group={}),
         ).sharing(snapshot)
         self._early, self._late = _static(free, config.changed(**{_EVENLY: False}))
@@ -115,8 +117,18 @@ def _static(free: Snapshot, config: Settings) -> tuple[Callable[[str], BoolArray
     )
 
 
+def without(brokers: BrokerTable, gone: Int64Array) -> BrokerTable:
+    """Return brokers of which some, by position, are no candidates any more."""
+    return replace(brokers, registered=frozen(brokers.registered & ~np.isin(np.arange(len(brokers)), gone)))
+
+
 def refused(
-    snapshot: Snapshot, config: Settings, moves: Iterable[tuple[str, str]], *, even: bool = False
+    snapshot: Snapshot,
+    config: Settings,
+    moves: Iterable[tuple[str, str]],
+    *,
+    even: bool = False,
+    gone: Int64Array = _NONE,
 ) -> list[tuple[str, str]]:
     """Play moves one after the other and ask the load manager's own filters about each destination.
 
@@ -125,12 +137,14 @@ def refused(
         config: Settings in force.
         moves: Bundle and destination, in their order.
         even: Whether even distribution counts.
+        gone: Brokers that are no candidates any more, by position. Shape (such brokers,).
 
     Returns:
         The moves that the filters refuse.
     """
     asked = config if even else config.changed(**{_EVENLY: False})
     modular, wrong, now = snapshot.info.load_manager is LoadManager.MODULAR, [], snapshot
+    now = now.with_columns(brokers=without(now.brokers, gone))
     for bundle, destination in moves:
         at, to = now.bundle_position[bundle], now.brokers.position[destination]
         space = bundle.rpartition("/")[0]

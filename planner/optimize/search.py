@@ -14,6 +14,10 @@ from planner.optimize.question import Model
 EPSILON = 1e-9
 """Usage (1.0 = 100 %) that is no difference."""
 
+_MISJUDGED = (0.005, 0.01, 0.03, 0.06, 0.1)
+_GIVEN_UP = (0.1, 0.3, 0.6)
+_AROUND_THE_HOTTEST = 0.7
+"""How often what is given up lies around the most used broker."""
 _MOST_BUNDLES = 64
 _FEW = 8
 _PARTNERS = 24
@@ -35,7 +39,10 @@ class State:
         topics: Topics of each broker. Shape (brokers,).
         counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
         changing: Namespaces whose bundles may go elsewhere after moves of others. Shape (namespaces,).
+        misjudged: By how much receivers may seem to have less room than they have, and what draws it.
     """
+
+    misjudged: tuple[float, np.random.Generator] | None = None
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -78,12 +85,16 @@ class State:
             return mine
         pinned = [bundle for bundle, to in self.model.pinned.items() if to == broker]
         away = self.owner[mine] != self.model.owner[mine]
+        mine, away = (one[~away | ~self.changing[self.space[mine]]] for one in (mine, away))
         left = (self.model.budgets - self.spent)[:, np.newaxis]
         free: Int64Array = mine[(away | (self.model.cost[:, mine] <= left).all(axis=0)) & ~np.isin(mine, pinned)]
         return free
 
     def allowed(self, bundles: Int64Array) -> BoolArray:
-        """Return who may take bundles now, their own broker left out. Shape (bundles, brokers)."""
+        """Return who may take bundles now, their own broker left out. Shape (bundles, brokers).
+
+        What has moved may go home: that is one move less, if the others still have an order.
+        """
         space = self.space[bundles]
         mask: BoolArray = self._masks[self._mask_of[space]].copy()
         most = self.model.rules.most_topics
@@ -91,6 +102,8 @@ class State:
             mask &= self.topics + self._topic_count[bundles, np.newaxis] <= most
         for row in np.flatnonzero(self.changing[space]).tolist():
             mask[row] &= self.model.rules.dynamic(int(space[row]), self.counts, self.topics)
+        free = np.flatnonzero(~self.model.forced[bundles])
+        mask[free, self.model.owner[bundles[free]]] = True
         for row, bundle in enumerate(bundles.tolist()):
             if bundle in self.model.pinned:
                 mask[row] &= np.arange(mask.shape[1]) == self.model.pinned[bundle]
@@ -121,6 +134,9 @@ class State:
         for row in range(len(scale)):
             here = (usage.own[row] + self.served[row]) * scale[row]
             np.maximum(found, here + usage.bundle[row, bundles, np.newaxis] * scale[row], out=found)
+        if self.misjudged is not None:
+            points, random = self.misjudged
+            found += random.random(found.shape) * points
         return found
 
     # Moves
@@ -157,6 +173,23 @@ class State:
         """Return the bundles that are elsewhere than at the start, with their brokers, in order."""
         return [(bundle, int(self.owner[bundle])) for bundle in self.order]
 
+    def in_order(self) -> list[tuple[int, int]]:
+        """Return the moves in an order in which every destination passes the filters at its turn, others left out."""
+        played, waiting = State(self.model), self.moves()
+        found: list[tuple[int, int]] = []
+        while waiting:
+            left = []
+            for bundle, to in waiting:
+                if played.allowed(np.array([bundle]))[0, to]:
+                    played.move(bundle, to)
+                    found.append((bundle, to))
+                else:
+                    left.append((bundle, to))
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        return found
+
     def restore(self, moves: list[tuple[int, int]]) -> None:
         """Go back to what `moves` returned."""
         wanted = dict(moves)
@@ -187,6 +220,29 @@ class Step:
 def step_of(state: State) -> Step:
     """Return where a search stands."""
     return Step(round(float(state.spent[0])), round(float(state.spent[2])), state.peak())
+
+
+def unfolded(state: State) -> list[Step]:
+    """Return where the plan stands after each of its moves, those first that lower the peak most."""
+    model, played = state.model, State(state.model)
+    moves = state.moves()
+    bundles, to = np.array(moves, dtype=np.int64).reshape(-1, 2).T
+    waiting, steps = np.ones(len(moves), dtype=np.bool_), [step_of(played)]
+    while waiting.any():
+        hot = int(np.where(model.counts, played.usage, -np.inf).argmax())
+        left = np.flatnonzero(waiting)
+        left = left[played.allowed(bundles[left])[np.arange(len(left)), to[left]]]
+        if not len(left):
+            steps.append(step_of(state))
+            break
+        from_hot = left[played.owner[bundles[left]] == hot]
+        rows = from_hot if len(from_hot) else left
+        after = played.with_each(bundles[rows])[np.arange(len(rows)), to[rows]]
+        best = int(rows[np.maximum(after, played.without(hot, bundles[rows])).argmin()])
+        played.move(int(bundles[best]), int(to[best]))
+        waiting[best] = False
+        steps.append(step_of(played))
+    return steps
 
 
 def _picked(state: State, broker: int) -> Int64Array:
@@ -231,6 +287,62 @@ def lower_peak(
             return
         if steps is not None:
             steps.append(step_of(state))
+
+
+def put_in_order(state: State, otherwise: list[tuple[int, int]]) -> None:
+    """Take moves back that have no order; make other moves where one that must be is among them."""
+    kept = state.in_order()
+    must = {bundle for bundle in state.order if state.model.forced[bundle]}
+    state.restore(kept if must <= {bundle for bundle, _ in kept} else otherwise)
+
+
+def try_again(
+    state: State,
+    find: Callable[[], None],
+    worth: Callable[[], float],
+    told: Callable[[], bool],
+    otherwise: list[tuple[int, int]],
+    *,
+    goal: float,
+    steps: int,
+) -> None:
+    """Give up some of the moves and find others, with receivers misjudged a little, again and again.
+
+    Where bundles fit well only together, or anti-affinity lets them go anywhere only in turns, this finds what single
+    moves and chains do not.
+
+    Args:
+        state: Is changed: to the best that was found, with moves that can be carried out one after the other.
+        find: Makes moves in `state`.
+        worth: Says how good `state` is; less is better, and infinite is no answer.
+        told: Says whether to stop.
+        otherwise: Moves that must be made, and that have an order.
+        goal: What is good enough.
+        steps: How many moves are found anew in all.
+    """
+    model, random = state.model, np.random.default_rng(state.model.question.seed)
+    put_in_order(state, otherwise)
+    best, kept = worth(), state.moves()
+    while best > goal and steps > 0 and not told():
+        part, around = float(random.choice(_GIVEN_UP)), random.random() < _AROUND_THE_HOTTEST
+        if around:
+            some = random.random(len(state.usage)) < part
+            some[np.where(model.counts, state.usage, -np.inf).argmax()] = True
+            gone = [bool(some[to] or some[model.owner[bundle]]) for bundle, to in kept]
+        else:
+            gone = (random.random(len(kept)) < part).tolist()
+        state.restore([move for move, left in zip(kept, gone, strict=True) if model.forced[move[0]] or not left])
+        put_in_order(state, kept)
+        left = len(state.order)
+        state.misjudged = (float(random.choice(_MISJUDGED)), random)
+        find()
+        state.misjudged = None
+        find()
+        steps -= max(len(state.order) - left, 0) + 1
+        put_in_order(state, kept)
+        if worth() < best - EPSILON:
+            best, kept = worth(), state.moves()
+        state.restore(kept)
 
 
 def _single(state: State, hot: int, caps: FloatArray) -> bool:

@@ -1,4 +1,4 @@
-"""The question as a mixed-integer program: all of a small cluster, or the brokers of a large one that matter now."""
+"""The question as a mixed-integer program, for small clusters."""
 
 from dataclasses import dataclass
 
@@ -131,26 +131,3 @@ def adopt(state: State, moves: list[tuple[int, int]]) -> bool:
         state.restore(before)
         return False
     return True
-
-
-def neighbourhood(state: State, seed: int, turn: int) -> tuple[Int64Array, Int64Array]:
-    """Return bundles and brokers that are worth a program: the most used brokers, and some with room.
-
-    Shapes (bundles,) and (brokers,).
-    """
-    model = state.model
-    random = np.random.default_rng([seed, turn])
-    used = np.where(model.counts, state.usage, -np.inf)
-    hot = np.argsort(-used, kind="stable")[: 2 + turn % 3]
-    cold = np.argsort(np.where(model.counts & model.takes, used, np.inf), kind="stable")[: int(model.takes.sum())]
-    pool = cold[: max(len(cold) // 2, 6)]
-    some = random.choice(pool, size=min(5, len(pool)), replace=False)
-    brokers = np.unique(np.concatenate([hot, some]))
-    bundles: list[int] = []
-    for broker in brokers.tolist():
-        mine = state.movable_on(broker)
-        mine = mine[~state.changing[model.snapshot.bundles.namespace[mine]]]
-        moved = mine[state.owner[mine] != model.owner[mine]]
-        large = mine[np.argsort(state.without(broker, mine), kind="stable")[: 16 if broker in hot else 6]]
-        bundles += np.unique(np.concatenate([moved[:12], large])).tolist()
-    return np.array(bundles, dtype=np.int64), brokers

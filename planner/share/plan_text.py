@@ -1,6 +1,6 @@
 """A plan as text for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from planner.cluster.digest import snapshot_digest
 from planner.explain.finding import Finding
@@ -67,6 +67,6 @@ def first_moves(moves: Sequence[str]) -> list[str]:
     return [f"  {move}" for move in moves[:_MOVES_SHOWN]] + more
 
 
-def printed(lines: Sequence[str]) -> str:
+def printed(lines: Iterable[str]) -> str:
     """Return lines as a terminal may show them: names have no power over it."""
     return "".join("".join(sign if sign.isprintable() else "?" for sign in line) + "\n" for line in lines)

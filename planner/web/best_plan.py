@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count as count_up
 
 import numpy as np
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.explain.text import count, percent
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
@@ -17,17 +18,34 @@ from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.web import state
+from planner.web.session import Kept
 
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
 
 _LITTLE = 0.02
+_FIRST_ROUNDS = 2
+_PROVEN_PERCENT = 0.2
+"""Gap to the bound from which on nothing better is looked for."""
+_TOLD_EVERY = 200
+_STOPPED: Kept[str] = Kept("best_plan_stopped", str)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Looking for the best plan …")
-def _plan(digest: str, asked: str, _snapshot: Snapshot, _question: Question) -> Plan:
-    del digest, asked
+def _plan(key: str, _snapshot: Snapshot, _question: Question) -> Plan:
+    del key
     return best_plan(_snapshot, _question)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _further(key: str) -> list[Plan]:
+    """Return where a plan is kept that was found after the first answer to a question."""
+    del key
+    return []
+
+
+def _key(view: state.Current, question: Question) -> str:
+    return f"{view.digest}{view.variant}{question!r}"
 
 
 def plan_of(view: state.Current, question: Question) -> Plan:
@@ -36,13 +54,60 @@ def plan_of(view: state.Current, question: Question) -> Plan:
     Raises:
         PlannerError: It has none.
     """
-    return _plan(f"{view.digest}{view.variant}", repr(question), view.snapshot, question)
+    return known(view, question) or _plan(_key(view, question), view.snapshot, question)
 
 
-def frontier_of(view: state.Current, question: Question) -> Plan:
-    """Return the plan without a budget, quickly: its frontier has what every number of moves comes to."""
-    free = replace(question, moves=None, topics=None, clients=None, bytes_per_s=None, under_percent=None, rounds=0)
-    return plan_of(view, replace(free, splits=0))
+def first_of(view: state.Current, question: Question) -> Plan:
+    """Return the answer that is found at once.
+
+    Raises:
+        PlannerError: It has none.
+    """
+    return plan_of(view, replace(question, rounds=_FIRST_ROUNDS))
+
+
+def known(view: state.Current, question: Question) -> Plan | None:
+    """Return the answer that was found by looking further; None before."""
+    return next(iter(_further(_key(view, question))), None)
+
+
+def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
+    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew.
+
+    Args:
+        view: What is looked at.
+        questions: What is asked.
+        first: What is shown.
+    """
+    left = [one for one in questions if first_of(view, one).gap_percent > _PROVEN_PERCENT and not known(view, one)]
+    if not left:
+        return
+    stopped = _STOPPED.get() == _key(view, questions[-1])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        place, looking = st.empty(), f"The first answer: {percent(first.peak)}. Looking for a better plan"
+        place.caption("The first answer; nobody looks for a better plan." if stopped else f"{looking} …")
+        if st.button("Look further" if stopped else "Stop looking"):
+            _STOPPED.put("" if stopped else _key(view, questions[-1]))
+            st.rerun()
+    if stopped:
+        return
+    calls = count_up(1)
+
+    def cancelled() -> bool:
+        turn = next(calls)
+        if turn % _TOLD_EVERY == 0:  # where Streamlit ends a run that somebody has asked to end
+            place.caption(f"{looking}: {turn:,} steps")
+        return False
+
+    for one in left:
+        _further(_key(view, one)).append(best_plan(view.snapshot, one, cancelled=cancelled))
+    st.rerun()
+
+
+def without_budget(question: Question) -> Question:
+    """Return the question for the lowest peak, whatever it takes: its frontier has every number of moves."""
+    free = replace(question, moves=None, topics=None, clients=None, bytes_per_s=None, under_percent=None)
+    return replace(free, splits=0)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Watching what Pulsar makes of it …")
@@ -81,7 +146,8 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario:
         PlannerError: There is no such plan.
     """
     question = Question(splits=0)
-    plan = plan_of(view, replace(question, moves=min(knee(frontier_of(view, question)), MOST_STEPS - len(base.steps))))
+    most = MOST_STEPS - len(base.steps)
+    plan = plan_of(view, replace(question, moves=min(knee(first_of(view, without_budget(question))), most)))
     return replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
 
 
@@ -101,7 +167,7 @@ def best_plan_sentence(view: state.Current) -> str:
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
         return ""
     try:
-        frontier = frontier_of(view, Question())
+        frontier = first_of(view, without_budget(Question()))
     except PlannerError:
         return ""
     steps = frontier.frontier

@@ -74,12 +74,12 @@ def test_waves_of_tight_clusters(subtests: pytest.Subtests) -> None:
     for seed in range(14):
         with subtests.test(seed=seed):
             snapshot = small_cluster(seed, bundles=20, grouped=True)
-            found = best_plan(snapshot, Question())
+            found = best_plan(snapshot, Question(rounds=2))
             limit = int(found.peak * 100) + 8
             changed = Settings(
                 {**snapshot.settings.overrides, "loadBalancerBrokerOverloadedThresholdPercentage": min(limit, 100)}
             )
-            tight = best_plan(replace(snapshot, settings=changed), Question())
+            tight = best_plan(replace(snapshot, settings=changed), Question(rounds=2))
             waves = waves_of(tight, 50)
             _peaks_on_the_way(tight, waves)
             assert not [wave.over for wave in waves if wave.over]

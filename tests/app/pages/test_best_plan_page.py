@@ -3,8 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.snapshot import Snapshot
+from planner.optimize.answer import best_plan as best_plan_of
+from planner.optimize.plan import Plan
+from planner.optimize.question import Question
 from planner.web import best_plan, state
 from planner.workspace.samples import samples
 
@@ -92,3 +97,39 @@ def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> No
     test = page("failure_review", snapshot=PIP.digest[:12], safe="1")
     assert not test.exception
     assert "Losing the worst broker leads to" in _said(test)
+
+
+def test_a_better_plan_is_looked_for_while_the_first_is_shown(
+    page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops that keeps the first answer, until somebody asks to look further."""
+    asked: list[int] = []
+
+    def watched(snapshot: Snapshot, question: Question, *, cancelled: Callable[[], bool] = lambda: False) -> Plan:
+        asked.append(question.rounds)
+        if question.rounds > 2 and stops:
+            for _ in range(250):
+                cancelled()
+            raise StopException  # as Streamlit does when something is clicked meanwhile
+        return best_plan_of(snapshot, question, cancelled=cancelled)
+
+    monkeypatch.setattr(best_plan, "best_plan", watched)
+    state.add_sample(samples()[0])
+    stops = True
+    test = page("best_plan", snapshot=samples()[0].digest[:12], moves="31")
+    assert not test.exception
+    assert set(asked) == {2, 12}
+    assert "Looking for a better plan" in _said(test)
+    first = float(test.metric[0].value.removesuffix(" %"))
+    asked.clear()
+    next(one for one in test.button if one.label == "Stop looking").click().run()
+    assert not test.exception
+    assert "nobody looks for a better plan" in _said(test)
+    assert "How to carry it out" in _said(test)
+    assert 12 not in asked
+    stops = False
+    next(one for one in test.button if one.label == "Look further").click().run()
+    assert not test.exception
+    assert 12 in asked
+    assert "better plan" not in _said(test)
+    assert float(test.metric[0].value.removesuffix(" %")) < first
