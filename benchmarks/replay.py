@@ -1,13 +1,15 @@
 """What a replay costs: the three runners side by side, growth with size, memory, and an estimate for a large one.
 
 Usage: python -m benchmarks.replay [--quick] [--minutes M] [--brokers N] [--bundles N] [--days N] [--scenarios N]
-    [--interval-s N] [--cores N] [--parts runners days bundles paper]
+    [--interval-s N] [--cores N] [--parts runners days bundles tiny paper]
 
 - `runners`: the same job in one process, by the pool and by local Spark, with the same digest. *Work* is what its tasks
   take one after the other in one process; the ideal is work / cores; the overhead is what a runner takes beyond it.
   By the clock it needs a machine that does nothing else. Processor time is that of all processes, with the JVM.
 - `days`: cost, and memory of a worker, of one task over ever more days.
 - `bundles`: cost of a day with ever more bundles.
+- `tiny`: how many tasks of milliseconds the pool and local Spark end in a minute; and what a whole day's result costs
+  the driver beside what its task takes.
 - `paper`: what 30 days x 100 brokers x 10,000 bundles x 25 scenarios take on 16 and on 160 cores, from the pace of such
   a cluster and the overhead measured.
 
@@ -23,6 +25,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -36,14 +39,15 @@ from planner.history.raw import write_raw
 from planner.history.spec import HistorySpec, Options
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
-from planner.replay.kernel import TaskResult, combined_digest
-from planner.replay.runners import cores, run_local, run_processes, run_spark
+from planner.replay.kernel import TaskResult, combined_digest, replay_one
+from planner.replay.results import ResultWriter
+from planner.replay.runners import cores, result_rows, run_local, run_processes, run_spark, tasks_of_rows
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.spark.session import open_session
 
-_PARTS = ("runners", "days", "bundles", "paper")
+_PARTS = ("runners", "days", "bundles", "tiny", "paper")
 _AXES: dict[str, tuple[str, range]] = {
     "ThresholdShedder": ("loadBalancerBrokerThresholdShedderPercentage", range(2, 42)),
     "UniformLoadShedder": ("loadBalancerMsgRateDifferenceShedderThreshold", range(10, 50)),
@@ -52,6 +56,8 @@ _AXES: dict[str, tuple[str, range]] = {
 }
 _SEED = 1
 _MS_PER_MIN = 60_000
+_TINY_MIN = 60
+_RESULTS = 50
 _PAPER_DAYS = 30
 _PAPER_SCENARIOS = 25
 
@@ -71,6 +77,7 @@ class Sizes:
     paper_brokers: int
     paper_bundles: int
     paper_moments: int
+    tiny: int
 
 
 def never() -> bool:
@@ -207,6 +214,38 @@ def runners(root: Path, sizes: Sizes) -> float:
     return cost.seconds * sizes.cores / work - 1
 
 
+def tiny(folder: Path, sizes: Sizes) -> None:
+    """Run tasks of one cycle, then see what the driver does with the result of a day of 1,440."""
+    root = write(folder / "tiny", replace(spec_of(replace(sizes, brokers=3, bundles=24)), days=1, interval_s=3_600))
+    scenario = replace(scenarios_for(root, 1)[0], settings={"loadBalancerSheddingIntervalMinutes": _TINY_MIN})
+    (day,) = tasks_of(job_of(root, 1, [scenario]))
+    last = replace(day, start_ms=day.end_ms - _TINY_MIN * _MS_PER_MIN)
+    tasks = [replace(last, task=f"tiny {number}") for number in range(sizes.tiny)]
+    with tempfile.TemporaryDirectory() as name, open_session("benchmark", Path(name), sizes.cores) as session:
+        ran(run_spark(tasks[: sizes.cores], session, never))  # until its workers stand
+        pool, spark = partial(run_processes, tasks, sizes.cores), partial(run_spark, tasks, session)
+        for way, results in (("pool", pool), ("Spark", spark)):
+            with measured() as cost:
+                found = ran(results(never))
+            pace, each_ms = len(tasks) / cost.seconds * 60, cost.processor_seconds / len(tasks) * 1_000
+            print(f"{way}: {len(tasks):,} tiny tasks, {pace:,.0f} a minute, {each_ms:.1f} ms of processor time each")
+            print(f"  digest {found.digest[:16]}")
+    (task,) = tasks_of(
+        job_of(write(folder / "driver", replace(spec_of(sizes), days=1)), 1, [Scenario(name="as it is")])
+    )
+    with measured() as work:
+        rows = result_rows(replay_one(task))
+    writer = ResultWriter(folder / "results", [replace(task, task=f"{n}") for n in range(_RESULTS)], every_s=math.inf)
+    with measured() as cost:
+        for number in range(_RESULTS):
+            (result,) = tasks_of_rows(rows.to_pylist())
+            writer.add(replace(result, task=f"{number}"))
+        writer.finish(0.0)
+    each_ms = cost.processor_seconds / _RESULTS * 1_000
+    print(f"a day's result: {rows.nbytes / 1e3:.0f} kB, {each_ms:.1f} ms of the driver")
+    print(f"  after {work.processor_seconds:.1f} s of work")
+
+
 # Growth
 
 
@@ -334,6 +373,7 @@ def _sizes(given: argparse.Namespace) -> Sizes:
         paper_brokers=10 if quick else 100,
         paper_bundles=1_000 if quick else 10_000,
         paper_moments=24 if quick else 120,
+        tiny=200 if quick else 2_000,
     )
 
 
@@ -365,6 +405,8 @@ def main() -> None:
                 by_days(root, sizes)
         if "bundles" in given.parts:
             by_bundles(folder, sizes)
+        if "tiny" in given.parts:
+            tiny(folder, sizes)
         if "paper" in given.parts:
             on_paper(folder, sizes, overhead)
 

@@ -45,6 +45,7 @@ _SMALL_BYTES: Final = 16 << 10
 _WAVES: Final = 3
 _WAVE_S: Final = 8.0
 _MOST_IN_PARTITION: Final = 500
+_WAVE_BYTES: Final = 256 << 20  # a quarter of what Spark's driver takes of a job (spark.driver.maxResultSize)
 _MOST_LOST: Final = 3
 _LAST_S: Final = 5.0
 
@@ -224,8 +225,10 @@ def run_spark(
             for future in done:
                 wave, error = running.pop(future), future.exception()
                 if error is None:
-                    results = list(tasks_of_rows(future.result()))
-                    waves.took([result.seconds for result in results])
+                    rows = future.result()
+                    results = list(tasks_of_rows(rows))
+                    size = sum(len(row["intervals"]) + len(row["moves"]) for row in rows)
+                    waves.took([result.seconds for result in results], size)
                     yield from results
                 elif not cancelled():
                     yield from waves.failed(wave, error)
@@ -239,6 +242,24 @@ def run_spark(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def wave_size(left: int, parallel: int, mean_s: float | None, result_bytes: float) -> int:
+    """Return how many tasks make the next wave.
+
+    As many for each core as take seconds, unless other waves would go without, or the results were too much for the
+    driver.
+
+    Args:
+        left: Tasks that are left.
+        parallel: How many Spark runs at once.
+        mean_s: What a task takes; None while nobody knows.
+        result_bytes: Size of the result of a task.
+    """
+    each = 1
+    if mean_s is not None:
+        each = max(min(round(_WAVE_S / max(mean_s, 1e-3)), left // (parallel * _WAVES), _MOST_IN_PARTITION), 1)
+    return min(parallel * each, max(int(_WAVE_BYTES / result_bytes), 1), left)
+
+
 class _Waves:
     """The tasks that are left, and how many of them make a wave."""
 
@@ -247,23 +268,21 @@ class _Waves:
         self.left = deque(tasks)
         self.again: deque[Sequence[ReplayTask]] = deque()
         self.seconds: deque[float] = deque(maxlen=200)
+        self.largest = 1.0
         self.lost = 0
 
     def next(self) -> Sequence[ReplayTask]:
         """Return the tasks of the next wave; none when all have been given out."""
         if self.again:
             return self.again.popleft()
-        parallel = max(self.session.parallel_now(), 1)
-        each = 1
-        if self.seconds:
-            mean_s = max(sum(self.seconds) / len(self.seconds), 1e-3)
-            fair = len(self.left) // (parallel * _WAVES)
-            each = max(min(round(_WAVE_S / mean_s), fair, _MOST_IN_PARTITION), 1)
-        return [self.left.popleft() for _ in range(min(parallel * each, len(self.left)))]
+        mean_s = sum(self.seconds) / len(self.seconds) if self.seconds else None
+        size = wave_size(len(self.left), max(self.session.parallel_now(), 1), mean_s, self.largest)
+        return [self.left.popleft() for _ in range(size)]
 
-    def took(self, seconds: Sequence[float]) -> None:
-        """Note how long tasks took."""
+    def took(self, seconds: Sequence[float], size: int) -> None:
+        """Note how long the tasks of a wave took, and how many bytes their results have."""
         self.seconds.extend(seconds)
+        self.largest = max(self.largest, size / max(len(seconds), 1))
 
     def run(self, wave: Sequence[ReplayTask]) -> list[dict[str, Any]]:
         """Run a wave; returns rows of `ROWS`."""

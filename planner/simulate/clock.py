@@ -41,6 +41,7 @@ class Clock:
             draws = [Random(f"{self._seed}/{name}").randrange(ticks) for name in brokers]  # noqa: S311 - no secret
         self._phase_ms = np.append(self._phase_ms, (np.array(draws, dtype=np.int64) + 1) * _TICK_MS)
         self._at_phase: dict[int, Int64Array] = {}
+        self._offsets: dict[int, list[int]] = {}
 
     def at(self, at_ms: float, action: Action) -> None:
         """Plan an action. Of one moment, that comes first which was planned while fewer others waited."""
@@ -69,9 +70,11 @@ class Clock:
         Brokers that join meanwhile report from the next interval on.
         """
         for begin in range(from_ms, to_ms, self.interval_ms):
-            offsets = np.unique((self._phase_ms - (begin - self.start_ms)) % self.interval_ms)
-            offsets[offsets == 0] = self.interval_ms
-            for offset in np.unique(offsets).tolist():
+            shift = (begin - self.start_ms) % self.interval_ms
+            if shift not in self._offsets:
+                offsets = (self._phase_ms - shift) % self.interval_ms
+                self._offsets[shift] = np.unique(np.where(offsets == 0, self.interval_ms, offsets)).tolist()
+            for offset in self._offsets[shift]:
                 if begin + offset > min(begin + self.interval_ms, to_ms):
                     break
                 yield begin + offset

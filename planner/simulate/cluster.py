@@ -298,7 +298,8 @@ class Cluster:
             who: Positions of the brokers whose moment it is. Shape (reporting,).
             at_ms: The moment, ms since 1970.
         """
-        return self.leader_view.report(who[(self.alive & self.present)[who]], at_ms)
+        view = self.leader_view
+        return view.stirs(at_ms) and view.report(who[(self.alive & self.present)[who]], at_ms)
 
     def report_at_once(self, at_ms: int) -> None:
         """Let every broker measure now, and report where enough has changed."""

@@ -279,13 +279,21 @@ class LeaderView:
             return False
         if len(measures):
             self._measure(measures, at_ms)
-        writes = late | self._changed(who, at_ms)
+        writes = late if late.all() else late | self._changed(who, at_ms)
         if self.extensible:
             writes |= self.fresh[who]
         if not writes.any():
             return False
         self._write(who[writes], at_ms)
         return True
+
+    def stirs(self, at_ms: int) -> bool:
+        """Return whether any broker may have something to measure or report at a moment; quicker than asking each."""
+        return bool(
+            self.dirty.any()
+            or at_ms - int(self.updated_ms.min()) > self._late_ms
+            or self.truth.traffic_changes(int(self.measured_ms.min()), at_ms)
+        )
 
     def _measure(self, who: Int64Array, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""

@@ -62,6 +62,18 @@ def test_a_leader_that_claims_more_samples_than_its_window_has_a_full_one() -> N
     assert seen[0] == seen[1] != [[], [], []]
 
 
+def test_nobody_is_asked_when_no_broker_has_anything_to_say() -> None:
+    start = small()
+    cluster = Cluster(start, Assumptions(), LoadManager.MODULAR, start.settings)
+    view, everybody, late = cluster.leader_view, np.arange(len(start.brokers)), 15 * 60_000
+    at = int(view.updated_ms.max())
+    assert cluster.report(everybody, at + late + 1)
+    assert not view.stirs(at + late + 60_000)
+    assert view.stirs(at + 2 * late + 2)
+    view.note_changes(np.array([2]))
+    assert view.stirs(at + late + 60_000)
+
+
 def owner_of(trace: Trace, bundle: str) -> str:
     at = trace.end.bundle_position[bundle]
     owner = int(trace.end.bundles.owner[at])

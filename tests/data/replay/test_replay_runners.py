@@ -22,7 +22,7 @@ from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import _work as work_of_the_pool
-from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows, wave_size
 from planner.replay.spec import tasks_of
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
@@ -66,6 +66,24 @@ def test_all_runners_give_the_same(replay_history: Path, spark: "SparkSession") 
         assert there.keys() == here.keys()
         for name, one in here.items():
             same(one, there[name])
+
+
+@pytest.mark.parametrize(
+    ("given", "tasks"),
+    [
+        ((2_000, 2, None, 1.0), 2),  # nothing is known yet: one for each core
+        ((2_000, 2, 0.1, 7e3), 160),  # eight seconds of each core
+        ((60, 2, 0.1, 7e3), 20),  # something is left for two more waves
+        ((10**6, 2, 1e-6, 7e3), 1_000),  # at most 500 for each
+        ((10**6, 4_000, 4.0, 70e3), 3_834),  # 256 MiB of results
+        ((100, 8, 60.0, 1e9), 1),
+        ((0, 2, 0.1, 7e3), 0),
+    ],
+)
+def test_a_wave_takes_seconds_and_its_results_fit_into_the_driver(
+    given: tuple[int, int, float | None, float], tasks: int
+) -> None:
+    assert wave_size(*given) == tasks
 
 
 def test_a_task_over_many_days_goes_on_where_the_day_before_ended(replay_history: Path) -> None:
