@@ -52,7 +52,8 @@ def _map(snapshot: Snapshot) -> str | None:
     peak = float(np.nanmax(raster.values)) if np.isfinite(raster.values).any() else 0.0
     summary = (
         f"{count(len(shown), 'namespace')} of {len(rows):,}, busiest first, over the hash space. {title}: at most"
-        f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Click a row to open it."
+        f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Grey is not loaded."
+        " Click a row to open it."
     )
     figure = raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner")
     chart(figure, summary, f"raster-{name}-{page}-{text}", lambda one: address.put(namespace=one, bundle=""))
@@ -75,7 +76,7 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     """Draw the bundles of a namespace and return the position of the one in view."""
     rows = bundles_of_namespace(snapshot, namespace)
     ranges = bundle_ranges(snapshot, rows)
-    throughput = measure(snapshot, "throughput")[rows]
+    throughput = np.nan_to_num(measure(snapshot, "throughput")[rows])
     busiest = ranges[int(np.argmax(throughput))]
     asked = address.part("bundle")
     st.header(namespace, anchor=False)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.cluster_tables import hottest_bundles, score_frame, splits_frame
+from planner.explain.cluster_tables import deciding, hottest_bundles, score_frame, splits_frame
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
 from planner.explain.failure_review import Standing
@@ -17,7 +17,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names
-from planner.pulsar.load.usage import deciding_resource, weighted_usage
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.scenario import Scenario
@@ -50,7 +50,7 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
     factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
     who = f"{now.growth.broker} is the first." if now.growth.broker else "Nothing is used."
     first = _busiest_first(snapshot)
-    decides = deciding_resource(brokers, snapshot.settings, snapshot.info.load_manager)
+    decides = deciding(snapshot)
     hottest = f"{short_names(brokers.name)[first[0]]}, {decides[first[0]]}" if first and now.peak_usage > 0 else ""
     moved = "unknown" if step is None else f"{len(step.decision.moves):,}"
     figures = [

@@ -103,7 +103,8 @@ def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], confi
 
 
 def _namespace(snapshot: Snapshot, place: Any) -> str:
-    busiest = snapshot.namespaces[snapshot.bundles.namespace[int(np.argmax(measure(snapshot, "throughput")))]]
+    first = int(np.argmax(np.nan_to_num(measure(snapshot, "throughput"))))
+    busiest = snapshot.namespaces[snapshot.bundles.namespace[first]]
     names = sorted(snapshot.namespaces)
     return address.choice("namespace", "Namespace", names, busiest, named=True, clears=("bundle",), place=place)
 
@@ -112,7 +113,7 @@ def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
     """Draw the choice of a bundle: a range, or a word that stands for one."""
     rows = bundles_of_namespace(snapshot, namespace)[:_BUNDLES_LISTED]
     ranges = bundle_ranges(snapshot, rows)
-    busiest = ranges[int(np.argmax(measure(snapshot, "throughput")[rows]))]
+    busiest = ranges[int(np.argmax(np.nan_to_num(measure(snapshot, "throughput")[rows])))]
     help_ = "LARGEST: the most persistent topics. HOT: the highest long-term throughput."
     options = [*ranges, LARGEST, HOT]
     return address.choice("bundle", "Bundle", options, busiest, named=True, place=place, help=help_)

@@ -101,7 +101,7 @@ def _answers(found: WhatIf, *, bundle: bool) -> None:
         if found.answers:
             st.markdown(f"It would {'not be shed' if found.shed else 'be shed'} with:")
             rows = pd.DataFrame([_row(answer, bundle=bundle) for answer in found.answers])
-            table(rows, "changes", widths={"setting": 400, "what happens": 260})
+            table(rows, "changes", widths={"setting": 400})
         else:
             st.markdown(f"No setting of {found.shedder} changes that.")
             if found.held:

@@ -45,6 +45,12 @@ _RESOURCES = {
 _HOTTEST = 20
 
 
+def deciding(snapshot: Snapshot) -> list[str]:
+    """Return which resource decides the usage of each broker, as people call it."""
+    brokers, config = snapshot.brokers, snapshot.settings
+    return [_RESOURCES[name][0] for name in deciding_resource(brokers, config, snapshot.info.load_manager)]
+
+
 def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
     """Return one row for each broker: score, what decides it, and what the next cycle does with it."""
     leaves = Counter(move.source for move in decision.moves)
@@ -57,7 +63,7 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
         {
             "broker": names,
             unit: decision.shedding.scores * factor,
-            "decided by": deciding_resource(snapshot.brokers, snapshot.settings, snapshot.info.load_manager),
+            "decided by": deciding(snapshot),
             "bundles": snapshot.bundle_counts(),
             "unloads": [leaves[n] for n in names],
             "gets": [arrives[n] for n in names],
@@ -107,7 +113,7 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     percents = usage_percent_by_resource(brokers)
     frame = pd.DataFrame({"broker": brokers.name})
     frame["usage W (%)"] = weighted_usage(brokers, snapshot.settings, manager) * 100
-    frame["decided by"] = [_RESOURCES[r][0] for r in deciding_resource(brokers, snapshot.settings, manager)]
+    frame["decided by"] = deciding(snapshot)
     for name, row in zip(RESOURCES, percents, strict=True):
         frame[f"{_RESOURCES[name][0]} (%)"] = row.astype(np.float64)
     frame["unweighted max (%)"] = max_usage(brokers, manager) * 100
@@ -158,18 +164,17 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
 
 
 def measure(snapshot: Snapshot, name: str) -> FloatArray:
-    """Return the value of each bundle for a measure; NaN where it has none. Shape (bundles,)."""
+    """Return the value of each bundle for a measure; NaN where it has none, or nobody loads it. Shape (bundles,)."""
     bundles = snapshot.bundles
-    if name == "throughput":
-        return (bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s) / MIB
-    if name == "rate":
-        return bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
-    if name == "topics":
-        return bundles.topics.astype(np.float64)
+    owned = bundles.owner >= 0
+    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    rate = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+    known = {"throughput": traffic / MIB, "rate": rate, "topics": bundles.topics.astype(np.float64)}
+    if name in known:
+        return np.where(owned | (known[name] > 0), known[name], np.nan)
     usage = weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager)
     rank = np.empty(len(usage))
     rank[np.argsort(-usage, kind="stable")] = np.arange(1, len(usage) + 1)
-    owned = bundles.owner >= 0
     values: FloatArray = np.where(owned, rank[np.maximum(bundles.owner, 0)], np.nan)
     return values
 

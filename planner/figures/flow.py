@@ -15,7 +15,7 @@ Pair: TypeAlias = tuple[str, str]
 Size: TypeAlias = tuple[int, float]
 """Bundles and their throughput in MiB/s."""
 
-MOST_FLOW_BROKERS = 30
+MOST_FLOW_BROKERS = 10
 """Brokers on each side of a flow; the others are drawn together."""
 
 _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
@@ -67,7 +67,7 @@ def _faded(colour: str) -> str:
 def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Figure:
     """Draw what went from which broker (left) to which (right).
 
-    At most 30 brokers of each side have a place of their own; what the others gave and got is drawn together.
+    At most 10 brokers of each side have a place of their own; what the others gave and got is drawn together.
 
     Args:
         moves: As `planner.simulate.moves.relocations` returns them, or some of them.
@@ -163,8 +163,10 @@ def flow_text(moves: Sequence[Relocation]) -> str:
     total = sum(size for _, size in flows.values())
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
+    sides = [len({pair[side] for pair in flows}) for side in (0, 1)]
+    rest = f" The {MOST_FLOW_BROKERS} with the most on each side are named." if max(sides) > MOST_FLOW_BROKERS else ""
     return (
         f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {total:.4g}"
-        f" MiB/s, from {count(len({s for s, _ in flows}), 'broker')} to {len({t for _, t in flows})}; the most,"
-        f" {size:.4g} MiB/s, from {short[source]} to {short[target]}."
+        f" MiB/s, from {count(sides[0], 'broker')} to {sides[1]}; the most,"
+        f" {size:.4g} MiB/s, from {short[source]} to {short[target]}.{rest}"
     )

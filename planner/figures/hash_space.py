@@ -19,6 +19,7 @@ MAX_BARS = 2_000
 _SHIFT = 22  # 2^32 hashes over 1,024 columns
 _PICK_COLUMNS = 16
 _DECADES = 4
+_NOT_LOADED = "rgba(128, 128, 128, 0.3)"
 _PLAIN = 2  # from 100 on without decimals
 
 
@@ -131,7 +132,7 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
         )
     )
     figure = finish(figure, height=max(260, min(800, 150 + 22 * rows)))
-    figure.update_layout(margin_t=84)
+    figure.update_layout(margin_t=84, plot_bgcolor=_NOT_LOADED)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
         ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],

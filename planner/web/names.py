@@ -22,6 +22,9 @@ IN_VIEW: Kept[str] = Kept("named-in", str)
 """Digest of the snapshot whose names the page shows; empty where it is about none."""
 
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
+_LONG_BUNDLE = re.compile(r"^(.{11}).{8,}(.{8}/0x[0-9a-f]{8}_0x[0-9a-f]{8})$")
+"""A bundle in whose name the namespace leaves no room for the range, which tells it from the others."""
+_BUNDLES = {"bundle", "about"}
 _LONG = 34
 """Text with more letters than this may be cut off in a table."""
 _MOST = 6
@@ -49,13 +52,16 @@ def short(text: str) -> str:
 
 
 def shortened(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose cells name brokers without the ending that all of them share."""
+    """Return a table whose cells name brokers without the ending that all share, and of bundles always the range."""
     of = snapshot()
     left_out = ending(of.brokers.name) if of is not None else ""
-    if not left_out:
-        return frame
-    texts = [name for name in frame.columns if pd.api.types.is_string_dtype(frame[name])]
-    return frame.assign(**{name: frame[name].str.replace(left_out, "", regex=False) for name in texts})
+
+    def brief(texts: pd.Series) -> pd.Series:
+        texts = texts.str.replace(left_out, "", regex=False) if left_out else texts
+        return texts.str.replace(_LONG_BUNDLE, r"\1…\2", regex=True) if texts.name in _BUNDLES else texts
+
+    strings = [name for name in frame.columns if pd.api.types.is_string_dtype(frame[name])]
+    return frame.assign(**{name: brief(frame[name]) for name in strings})
 
 
 def tell(of: Snapshot, place: Place) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
+from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -150,14 +151,17 @@ def table(
         longest = float(shown[column].str.len().max()) if len(shown) else 0.0
         columns[column] = {**columns.get(column, {}), "width": int(min(24 + longest * _LETTER_PX, _WIDEST_PX))}
     options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
+    widget = f"table-{key}"
     if pick is not None:
-        options = {"on_select": partial(_picked_row, f"table-{key}", pick), "selection_mode": "single-row"}
+        options = {"on_select": partial(_picked_row, widget, pick), "selection_mode": "single-row"}
+    else:
+        widget += f"-{_rows_of(frame)}"
     found = st.dataframe(
         shown if style is None else style,
         hide_index=True,
         width="stretch",
         height=height if height is not None else "auto",
-        key=f"table-{key}",
+        key=widget,
         placeholder="—",
         column_config=columns | dict.fromkeys((*_FILE_ONLY, *hidden)),
         column_order=_order(frame),
@@ -167,6 +171,13 @@ def table(
     if cells and cells[0][0] < len(frame):
         names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict())
     download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}", type="tertiary")
+
+
+def _rows_of(frame: pd.DataFrame) -> str:
+    """Name what the rows of a table are about: a cell that is selected stays so while they do not change."""
+    about = frame[[column for column in frame.columns if column in _NAMES]]
+    rows = pd.util.hash_pandas_object(about, index=False).to_numpy().tobytes() if len(about.columns) else b""
+    return f"{len(frame)}-{crc32(rows):x}"
 
 
 def _order(frame: pd.DataFrame) -> list[str]:

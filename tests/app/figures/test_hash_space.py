@@ -1,11 +1,14 @@
 """The raster shows what the bundles hold."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
 from planner.cluster.snapshot import Snapshot, make_bundles
+from planner.explain.cluster_tables import measure
 from planner.figures.hash_space import COLUMNS, MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 
 
@@ -47,6 +50,19 @@ def test_rows_come_in_the_order_asked(small: Snapshot) -> None:
     np.testing.assert_array_equal(one.values, two.values[::-1])
     figure = raster_map(one, [small.namespaces[i] for i in order], "topics")
     assert figure.data[1].customdata[0][0] == small.namespaces[order[0]]
+
+
+def test_what_nobody_loads_is_no_low_traffic(small: Snapshot) -> None:
+    owner = small.bundles.owner.copy()
+    owner[0] = -1
+    none = np.zeros(len(owner))
+    bundles = small.with_owner(owner).bundles
+    idle = replace(bundles, msg_throughput_in_bytes_per_s=none, msg_throughput_out_bytes_per_s=none)
+    value = measure(replace(small, bundles=idle), "throughput")
+    assert np.flatnonzero(np.isnan(value)).tolist() == [0]
+    figure = raster_map(make_raster(idle, np.arange(len(small.namespaces)), value), small.namespaces, "MiB/s")
+    assert np.isnan(figure.data[0].z).any()
+    assert figure.layout.plot_bgcolor != "rgba(0,0,0,0)"
 
 
 def test_never_more_bars_than_a_browser_draws() -> None:

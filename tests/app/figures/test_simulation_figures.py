@@ -122,6 +122,7 @@ class TestFlow:
         node, link = move_flow(ways).data[0].node, move_flow(ways).data[0].link
         assert len(node.customdata) == 2 * (MOST_FLOW_BROKERS + 1)
         assert sum(link.value) == pytest.approx(50 * 51 / 2 * 1e6 / MIB)
+        assert flow_text(ways).endswith("The 10 with the most on each side are named.")
 
     def test_bundles_without_traffic_are_seen(self) -> None:
         for ways in ([way("a:1", "b:1", 0.0)], [way("a:1", "b:1", 0.0), way("a:1", "c:1", 1e4)]):

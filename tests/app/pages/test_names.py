@@ -6,7 +6,7 @@ import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 from planner.web import names
-from planner.web.widgets import _order, csv_bytes
+from planner.web.widgets import _order, _rows_of, csv_bytes
 from planner.workspace.samples import load_sample, samples
 
 Page = Callable[..., AppTest]
@@ -41,6 +41,21 @@ def test_tables_write_brokers_short_and_files_in_full(page: Page) -> None:
     assert scores["broker"].tolist()[:2] == ["broker-14", "broker-10"]
     assert not any(".story.example" in str(text) for found in test.dataframe for text in found.value.to_numpy().flat)
     assert b"broker-14.story" in csv_bytes(pd.DataFrame({"broker": ["broker-14.story.example:8080"]}))
+
+
+def test_a_long_namespace_does_not_hide_which_bundle_it_is(page: Page) -> None:
+    page("overview", snapshot=STORY.digest[:12])
+    long = f"tenant/{'a' * 80}-orders/{BUNDLE.rpartition('/')[2]}"
+    found = names.shortened(pd.DataFrame({"bundle": [long, BUNDLE], "why": [long, BUNDLE]}))
+    assert found["bundle"].tolist() == ["tenant/aaaa…a-orders/0x6a439f54_0x6f182692", BUNDLE]
+    assert found["why"].tolist() == [long, BUNDLE]
+
+
+def test_a_selection_lasts_as_long_as_the_rows_do() -> None:
+    """What is told below a table is about a row that is still there."""
+    rows = pd.DataFrame({"broker": ["a", "b"], "score": [1, 2]})
+    assert _rows_of(rows) == _rows_of(rows.assign(score=[3, 4]))
+    assert len({_rows_of(rows), _rows_of(rows[::-1]), _rows_of(rows[:1]), _rows_of(rows.assign(broker="c"))}) == 4
 
 
 def test_the_answer_stands_behind_the_names_that_begin_a_row() -> None:
