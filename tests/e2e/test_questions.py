@@ -69,7 +69,7 @@ class Asker:
 
 def hottest_and_why(one: Asker) -> None:
     highest = one.page.get_by_test_id("stMetric").filter(has_text="Highest usage")
-    expect(highest).to_contain_text(re.compile(r"76\.0 %.*broker-14, cpu", re.DOTALL))
+    expect(highest).to_contain_text(re.compile(r"76\.0 %.*broker-14, CPU", re.DOTALL))
 
 
 def next_cycle(one: Asker) -> None:
