@@ -1,5 +1,6 @@
 """Failure patterns of bundles, topics and splits."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,11 +13,15 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.decisions import Reason
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.explain.text import MIB, count
+from planner.pulsar.splitting.automatic_extensible import REFUSED
+from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.request import split_request
 from planner.simulate.sequence import decide_split_checks, same_load
 
 _MS_PER_MIN = 60_000
@@ -37,7 +42,6 @@ _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
 
-_FRUITLESS = {"split_extensible.no_boundary", "split_extensible.algorithm_failed", "split_extensible.fails_cycle"}
 _MOST_CHECKS = 10
 
 _HOT_SHARE = 0.5
@@ -368,9 +372,16 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
     algorithm = config.text(_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
     remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar does not know it'}."
+    changes = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
     if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
         remedy += " The extensible load manager splits into two only, and drops a split with more boundaries."
-    changes = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
+        for bundle in [name for name in bundles if name in case.last.bundle_position][:1]:
+            rates = _rates_of_one_boundary(case.last, bundle, known, config)
+            if rates:
+                remedy += f" {_RATE} from {rates[0]} to {rates[-1]} leaves {bundle} exactly one now."
+                changes = {_RATE: rates[len(rates) // 2]}
+            else:
+                remedy += f" No {_RATE} leaves {bundle} exactly one."
     if changes:
         remedy += f" {_FIRST} always finds a boundary."
     else:
@@ -384,10 +395,20 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
             severity="medium",
             brokers=brokers,
             bundles=bundles,
-            settings=(_ALGORITHM,),
+            settings=(_ALGORITHM, *(name for name in changes if name != _ALGORITHM)),
             changes=changes,
         ),
     )
+
+
+def _rates_of_one_boundary(cluster: Snapshot, bundle: str, algorithm: SplitAlgorithm, config: Settings) -> range:
+    """Return the limits of the message rate that leave one boundary: the higher it is, the fewer there are."""
+    request, every = split_request(cluster, cluster.bundle_position[bundle]), range(2**31)
+
+    def found(rate: int) -> int:
+        return -len(algorithm.boundaries(request, config.changed(**{_RATE: rate})).boundaries or ())
+
+    return range(bisect_left(every, -1, key=found), bisect_left(every, 0, key=found))
 
 
 def _refused_by_brokers(case: Outcome) -> list[Reason]:
@@ -398,4 +419,4 @@ def _refused_by_brokers(case: Outcome) -> list[Reason]:
     checks = min(config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold"), _MOST_CHECKS) + 1
     last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
     names = last.snapshot.brokers.name, last.snapshot.bundle_names
-    return [r for group in last.decision.reasons if group.code.code in _FRUITLESS for r in group.rows(*names)]
+    return [r for group in last.decision.reasons if group.code in REFUSED for r in group.rows(*names)]

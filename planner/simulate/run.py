@@ -281,6 +281,9 @@ class Simulation:
         view = self._view(now)
         before = self._memory.split_hits
         hits, decision = automatic_extensible.decide_all(view, before, self.config)
+        names = view.brokers.name, view.bundle_names
+        for reason in (r for b in decision.reasons if b.code in automatic_extensible.REFUSED for r in b.rows(*names)):
+            self._refuse(str(reason.bundle), str(reason.broker), now, reason.text)
         acting = {order.broker for order in decision.splits}
         if len(acting) <= 1:
             self._memory = replace(self._memory, split_hits=hits)
@@ -304,8 +307,14 @@ class Simulation:
             return
         if order.boundaries:
             self.split(at, order.boundaries, now, order.reason.text, unload=unload)
-        elif not any(e.kind == "split_refused" and e.bundle == order.bundle for e in self._events):
-            self.note(now, "split_refused", at, order.broker, why=f"{order.reason.text}, but nothing can be cut")
+        else:
+            self._refuse(order.bundle, order.broker, now, f"{order.reason.text}, but nothing can be cut")
+
+    def _refuse(self, bundle: str, broker: str, now: int, why: str) -> None:
+        """Note once a cycle that a bundle is not split."""
+        at = self.cluster.position.get(bundle, -1)
+        if at >= 0 and not any(e.kind == "split_refused" and e.bundle == bundle for e in self._events):
+            self.note(now, "split_refused", at, broker, why=why)
 
     def split(self, bundle: int, boundaries: Sequence[int], now: int, why: str, *, unload: bool) -> None:
         """Split a bundle, and look its children up again where they are unloaded.

@@ -98,6 +98,8 @@ _FAILS_CYCLE = ReasonCode(
     "above a limit, but the split algorithm cuts at an end of its range: a child would be empty, and Pulsar's cycle "
     "fails there",
 )
+REFUSED = frozenset({_NO_BOUNDARY, _ALGORITHM_FAILED, _FAILS_CYCLE})
+"""Reasons of bundles whose hits suffice and that are not split all the same."""
 _LOST = ReasonCode(
     "split_extensible.lost", "above a limit and chosen, but Pulsar's cycle failed at a later bundle: nothing is split"
 )

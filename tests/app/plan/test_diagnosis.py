@@ -261,6 +261,36 @@ class TestSplits:
         config = {"defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}
         assert found(simulate(snapshot, Scenario(cycles=4, settings=config)), "split_refused")
 
+    CUTS: ClassVar = {
+        "defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide",
+        "loadBalancerNamespaceBundleMaxMsgRate": 4_000,
+        "loadBalancerAutoUnloadSplitBundlesEnabled": "false",
+    }
+
+    def cut_into_many(self, **settings: object) -> Trace:
+        """An extensible cluster of one bundle, in which many topics have much traffic together."""
+        spec = ClusterSpec(
+            brokers=2, bundles=1, namespaces=1, topics=30, msg_rate_per_s=15_000, load_manager=LoadManager.EXTENSIBLE
+        )
+        return simulate(generate(spec, 1), Scenario(cycles=5, settings={**self.CUTS, **settings}))
+
+    def test_more_than_one_boundary_is_an_event_and_a_rate_leaves_one(self) -> None:
+        trace = self.cut_into_many()
+        refused = [event for event in trace.events if event.kind == "split_refused"]
+        assert "boundaries instead of one" in (refused[0].why or "")
+        finding = only(trace, "split_refused")
+        assert finding.evidence.startswith(f"{len(refused)} times")
+        (name,) = finding.changes
+        assert name == "loadBalancerNamespaceBundleMaxMsgRate"
+        mended = self.cut_into_many(**finding.changes)
+        assert [len(event.children) for event in mended.events if event.kind == "split"] == [2]
+        assert not [event for event in mended.events if event.kind == "split_refused"]
+
+    def test_where_the_bandwidth_cuts_no_message_rate_helps(self) -> None:
+        finding = only(self.cut_into_many(loadBalancerNamespaceBundleMaxBandwidthMbytes=1), "split_refused")
+        assert "No loadBalancerNamespaceBundleMaxMsgRate leaves" in finding.remedy
+        assert finding.changes == {"defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
+
 
 def avg_memory(trace: Trace, hits: int) -> LeaderMemory:
     memory = trace.cycles[0].memory
