@@ -372,7 +372,7 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
     algorithm = config.text(_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
     remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar does not know it'}."
-    changes = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
+    changes: dict[str, Any] = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
     if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
         remedy += " The extensible load manager splits into two only, and drops a split with more boundaries."
         for bundle in [name for name in bundles if name in case.last.bundle_position][:1]:

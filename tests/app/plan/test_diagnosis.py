@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -261,13 +261,13 @@ class TestSplits:
         config = {"defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}
         assert found(simulate(snapshot, Scenario(cycles=4, settings=config)), "split_refused")
 
-    CUTS: ClassVar = {
+    CUTS: ClassVar[dict[str, Any]] = {
         "defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide",
         "loadBalancerNamespaceBundleMaxMsgRate": 4_000,
         "loadBalancerAutoUnloadSplitBundlesEnabled": "false",
     }
 
-    def cut_into_many(self, **settings: object) -> Trace:
+    def cut_into_many(self, **settings: Any) -> Trace:
         """An extensible cluster of one bundle, in which many topics have much traffic together."""
         spec = ClusterSpec(
             brokers=2, bundles=1, namespaces=1, topics=30, msg_rate_per_s=15_000, load_manager=LoadManager.EXTENSIBLE
