@@ -20,6 +20,7 @@ from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.pulsar_json import host_and_port
+from planner.cluster.releases import release
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.metadata_store import DUMP
 
@@ -238,13 +239,15 @@ class Collector:
     def _unlisted(self, tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
         """Return namespaces that nobody listed and some broker owns bundles of; not those of one broker."""
         found: dict[str, None] = {}
+        told = self._parts.find("version")
+        decides = release(self._parts.read(told).decode(errors="replace").strip(' "\n') if told and told.good else "")
         for tag in tags.values():
             part = self._parts.find(stem_of("owned", tag))
             if part is not None and part.good:
                 with contextlib.suppress(FormatError):
                     for name in self._parts.json(part, dict):
                         namespace = name.rpartition("/")[0]
-                        own = is_heartbeat_or_sla_namespace(namespace)
+                        own = is_heartbeat_or_sla_namespace(namespace, decides)
                         if _NAMESPACE.fullmatch(namespace) and not own and self._wanted.wants(namespace):
                             found[namespace] = None
         unlisted = [name for name in found if name not in set(known)]

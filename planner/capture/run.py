@@ -210,7 +210,9 @@ def _of_content(options: CaptureOptions, snapshot: Snapshot) -> list[str]:
         )
     if not options.with_topics:
         notes.append("Topics were not captured; splits that need them cannot be predicted.")
-    inside = [i for i, name in enumerate(snapshot.namespaces) if is_system_service_namespace(name)]
+    inside = [
+        i for i, name in enumerate(snapshot.namespaces) if is_system_service_namespace(name, snapshot.settings.release)
+    ]
     system = sum(int((snapshot.bundles.namespace == i).sum()) for i in inside)
     if system:
         notes.append(f"{system} bundles are Pulsar's own (pulsar/system, heartbeats); heartbeats never move.")

@@ -1,6 +1,7 @@
 """What no broker does ends in a sentence, soon, whoever does it."""
 
 import gzip
+import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -301,6 +302,19 @@ def test_a_bad_answer_about_tenants_or_namespaces_ends_no_capture(cluster: Clust
             assert "acme/orders" in result.snapshot.namespaces
             assert any(w.startswith(path) for w in result.snapshot.info.warnings)
         cluster.answers["", path] = good
+
+
+@pytest.mark.parametrize(("version", "asked"), [("4.0.8", 1), ("4.2.4", 0)])
+def test_whose_monitors_are_no_namespaces_is_for_the_release(
+    version: str, asked: int, cluster: Cluster, options: Options
+) -> None:
+    """Up to 4.0.8 `sla-monitor/<broker>` is a namespace like any other."""
+    cluster.answers["", "/admin/v2/brokers/version"] = (200, f'"{version}"'.encode(), "application/json")
+    owned = next(key for key in cluster.answers if key[1].endswith("/ownedNamespaces"))
+    bundles = json.loads(cluster.answers[owned][1]) | {"sla-monitor/b:8080/0x00000000_0xffffffff": {}}
+    cluster.answers[owned] = (200, json.dumps(bundles).encode(), "application/json")
+    capture_cluster(options(cluster))
+    assert cluster.paths().count("/admin/v2/namespaces/sla-monitor/b:8080/bundles") == asked
 
 
 def test_brokers_outside_of_the_pattern_are_not_asked(cluster: Cluster, options: Options) -> None:
