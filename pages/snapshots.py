@@ -10,7 +10,6 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment, plain, short_digest
@@ -46,14 +45,16 @@ def saved_frame(saved: tuple[SavedSnapshot, ...]) -> pd.DataFrame:
 
 
 def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
-    """Return the settings that differ from their default."""
-    changed = snapshot.settings.overrides
+    """Return the settings that differ from their default in the release that decides, or are none of it."""
+    config = snapshot.settings
+    known = {**config.release.others, **config.release.settings}
+    changed = {n: v for n, v in config.overrides.items() if n not in config or v != known[n].default}
     return pd.DataFrame(
         {
             "setting": list(changed),
             "in force": [conf_value(v) for v in changed.values()],
-            "default": [conf_value(REFERENCE.settings[n].default) for n in changed],
-            "meaning": [REFERENCE.settings[n].meaning for n in changed],
+            "default": [conf_value(known[n].default) if n in config else "no such setting" for n in changed],
+            "meaning": [known[n].meaning for n in changed],
         }
     )
 

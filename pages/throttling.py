@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.arrays import FloatArray
-from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
 from planner.explain.text import MIB, bytes_per_s, count, msg_per_s
@@ -305,7 +304,7 @@ def _draw_documentation() -> None:
 
 def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> None:
     changed = {name: after[name] for name in SWITCHES if after[name] != before[name]}
-    dynamic = {name: value for name, value in changed.items() if REFERENCE.settings[name].dynamic}
+    dynamic = {name: value for name, value in changed.items() if after.of(name).dynamic}
     lines = [line for edit in edits for line in edit.commands()] + list(setting_commands(dynamic))
     if lines:
         st.markdown("**The commands**")

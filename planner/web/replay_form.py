@@ -193,7 +193,7 @@ def _grid(snapshot: Snapshot) -> Grid:
     box = partial(
         right.multiselect,
         "Settings to vary",
-        list(dict.fromkeys([*_offered(strategies), *known])),
+        list(dict.fromkeys([*_offered(strategies, snapshot), *known])),
         max_selections=_MOST_SETTINGS,
         placeholder="none",
     )
@@ -221,12 +221,12 @@ def _rivals(snapshot: Snapshot) -> list[str]:
     return [shedder.name for shedder in others]
 
 
-def _offered(strategies: Sequence[str]) -> list[str]:
+def _offered(strategies: Sequence[str], snapshot: Snapshot) -> list[str]:
     """Return the settings to vary: what the strategies read first, then other numbers, then what is on or off."""
     read = [name for shedder in SHEDDERS if shedder.name in strategies for name in shedder.settings]
     known = {
         s.name: s
-        for s in REFERENCE.settings.values()
+        for s in snapshot.settings.release.settings.values()
         if s.group == "load balancer" and s.kind != "names" and s.name not in (*WITH_A_STRATEGY, "loadBalancerEnabled")
     }
     rest = sorted(known, key=lambda name: known[name].kind in {"boolean", "text"})

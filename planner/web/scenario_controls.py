@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE, RELEASES, release
+from planner.cluster.releases import RELEASES, release
 from planner.cluster.settings import Settings
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
@@ -148,7 +148,8 @@ def _settings(view: state.Current, config: Settings) -> None:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
             store = partial(put_setting, view, name)
-            setting_widget(REFERENCE.settings[name], config[name], f"scenario-{name}", store)
+            setting = config.of(name) if name in config else config.release.others[name]
+            setting_widget(setting, config.overrides.get(name, config[name]), f"scenario-{name}", store)
         button(
             "",
             "close",
@@ -158,8 +159,8 @@ def _settings(view: state.Current, config: Settings) -> None:
             help="As in the snapshot again",
         )
     shedder = effective_shedder(present.load_manager_over(view.captured), config)[0]
-    first = [name for name in shedder.settings if name not in changed]
-    others = [name for name in REFERENCE.settings if name not in {*changed, *special, *first}]
+    first = [name for name in shedder.settings if name in config and name not in changed]
+    others = [name for name in config if name not in {*changed, *special, *first}]
     box = partial(
         st.selectbox, "Change a setting", [*first, *others], placeholder="the strategy's own settings come first"
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import Setting, SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.web import state
@@ -39,7 +38,7 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
 
 
 def setting_form(view: state.Current, names: Sequence[str], base: Settings, columns: int = _WIDE) -> None:
-    """Draw a form for some settings; what is changed is the scenario's.
+    """Draw a form for those settings that the release in force has; what is changed is the scenario's.
 
     Args:
         view: The snapshot in view.
@@ -47,8 +46,9 @@ def setting_form(view: state.Current, names: Sequence[str], base: Settings, colu
         base: Settings in force, with those of the scenario.
         columns: How many settings stand beside each other.
     """
+    names = [name for name in names if name in base]
     for at in range(0, len(names), columns):
         for column, name in zip(st.columns(columns), names[at : at + columns], strict=False):
             with column:
                 store = partial(set_setting, view, name)
-                setting_widget(REFERENCE.settings[name], base[name], f"setting-{name}", store)
+                setting_widget(base.of(name), base[name], f"setting-{name}", store)

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.snapshots import settings_frame
-from planner.cluster.releases import release
+from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import decode_link, encode_link
@@ -266,3 +266,34 @@ def test_the_first_page_waits_for_no_library_that_it_does_not_need() -> None:
     )
     needless = {"matplotlib", "fpdf", "jinja2", "httpx", "cryptography", "pyspark"}  # reports, captures, clusters
     assert not needless & {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_settings_are_those_of_the_release_that_decides(page: Page) -> None:
+    """No page offers a setting that the cluster's release lacks; defaults are its own."""
+    cluster = load_sample(next(sample for sample in samples() if sample.file == "uniform-shedder-rate.json"))
+    found = replace(
+        cluster, info=replace(cluster.info, pulsar_version="3.0.7"), settings=Settings({}, release("3.0.7"))
+    )
+    digest = state.workspace().add(found, "old").digest[:12]
+    test = page("what_if", snapshot=digest)
+    more = next(box for box in test.selectbox if box.label == "Change a setting")
+    assert set(more.options) <= set(release("3.0.7").settings)
+    assert "loadBalancerSheddingExcludedNamespaces" not in more.options
+    for name in ("shedding", "hit_counters", "split_lab", "throttling", "replay"):
+        test = page(name, snapshot=digest)
+        assert not test.exception
+        labels = {w.label.split(" (")[0] for w in [*test.number_input, *test.text_input, *test.selectbox, *test.toggle]}
+        assert not labels & (set(REFERENCE.settings) - set(release("3.0.7").settings)), name
+        helps = [w.help for w in test.number_input if w.label.startswith("loadBalancerDirectMemoryResourceWeight")]
+        assert all("Default 1.0." in text for text in helps), name
+
+
+def test_defaults_of_the_clusters_own_release_are_not_listed_as_changed(small: Snapshot) -> None:
+    config = Settings(
+        {"loadBalancerDirectMemoryResourceWeight": 1.0, "loadBalancerSheddingExcludedNamespaces": "a/b"},
+        release("3.0.7"),
+    )
+    frame = settings_frame(replace(small, settings=config))
+    assert frame[["setting", "default"]].to_numpy().tolist() == [
+        ["loadBalancerSheddingExcludedNamespaces", "no such setting"]
+    ]
