@@ -89,7 +89,7 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
             f" limit is {limit} %."
         )
     if after.over_threshold > before.over_threshold:
-        found.append(f"{after.over_threshold:,} brokers end over {limit} %, now {before.over_threshold:,}.")
+        found.append(f"Brokers over {limit} % at the end: {after.over_threshold:,}, now {before.over_threshold:,}.")
     if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
         found.append(f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x.")
     if after.unserved > before.unserved:

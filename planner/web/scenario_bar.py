@@ -79,6 +79,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
                 key="clear-scenario",
                 help=clear,
             )
+            registry.link("moves", "Commands", ":material/terminal:", tab="commands")
         else:
             st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
             if not own:

@@ -23,7 +23,10 @@ def pip() -> Snapshot:
     ("edits", "said"),
     [
         ((), ()),
-        ((ScaleTraffic(factor=2.0),), ("The most used broker ends at", "brokers end over 85 %", "Headroom ends at")),
+        (
+            (ScaleTraffic(factor=2.0),),
+            ("The most used broker ends at", "Brokers over 85 % at the end", "Headroom ends at"),
+        ),
         ((KillBroker(broker="broker-4:8080"),), ()),
     ],
 )

@@ -1,0 +1,50 @@
+"""The main story without a mouse: every key that is pressed counts, and each letter that is typed."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Server, Visitor
+
+pytestmark = pytest.mark.e2e
+
+_MOST_KEYS = 40
+_FOCUSED = """() => {const e = document.activeElement;
+  return e.getAttribute('aria-label') || (e.matches('a, button, summary') ? e.innerText : '')}"""
+
+
+class Keyboard:
+    """A person who has nothing else."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.pressed = page, 0
+
+    def press(self, key: str) -> None:
+        self.page.keyboard.press(key)
+        self.pressed += 1
+        assert self.pressed <= _MOST_KEYS
+
+    def go(self, name: str) -> None:
+        """Press Tab until what bears a name has the focus."""
+        while not re.search(rf"(^|\n){re.escape(name)}$", self.page.evaluate(_FOCUSED).strip()):
+            self.press("Tab")
+
+
+def test_from_the_overview_to_commands(server: Server, visitor: Callable[..., Visitor]) -> None:
+    window = visitor(width=1440, height=900)
+    page = window.open(server.url, "Hottest bundles")
+    person = Keyboard(page)
+    person.go("Skip to main content")
+    person.press("Enter")
+    person.go("Grow 30 %")
+    person.press("Enter")
+    expect(page.locator(".st-key-scenario-bar")).to_contain_text("1.3 x traffic")
+    window.settled("bundles shed")
+    person.go("Commands")
+    person.press("Enter")
+    expect(page.get_by_text("This plan ends worse than now.")).to_be_visible()
+    person.go("Give me its commands all the same")
+    person.press("Space")
+    expect(page.get_by_text("namespaces unload").first).to_be_visible()
