@@ -82,8 +82,14 @@ def health(
         return Health("warning", "Unbalanced", f"{between}.{_mended(outcome, findings, 'apart')}")
     worst = next((finding for finding in findings if finding.severity == "high"), None)
     if worst is not None:
-        return Health("warning", "At risk", f"Balanced, {between}; but: {worst.title[:1].lower()}{worst.title[1:]}.")
+        return Health("warning", "At risk", f"Balanced, {between}; but: {within(worst.title)}.")
     return Health("good", "Healthy", f"{between}; no known failure pattern that hurts clients.")
+
+
+def within(title: str) -> str:
+    """Return a title as it stands within a sentence; a name such as `AvgShedder` keeps its capital."""
+    first = title.partition(" ")[0]
+    return title if first[1:] != first[1:].lower() else title[:1].lower() + title[1:]
 
 
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
@@ -108,7 +114,7 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif not outcome.trace.settings.flag("loadBalancerSheddingEnabled"):
         reason = "loadBalancerSheddingEnabled is off"
     elif cause is not None:
-        reason = f"{cause.title[:1].lower()}{cause.title[1:]}"
+        reason = within(cause.title)
     else:
         reason = "no rule of its strategy calls for more" if not outcome.summary.shed else "what it sheds is too little"
     return f" Pulsar will not mend it ({left}): {reason}."

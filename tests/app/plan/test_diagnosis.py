@@ -15,6 +15,7 @@ from planner.cluster.snapshot import Snapshot, make_topics
 from planner.explain.bundle_patterns import fitting_bundle_count
 from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding
+from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
@@ -389,3 +390,14 @@ class TestAll:
         case = Outcome(trace_of([[0.5, 0.5]]))
         assert case.decision(0) is case.decision(0)
         assert isinstance(case.trace.cycles[0].memory.shedding.state, ThresholdState)
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("AvgShedder is held back by its minimum", "AvgShedder is held back by its minimum"),
+        ("A single hot topic that no split can divide", "a single hot topic that no split can divide"),
+    ],
+)
+def test_a_title_within_a_sentence_keeps_the_capital_of_a_name(title: str, said: str) -> None:
+    assert within(title) == said
