@@ -135,11 +135,14 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
     for name, trace in traces.items():
         seconds = trace.periods * trace.period_s
         waiting = trace.total("waiting_msgs")
+        sizes = trace.total("delivered_bytes") / trace.period_s / MIB
         rows.append(
             {
                 "scenario": name,
                 "delivered msg/s": float(trace.total("delivered_msgs").sum()) / seconds,
-                "delivered MiB/s": float(trace.total("delivered_bytes").sum()) / seconds / MIB,
+                "delivered MiB/s": float(sizes.mean()),
+                "least in 1 s (MiB/s)": float(sizes.min()),
+                "most in 1 s (MiB/s)": float(sizes.max()),
                 "backlog": verdict(trace),
                 "backlog at the end": int(waiting[-1]),
                 "most over the limit in 1 s": int(trace.total("over_delivered_msgs").max()),
@@ -214,9 +217,12 @@ def _draw_timeline(trace: DispatchTrace, name: str) -> None:
     )
     row = compared({name: trace}).iloc[0]
     over = f"; at most {row['most over the limit in 1 s']:,} messages in a second more than the limits had left"
+    mean, least, most = (
+        bytes_per_s(row[name] * MIB) for name in ("delivered MiB/s", "least in 1 s (MiB/s)", "most in 1 s (MiB/s)")
+    )
     summary = (
-        f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])}"
-        f" ({bytes_per_s(row['delivered MiB/s'] * MIB)}) are delivered on average, bound by {row['bound by']}"
+        f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])} ({mean}) are delivered on average, from"
+        f" {least} to {most} in a second, bound by {row['bound by']}"
         f"{over if row['most over the limit in 1 s'] else ''}."
     )
     chart(figure, summary, "dispatch-timeline")

@@ -69,6 +69,9 @@ def test_an_edit_of_a_link_wins_and_gives_the_command(page: Page) -> None:
     assert rows.index.tolist() == ["As it is", "Edited", "Without limits"]
     assert rows.loc["Edited", "delivered msg/s"] == pytest.approx(10, abs=0.6)
     assert rows.loc["Edited", "backlog"].startswith("backlog grows")
+    least, mean, most = rows.loc["Edited", ["least in 1 s (MiB/s)", "delivered MiB/s", "most in 1 s (MiB/s)"]]
+    assert least < mean < most  # a batch of 3 lets more through, and then less
+    assert "in a second, bound by" in text
     assert rows.loc["Edited", "most over the limit in 1 s"] == 20
     assert rows.loc["As it is", "backlog"].startswith("backlog drains in")
     assert "bound by topic (messages)" in text
