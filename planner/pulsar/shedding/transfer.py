@@ -250,6 +250,11 @@ class _Loads:
         throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
         known_averages, updated = averages(brokers, config), brokers.updated_at_ms
         notes: list[str] = []
+        if (size := config.integer(_REPORTED)) <= 0:
+            notes.append(
+                f"{_REPORTED} is {size}: most brokers fail to report any, others report"
+                " none; nothing is shed that no earlier report names."
+            )
         assumed = known_averages.assumed & known
         if assumed.any():
             notes.append(
@@ -677,6 +682,7 @@ def _tell_rest(snapshot: Snapshot, log: _Log, code: ReasonCode, other: int = -1)
 
 
 _HITS = "loadBalancerSheddingConditionHitCountThreshold"
+_REPORTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
 
 
 def _calmer(config: Settings) -> Remedy:
@@ -788,7 +794,7 @@ class TransferShedder:
         "loadBalancerSheddingConditionHitCountThreshold",
         "loadBalancerTransferEnabled",
         "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
-        "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+        _REPORTED,
         "loadBalanceSheddingDelayInSeconds",
         "loadBalancerBrokerLoadDataTTLInSeconds",
         "loadBalancerSheddingGracePeriodMinutes",
