@@ -5,15 +5,17 @@ every unload succeeds at the moment of the snapshot.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from planner.cluster.arrays import frozen
 from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -183,14 +185,49 @@ def next_cycle(
     oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
     shed = before.shedding
     recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
-    after, decision = shedder.decide(snapshot, shed.with_state(shed.state, recently_unloaded_bundles=recent), config)
+    known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
+    after, decision = shedder.decide(snapshot, known, config)
     frame = _Frame(snapshot, config, seed, explain=explain)
     chosen = replace(before, shedding=after)
     carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
     remembered, unloads = carry(chosen, decision)
     notes += release_notes(snapshot.info.pulsar_version, config)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
+    if explain:
+        notes += _order_notes(decision, shedder.decide(_the_other_way_round(snapshot), known, config)[1])
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
+
+
+def _the_other_way_round(snapshot: Snapshot) -> Snapshot:
+    """Return a cluster whose brokers and bundles are listed in the opposite order, without its topics."""
+    tables: dict[str, Any] = {"brokers": snapshot.brokers, "bundles": snapshot.bundles}
+    for part, table in tables.items():
+        columns = {column.name: getattr(table, column.name)[::-1] for column in column_info(type(table))}
+        tables[part] = replace(
+            table,
+            **{n: frozen(np.ascontiguousarray(c)) if isinstance(c, np.ndarray) else c for n, c in columns.items()},
+        )
+    owner = tables["bundles"].owner
+    turned = frozen(np.where(owner >= 0, len(snapshot.brokers) - 1 - owner, owner))
+    return replace(snapshot, **{**tables, "bundles": replace(tables["bundles"], owner=turned)}, topics=make_topics())
+
+
+def _order_notes(decision: SheddingDecision, other: SheddingDecision) -> tuple[str, ...]:
+    """Return a note when a leader that came to know all brokers and bundles the other way round moves others.
+
+    Java's maps visit the keys of one bucket as they were put in, turned round in part where the map grew. That decides
+    between equal ones, and no capture tells it.
+    """
+    here, there = ([(m.bundle, m.source, m.destination) for m in one.moves] for one in (decision, other))
+    mine, yours = ([move for move in one if move not in set(two)] for one, two in ((here, there), (there, here)))
+    if not mine and not yours:
+        return ()
+    said = [
+        f"{moves[0][0]} from {moves[0][1]}{f' to {moves[0][2]}' if moves[0][2] else ''}" if moves else "nothing"
+        for moves in (yours, mine)
+    ]
+    what = "Equal brokers or bundles decide this plan by the order in which the leader came to know them, which no"
+    return (f"{what} capture tells: Pulsar may take the other one ({said[0]} instead of {said[1]}).",)
 
 
 def _visited(moves: tuple[Move, ...]) -> list[Move]:

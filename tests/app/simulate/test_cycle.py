@@ -15,6 +15,7 @@ from planner.pulsar.placement.filters import isolate
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
+from tests.app.simulate.traces import cluster
 
 EAGER = {
     "loadBalancerBrokerThresholdShedderPercentage": 1,
@@ -127,3 +128,35 @@ def test_bundles_of_one_cycle_may_go_to_the_same_broker() -> None:
     destinations = {move.destination for move in decision.moves}
     assert len(decision.moves) > 1
     assert len(destinations) == 1
+
+
+class TestEqualOnes:
+    """Two brokers have the same load, a third one none; UniformLoadShedder unloads the first of the busiest."""
+
+    def decided(self, *names: str) -> CycleDecision:
+        rates = {0: (5_000.0,) * 8, 1: (5_000.0,) * 8, 2: (1.0,) * 8}
+        view = cluster([0.5, 0.5, 0.5], dict.fromkeys(rates, (10.0,) * 8), rates=rates)
+        view = replace(view, brokers=replace(view.brokers, name=names))
+        return next_cycle(view, None, view.settings.changed(loadBalancerLoadSheddingStrategy="UniformLoadShedder"), 0)[
+            1
+        ]
+
+    def test_in_one_bucket_the_leaders_history_decides(self) -> None:
+        here, there = self.decided("b0:8080", "b2:8080", "b1:8080"), self.decided("b2:8080", "b0:8080", "b1:8080")
+        assert {move.source for move in here.moves} != {move.source for move in there.moves}
+        (note,) = (note for note in here.notes if "Pulsar may take the other one" in note)
+        assert note.index("from b2:8080") < note.index("instead of") < note.index("from b0:8080")
+        assert any("may take the other one" in note for note in there.notes)
+
+    def test_in_two_buckets_their_names_decide(self) -> None:
+        here, there = self.decided("b0:8080", "b3:8080", "b1:8080"), self.decided("b3:8080", "b0:8080", "b1:8080")
+        assert {move.source for move in here.moves} == {move.source for move in there.moves}
+        assert not any("other one" in note for note in (*here.notes, *there.notes))
+
+
+def test_a_report_without_room_is_said() -> None:
+    """`TopKBundles` of Pulsar raises when it is asked for none of several bundles, and the last report stands."""
+    view = cluster([0.9, 0.1], load_manager=LoadManager.EXTENSIBLE)
+    for size, said in ((0, True), (-1, True), (1, False)):
+        config = view.settings.changed(loadBalancerMaxNumberOfBundlesInBundleLoadReport=size)
+        assert any("fail to report any" in note for note in next_cycle(view, None, config, 0)[1].notes) is said
