@@ -99,7 +99,8 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
         "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]:.4g} MiB/s<extra></extra>",
     }
     figure = finish(go.Figure(go.Sankey(arrangement="fixed", node=node, link=link)), height=round(room_px) + _MARGINS)
-    _label(figure, sides, heights, dict(zip(names, map(_clipped, short_names(names)), strict=True)))
+    own = [name for name in names if name != _REST]
+    _label(figure, sides, heights, {_REST: _REST, **dict(zip(own, map(_clipped, short_names(own)), strict=True))})
     return figure
 
 

@@ -118,10 +118,11 @@ class TestFlow:
         assert sum(move_flow(relocations(story()), by_bundles=True).data[0].link.value) == 2
 
     def test_many_brokers_are_drawn_together_and_nothing_is_lost(self) -> None:
-        ways = [way(f"s{i}:1", f"t{i}:1", i + 1) for i in range(50)]
+        ways = [way(f"s{i}.example:1", f"t{i}.example:1", i + 1) for i in range(50)]
         node, link = move_flow(ways).data[0].node, move_flow(ways).data[0].link
         assert len(node.customdata) == 2 * (MOST_FLOW_BROKERS + 1)
         assert sum(link.value) == pytest.approx(50 * 51 / 2 * 1e6 / MIB)
+        assert {"s49", "t49", "other brokers"} <= {note.text for note in move_flow(ways).layout.annotations}
         assert flow_text(ways).endswith("The 10 with the most on each side are named.")
 
     def test_bundles_without_traffic_are_seen(self) -> None:
