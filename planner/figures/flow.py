@@ -100,7 +100,8 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
     }
     figure = finish(go.Figure(go.Sankey(arrangement="fixed", node=node, link=link)), height=round(room_px) + _MARGINS)
     own = [name for name in names if name != _REST]
-    _label(figure, sides, heights, {_REST: _REST, **dict(zip(own, map(_clipped, short_names(own)), strict=True))})
+    labels = dict(zip(own, map(_clipped, short_names(own)), strict=True))
+    _label(figure, sides, heights, {name: labels.get(name, name) for name in names})
     return figure
 
 
