@@ -25,7 +25,7 @@ def upgrade(
 
     Args:
         snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
-        to: The release; an older one than the cluster's is a way back (the next newer one).
+        to: The release; an older one than the cluster's is a way back (the last of the next newer line).
         scenario: What is changed besides: a file, a link, or - for standard input.
         hours: Hours to simulate on both releases.
         as_json: Print everything as JSON.

@@ -32,6 +32,9 @@ ReleaseName: TypeAlias = Literal[
 RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
 """The releases that are decided, oldest first."""
 
+UPGRADED_TO: Final[tuple[ReleaseName, ...]] = ("3.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next")
+"""Releases that a cluster is taken to: the last one of each line that people stay on, and what is to come."""
+
 NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
     {
         "5.0.1": "Its rules were read in its classes and not run: parts of it are not published. Its settings were not"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER, is_heartbeat_or_sla_namespace
-from planner.cluster.releases import RELEASES, Release, ReleaseName, Switch, is_newer, release
+from planner.cluster.releases import RELEASES, UPGRADED_TO, Release, ReleaseName, Switch, is_newer, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -124,9 +124,9 @@ class Upgrade:
 
 
 def next_release(version: str) -> ReleaseName:
-    """Return the release that an upgrade of a cluster is asked about first: the next newer one, else the newest."""
+    """Return the release that an upgrade of a cluster is asked about first: the next newer one that people stay on."""
     own = release(version).name
-    return next((name for name in RELEASES if is_newer(name, own)), RELEASES[-1])
+    return next((name for name in UPGRADED_TO if is_newer(name, own)), UPGRADED_TO[-1])
 
 
 def upgraded(scenario: Scenario, snapshot: Snapshot, target: ReleaseName) -> Scenario:

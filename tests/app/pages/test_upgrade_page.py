@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.cluster.releases import RELEASES
+from planner.cluster.releases import UPGRADED_TO
 from planner.explain.upgrade import next_release
 from planner.web import scenarios, state
 from planner.workspace.samples import load_sample, samples
@@ -25,12 +25,12 @@ def _said(test: AppTest) -> str:
     return "\n".join(str(part.value) for part in [*test.markdown, *test.caption, *test.info, *test.error, *test.code])
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", UPGRADED_TO)
 def test_it_answers_for_a_cluster_of_each_release(page: Callable[..., AppTest], version: str) -> None:
     snapshot = load_sample(UNIFORM)
     old = replace(snapshot, info=replace(snapshot.info, pulsar_version=version))
     digest = state.workspace().add(old, f"on {version}").digest
-    to = next_release(version) if version != RELEASES[-1] else RELEASES[0]
+    to = next_release(version) if version != UPGRADED_TO[-1] else UPGRADED_TO[0]
     test = finished(page("upgrade", snapshot=digest[:12], to=to))
     assert not test.exception
     said = _said(test)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from planner.__main__ import main
-from planner.cluster.releases import RELEASES, ReleaseName, release
+from planner.cluster.releases import RELEASES, UPGRADED_TO, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.upgrade import before_upgrade, next_release, upgrade_of, upgraded
@@ -147,8 +147,9 @@ def test_a_scenario_on_another_release_leads_back(small: Snapshot) -> None:
 
 
 def test_the_first_release_asked_about() -> None:
-    assert [next_release(name) for name in RELEASES] == [*RELEASES[1:], RELEASES[-1]]
-    assert next_release("4.0.3") == "4.0.4"
+    assert set(UPGRADED_TO) <= set(RELEASES)
+    assert [next_release(name) for name in UPGRADED_TO] == [*UPGRADED_TO[1:], UPGRADED_TO[-1]]
+    assert [next_release(name) for name in ("3.0.2", "3.1.2", "4.0.3")] == ["3.0.7", "4.0.8", "4.0.8"]
 
 
 def test_a_report_of_another_release_has_the_upgrade(uniform: Snapshot) -> None:
