@@ -49,6 +49,7 @@ def test_transfer_shedder(extensible: Scene) -> None:
     _, cycle = next_cycle(before, None, before.settings, seed=0)
     expected = {move.bundle: (move.source, move.destination) for move in cycle.shedding.moves}
     now = extensible.cluster.owners()
-    assert {name: (owners[name], now[name]) for name in now if now[name] != owners[name]} == expected
+    both = owners.keys() & now.keys()  # bundles of system topics get owners when they are asked for
+    assert {name: (owners[name], now[name]) for name in both if now[name] != owners[name]} == expected
     assert {source for source, _ in expected.values()} >= {extensible.cluster.brokers[0].id}
     assert all(name.startswith(f"{SHED}/") for name in expected)
