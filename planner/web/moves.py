@@ -12,7 +12,7 @@ from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.web.names import short
 from planner.web.widgets import download, table
 
-EVENT_FORMATS = {"minute": "%.4g", "MiB/s": "%.3f"}
+EVENT_FORMATS = {"minute": "%.2f", "MiB/s": "%.3f"}
 """How the numbers of events are written."""
 EVENT_WIDTHS = {
     "cycle": 55,
