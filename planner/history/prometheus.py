@@ -54,23 +54,36 @@ COUNTER_METRICS: Mapping[str, str] = {
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _HOUR_MS = 3_600_000
 _LONGEST_SERIES = 32 << 20
+_DEEPEST = 10_000
+"""Brackets that may be open; more than any series has, as those in names are counted too."""
+_STEPS = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
 
 
 class _Metered:
-    """A file that is read until a series is longer than any is, so that none is unfolded that fills the memory."""
+    """A file that is read until a series is longer or deeper than any is: none fills the memory or takes for ever.
+
+    The parser writes down the way to every value, which takes the square of the depth.
+    """
 
     def __init__(self, data: BinaryIO) -> None:
         self.data = data
         self.of_series = 0
+        self.depth = 0
 
     def read(self, size: int) -> bytes:
         """Read on.
 
         Raises:
-            FormatError: The series is too long.
+            FormatError: The series is too long or too deep.
         """
         piece = self.data.read(size)
+        signs = np.frombuffer(piece, dtype=np.uint8)
+        deeper = self.depth + np.cumsum(_STEPS[signs], dtype=np.int64)
+        if deeper.max(initial=0) > _DEEPEST:
+            raise FormatError(f"is nested deeper than {_DEEPEST:,}; nothing behind it was read.", remedy=_EXPORT)
+        self.depth = int(deeper[-1]) if len(deeper) else self.depth
         self.of_series += len(piece)
         if self.of_series > _LONGEST_SERIES:
             raise FormatError(f"has more than {_LONGEST_SERIES >> 20} MiB; nothing behind it was read.", remedy=_EXPORT)
@@ -86,7 +99,7 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
     try:
         for item in ijson.items(metered, "data.result.item", use_float=True):
             series += 1
-            metered.of_series = 0
+            metered.of_series = metered.depth = 0
             yield from _records_of_series(item, cluster, series, tally)
     except FormatError as error:
         tally.rows += 1

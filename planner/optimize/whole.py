@@ -39,12 +39,12 @@ def solve_whole(
     weight: FloatArray | None = None,
     nodes: int = 2_000,
 ) -> Answer:
-    """Place some bundles anew on some brokers; everything else stays as it is.
+    """Place bundles anew; everything else stays as it is.
 
     Args:
         model: The cluster and the question.
-        state: How things are.
-        bundles: What may be placed anew; all of it is on `brokers`, or may leave a broker that does not count.
+        state: The cluster before anything moves.
+        bundles: What may move; all of it is on `brokers`, or may leave a broker that does not count.
         brokers: Where, and whose usage counts. Those that do not count may lose bundles only.
         under: Asks for the least cost with no broker above this usage, else for the lowest peak.
         weight: What each bundle costs then. Shape (bundles of the cluster,).
@@ -71,11 +71,8 @@ def solve_whole(
         if others + topics.sum() > limit:
             program.row(columns[mine], topics, high=float(limit - others))
     away = where != model.owner[which]
-    elsewhere = [bundle for bundle in state.order if bundle not in set(bundles.tolist())]
-    for row, budget in enumerate(model.budgets.tolist()):
-        if np.isfinite(budget):
-            spent = float(model.cost[row, elsewhere].sum()) if elsewhere else 0.0
-            program.row(columns[away], model.cost[row, which[away]], high=budget - spent)
+    for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
+        program.row(columns[away], model.cost[row, which[away]], high=float(model.budgets[row]))
     found = program.solve(nodes=nodes, gap=1e-5)
     slack = SLACK if weight is None else 1e-6 * max(found.bound, 1.0) if np.isfinite(found.bound) else 0.0
     if not len(found.values):

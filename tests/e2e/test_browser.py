@@ -137,9 +137,7 @@ def test_pages_are_given_under_known_names(server: Server, host: str, status: in
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("", "The next cycle"),
         ("bundle-map", "Click a row to open it"),
-        ("brokers", "One broker"),
         ("snapshots", "In this workspace"),
     ],
 )

@@ -46,11 +46,9 @@ def no_traceback(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("path", "file", "more", "text"), PAGES)
-def test_deep_link_on_a_fresh_server(
-    fresh_server: Server, visitor: Window, path: str, file: str, more: str, text: str
-) -> None:
+def test_deep_link(server: Server, visitor: Window, path: str, file: str, more: str, text: str) -> None:
     window = visitor()
-    page = window.open(f"{fresh_server.url}/{path}?snapshot={digest(file)}{more}", text)
+    page = window.open(f"{server.url}/{path}?snapshot={digest(file)}{more}", text)
     title = next(s.title for s in samples() if s.file == file)
     expect(page.get_by_role("combobox", name="Snapshot", exact=True)).to_have_value(re.compile(re.escape(title)))
     expect(page).to_have_title(f"{page.get_by_role('heading', level=1).first.inner_text()} · {title[:60]}")
