@@ -8,8 +8,9 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.snapshot import Snapshot
+from planner.formats.document import write_document
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import steps, way_back
+from planner.optimize.carry_out import steps, summary, way_back
 from planner.optimize.question import Question
 from planner.optimize.stability import stability_of
 from planner.optimize.waves import waves_of
@@ -42,7 +43,7 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         before = _with_cpu_of_traffic(scene.snapshot())
         others = tuple(name for name in before.namespaces if name != SHED)
         plan = best_plan(before, Question(moves=6, keep_namespaces=others, splits=0))
-        assert plan.moves
+        assert plan.moves, (summary(plan), plan.usage_before, write_document(before))
         waves = waves_of(plan, 4)
         stability = stability_of(plan)
         options = CommandOptions(pause_s=1)
