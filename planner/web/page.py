@@ -104,8 +104,9 @@ def _snapshot_in_view() -> state.Current | None:
     try:
         view = state.current()
     except PlannerError as error:
+        saved = state.workspace().saved()  # where the workspace is the trouble, that is said once
         show_error(error)
-        if state.workspace().saved():
+        if saved:
             _picker("")
         _empty_state("Choose something to look at instead.")
         return None

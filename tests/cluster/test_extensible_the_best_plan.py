@@ -24,11 +24,14 @@ def test_best_plan(extensible: Scene, tmp_path: Path) -> None:
 
 
 def _settled(scene: Scene, layout: dict[str, str]) -> bool:
-    """Say whether bundles are in place and have their topics' traffic, and not what came while they were moved."""
+    """Say whether bundles are in place and have their topics' traffic, and not what came while they were moved.
+
+    A broker takes its load data back when a bundle comes or goes, and sends it again later.
+    """
     snapshot = scene.snapshot()
     names = [*snapshot.brokers.name, ""]
     owners = dict(zip(snapshot.bundle_names, [names[at] for at in snapshot.bundles.owner.tolist()], strict=True))
-    if not layout.items() <= owners.items():
+    if not layout.items() <= owners.items() or not snapshot.brokers.has_load_data.all():
         return False
     bundles = dict(zip(snapshot.topics.name.to_pylist(), snapshot.topics.bundle.tolist(), strict=True))
     if not scene.flows.keys() <= bundles.keys():
