@@ -173,9 +173,18 @@ class State:
         """Return the bundles that are elsewhere than at the start, with their brokers, in order."""
         return [(bundle, int(self.owner[bundle])) for bundle in self.order]
 
+    def _crowded(self) -> bool:
+        """Say whether a broker could meet its topic limit on the way, if all that comes came before anything left."""
+        moved = np.fromiter(self.order, dtype=np.int64, count=len(self.order))
+        left = np.bincount(self.model.owner[moved], self._topic_count[moved], minlength=len(self.topics))
+        return bool((self.topics + left).max(initial=0) > self.model.rules.most_topics)
+
     def in_order(self) -> list[tuple[int, int]]:
         """Return the moves in an order in which every destination passes the filters at its turn, others left out."""
-        played, waiting = State(self.model), self.moves()
+        waiting = self.moves()
+        if not self.changing.any() and not self._crowded():
+            return waiting
+        played = State(self.model)
         found: list[tuple[int, int]] = []
         while waiting:
             left = []
@@ -228,15 +237,20 @@ def unfolded(state: State) -> list[Step]:
     moves = state.moves()
     bundles, to = np.array(moves, dtype=np.int64).reshape(-1, 2).T
     waiting, steps = np.ones(len(moves), dtype=np.bool_), [step_of(played)]
+
+    def possible(asked: BoolArray) -> Int64Array:
+        rows = np.flatnonzero(asked)
+        found: Int64Array = rows[played.allowed(bundles[rows])[np.arange(len(rows)), to[rows]]]
+        return found
+
     while waiting.any():
         hot = int(np.where(model.counts, played.usage, -np.inf).argmax())
-        left = np.flatnonzero(waiting)
-        left = left[played.allowed(bundles[left])[np.arange(len(left)), to[left]]]
-        if not len(left):
+        rows = possible(waiting & (played.owner[bundles] == hot))
+        if not len(rows):
+            rows = possible(waiting)
+        if not len(rows):
             steps.append(step_of(state))
             break
-        from_hot = left[played.owner[bundles[left]] == hot]
-        rows = from_hot if len(from_hot) else left
         after = played.with_each(bundles[rows])[np.arange(len(rows)), to[rows]]
         best = int(rows[np.maximum(after, played.without(hot, bundles[rows])).argmin()])
         played.move(int(bundles[best]), int(to[best]))
