@@ -54,12 +54,13 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
         drain = address.several("drain", "Brokers to empty", names, names[:1])
         return replace(base, drain=drain), None
     free = best_plan.without_budget(base)
-    first = best_plan.first_of(view, free)
-    frontier = best_plan.known(view, free) or first
+    frontier = best_plan.shown(view, free)
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
     moves = 1
     if most > 1:
-        moves = address.number("moves", "Bundles moved at most", best_plan.knee(first), 1, most, slider=True)
+        moves = address.number(
+            "moves", "Bundles moved at most", best_plan.knee(best_plan.first_of(view, free)), 1, most, slider=True
+        )
     return replace(base, moves=moves), frontier
 
 
@@ -186,7 +187,7 @@ def draw(view: state.Current) -> None:
     """Draw the page."""
     top = st.container()
     question, frontier = _question(view)
-    plan = best_plan.known(view, question) or best_plan.first_of(view, question)
+    plan = best_plan.shown(view, question)
     if frontier is not None:
         frontier = replace(frontier, frontier=lowest(frontier.frontier, plan.frontier))
     with top:

@@ -267,7 +267,6 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     )
     work.tell(state)
     caps = np.maximum(caps, state.usage)
-    put_in_order(state, forced)
     _polish(state, state.peak, caps, work.told, even_out)
     work.tell(state)
     curve = lowest(steps, () if forced else unfolded(state))
@@ -482,8 +481,7 @@ def _plan(
     model, replayed, moves = work.model, State(work.model), []
     snapshot = model.snapshot
     names, bundles = snapshot.brokers.name, snapshot.bundles
-    order = state.in_order()
-    for bundle, to in order:
+    for bundle, to in state.moves():
         source = int(replayed.owner[bundle])
         here, there = float(replayed.usage[source]), float(replayed.usage[to])
         room_points = (state.peak() - there) * 100

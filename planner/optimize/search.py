@@ -165,9 +165,9 @@ class State:
         """Return the highest usage that counts."""
         return self.model.peak(self.usage)
 
-    def squares(self) -> float:
-        """Return the sum of the squares of the usage that counts: what a lower deviation makes less."""
-        return float((self.usage[self.model.counts] ** 2).sum())
+    def hottest(self) -> int:
+        """Return the broker with the highest usage that counts."""
+        return int(np.where(self.model.counts, self.usage, -np.inf).argmax())
 
     def moves(self) -> list[tuple[int, int]]:
         """Return the bundles that are elsewhere than at the start, with their brokers, in order."""
@@ -181,23 +181,24 @@ class State:
 
     def in_order(self) -> list[tuple[int, int]]:
         """Return the moves in an order in which every destination passes the filters at its turn, others left out."""
-        waiting = self.moves()
         if not self.changing.any() and not self._crowded():
-            return waiting
-        played = State(self.model)
-        found: list[tuple[int, int]] = []
-        while waiting:
-            left = []
+            return self.moves()
+        return State(self.model).play(self.moves())
+
+    def play(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Make moves in an order in which every destination passes the filters at its turn; return those made."""
+        made: list[tuple[int, int]] = []
+        waiting, before = moves, len(moves) + 1
+        while len(waiting) < before:
+            before, left = len(waiting), []
             for bundle, to in waiting:
-                if played.allowed(np.array([bundle]))[0, to]:
-                    played.move(bundle, to)
-                    found.append((bundle, to))
+                if self.allowed(np.array([bundle]))[0, to]:
+                    self.move(bundle, to)
+                    made.append((bundle, to))
                 else:
                     left.append((bundle, to))
-            if len(left) == len(waiting):
-                break
             waiting = left
-        return found
+        return made
 
     def restore(self, moves: list[tuple[int, int]]) -> None:
         """Go back to what `moves` returned."""
@@ -232,9 +233,11 @@ def step_of(state: State) -> Step:
 
 
 def unfolded(state: State) -> list[Step]:
-    """Return where the plan stands after each of its moves, those first that lower the peak most."""
-    model, played = state.model, State(state.model)
-    moves = state.moves()
+    """Return where the plan stands after each of its moves, those first that lower the peak most.
+
+    It ends where no further move leaves the most used broker: none of those that are left lowers the peak.
+    """
+    played, moves = State(state.model), state.moves()
     bundles, to = np.array(moves, dtype=np.int64).reshape(-1, 2).T
     waiting, steps = np.ones(len(moves), dtype=np.bool_), [step_of(played)]
 
@@ -243,20 +246,21 @@ def unfolded(state: State) -> list[Step]:
         found: Int64Array = rows[played.allowed(bundles[rows])[np.arange(len(rows)), to[rows]]]
         return found
 
-    while waiting.any():
-        hot = int(np.where(model.counts, played.usage, -np.inf).argmax())
-        rows = possible(waiting & (played.owner[bundles] == hot))
+    while True:
+        hot = played.hottest()
+        from_hot = waiting & (played.owner[bundles] == hot)
+        if not from_hot.any():
+            return steps
+        rows = possible(from_hot)
         if not len(rows):
             rows = possible(waiting)
         if not len(rows):
-            steps.append(step_of(state))
-            break
+            return [*steps, step_of(state)]
         after = played.with_each(bundles[rows])[np.arange(len(rows)), to[rows]]
         best = int(rows[np.maximum(after, played.without(hot, bundles[rows])).argmin()])
         played.move(int(bundles[best]), int(to[best]))
         waiting[best] = False
         steps.append(step_of(played))
-    return steps
 
 
 def _picked(state: State, broker: int) -> Int64Array:
@@ -293,9 +297,8 @@ def lower_peak(
         goal: Usage at which the peak is low enough.
     """
     while not told():
-        counted = np.where(state.model.counts, state.usage, -np.inf)
-        hot = int(counted.argmax())
-        if counted[hot] <= goal:
+        hot = state.hottest()
+        if state.usage[hot] <= goal:
             return
         if not (_single(state, hot, caps) or _chain(state, hot, caps)):
             return
@@ -341,7 +344,7 @@ def try_again(
         part, around = float(random.choice(_GIVEN_UP)), random.random() < _AROUND_THE_HOTTEST
         if around:
             some = random.random(len(state.usage)) < part
-            some[np.where(model.counts, state.usage, -np.inf).argmax()] = True
+            some[state.hottest()] = True
             gone = [bool(some[to] or some[model.owner[bundle]]) for bundle, to in kept]
         else:
             gone = (random.random(len(kept)) < part).tolist()
@@ -445,9 +448,8 @@ def under(state: State, target: float, weight: FloatArray, caps: FloatArray, tol
     """
     most = np.minimum(caps, target)
     while not told():
-        counted = np.where(state.model.counts, state.usage, -np.inf)
-        hot = int(counted.argmax())
-        top = float(counted[hot])
+        hot = state.hottest()
+        top = float(state.usage[hot])
         if top <= target + EPSILON:
             return True
         mine = state.movable_on(hot)

@@ -111,19 +111,10 @@ def adopt(state: State, moves: list[tuple[int, int]]) -> bool:
         Whether it was carried out.
     """
     before = state.moves()
-    waiting = [(bundle, to) for bundle, to in moves if state.owner[bundle] != to]
-    while waiting:
-        left = []
-        for bundle, to in waiting:
-            back_home = to == state.model.owner[bundle] and not state.model.forced[bundle]
-            if back_home or state.allowed(np.array([bundle]))[0, to]:
-                state.move(bundle, to)
-            else:
-                left.append((bundle, to))
-        if len(left) == len(waiting):
-            state.restore(before)
-            return False
-        waiting = left
+    wanted = [(bundle, to) for bundle, to in moves if state.owner[bundle] != to]
+    if len(state.play(wanted)) < len(wanted):
+        state.restore(before)
+        return False
     if (state.spent > state.model.budgets + EPSILON).any():
         state.restore(before)
         return False

@@ -63,12 +63,22 @@ def first_of(view: state.Current, question: Question) -> Plan:
     Raises:
         PlannerError: It has none.
     """
-    return plan_of(view, replace(question, rounds=_FIRST_ROUNDS))
+    first = replace(question, rounds=_FIRST_ROUNDS)
+    return _plan(_key(view, first), view.snapshot, first)
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
     """Return the answer that was found by looking further; None before."""
     return next(iter(_further(_key(view, question))), None)
+
+
+def shown(view: state.Current, question: Question) -> Plan:
+    """Return the best answer that there is now: the one found by looking further, or the first.
+
+    Raises:
+        PlannerError: There is none.
+    """
+    return known(view, question) or first_of(view, question)
 
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
