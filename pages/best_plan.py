@@ -109,7 +109,7 @@ def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, flo
         f" {last.peak * 100:.1f} %.** The dotted line is what no plan gets below."
     )
     if others:
-        parts = [f"{name} {moves:,} moves, {peak:.1f} %" for name, (moves, peak) in others.items()]
+        parts = [f"{name} {count(moves, 'move')}, {peak:.1f} %" for name, (moves, peak) in others.items()]
         said += f" Strategies by themselves: {'; '.join(parts)}."
     return said
 
