@@ -20,6 +20,8 @@ _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 _STREAMLITS = [["[data-testid=stHeader]"], ["[data-testid=stDataFrame]"]]
 _WIDE, _NARROW = 1440, 390
 _BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 21, 28)"}
+# Colours of buttons fade from one scheme to the other, and have too little contrast half way.
+_STILL = "() => !document.getAnimations().some(one => one instanceof CSSTransition)"
 _OUTSIDE = """() => [...document.querySelectorAll('[data-testid=stMain] :is(button, input, a, p, h1, h2, h3, label)')]
   .filter(e => e.checkVisibility({opacityProperty: true}))
   .filter(e => !e.closest('[data-testid=stDataFrame], .js-plotly-plot, pre, [role=tablist]'))
@@ -49,6 +51,7 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         expect(page.get_by_test_id("stApp")).to_have_css("background-color", _BACKGROUNDS[scheme])
+        page.wait_for_function(_STILL)
         said[scheme] = faults(page, axe)
         window.shot(f"{name}-{scheme}-{_WIDE}", width=_WIDE)
     window.shot(f"{name}-dark-{_NARROW}", width=_NARROW)
