@@ -18,7 +18,7 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
-from planner.web.page import Page, Subject, show_arrival
+from planner.web.page import Page, Subject, arrive
 from planner.web.session import Kept, forget_upload, widget_state
 from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
@@ -73,27 +73,28 @@ def document_bytes(snapshot: Snapshot) -> bytes:
 
 @dataclass(frozen=True)
 class _Upload:
-    """What became of the last upload: the digest and whether it was here before, or why there is none."""
+    """What became of the last upload that is not open: its file, and why."""
 
     file: str = ""
-    digest: str = ""
-    known: bool = False
     error: PlannerError | None = None
 
 
 _UPLOAD: Kept[_Upload] = Kept("upload-result", _Upload)
 
 
-def _load(given: UploadedFile) -> _Upload:
+def _load(given: UploadedFile) -> None:
+    """Keep what was uploaded and open it where it is waited for, else on the first page; or note why that cannot be."""
+    _UPLOAD.put(_Upload(given.file_id))
     try:
         before = {s.digest for s in state.workspace().saved()}
         saved = state.workspace().add(read_apart(given.name, given), given.name.rsplit(".", 1)[0])
     except PlannerError as error:
-        return _Upload(given.file_id, error=error)
+        _UPLOAD.put(_Upload(given.file_id, error))
+        return
     finally:
         forget_upload(given)
-    state.select(saved.digest)
-    return _Upload(given.file_id, saved.digest, saved.digest in before)
+    what = "was here already (same content)" if saved.digest in before else "is loaded"
+    arrive(saved, what, "what_if" if saved.digest in scenarios.PENDING.get() else "overview")
 
 
 def _upload() -> None:
@@ -107,18 +108,11 @@ def _upload() -> None:
         _UPLOAD.put(_Upload())
         return
     if _UPLOAD.get().file != given.file_id:
-        _UPLOAD.put(_load(given))
-    result = _UPLOAD.get()
-    if result.error is not None:
-        show_error(result.error)
+        _load(given)
+    error = _UPLOAD.get().error
+    if error is not None:
+        show_error(error)
         st.caption("Nothing was changed: every snapshot that was here still is.")
-        return
-    found = state.workspace().find(result.digest)
-    if found is None:
-        return
-    show_arrival(found, "was here already (same content)" if result.known else "is loaded")
-    if result.digest in scenarios.PENDING.get():
-        registry.link("what_if", "Continue with the scenario of the link")
 
 
 def _awaited() -> None:
@@ -211,7 +205,7 @@ def draw(_: Any) -> None:
     _upload()
     view = None
     try:
-        view = state.saved_in_view()  # what was just uploaded, if anything was
+        view = state.saved_in_view()
     except PlannerError as error:
         with trouble:
             show_error(error)

@@ -16,11 +16,11 @@ from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capt
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.web import state
-from planner.web.page import show_arrival
+from planner.web import registry, state
+from planner.web.page import arrival
 from planner.web.scenarios import SESSION
 from planner.web.session import Kept
-from planner.web.widgets import show_error
+from planner.web.widgets import show_error, show_notes
 from planner.workspace.database import SavedSnapshot
 
 _CAPTURED = Kept("captured", str)
@@ -331,4 +331,6 @@ def _ended(job: CaptureJob) -> None:
         _CAPTURED.put(saved.digest)
         state.select(saved.digest)
         st.rerun()
-    show_arrival(saved, "is captured")
+    st.success(arrival(saved, "is captured"), icon=":material/check_circle:")
+    show_notes(saved.warnings, "What to know about this snapshot")
+    registry.link("overview", "See its overview")

@@ -17,13 +17,15 @@ from planner.web import address, registry, scenarios, search_box, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import IN_VIEW
 from planner.web.scenario_bar import copy_link, draw_bar
-from planner.web.session import bound
+from planner.web.session import Kept, bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
 _TITLE = 60
 """Longest name of a snapshot in a window's title."""
+_ARRIVED = Kept("arrived", lambda: ("", "", ""))
+"""What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
 
 
 class Subject(Enum):
@@ -70,6 +72,7 @@ class Page:
             st.title(self.title)
             st.caption(self.purpose)
         show_refused()
+        title, digest, words = _ARRIVED.take()
         IN_VIEW.put("")
         if self.subject is Subject.NOTHING:
             copy_link(lambda: address.at(**address.parts()))
@@ -80,6 +83,9 @@ class Page:
             return
         st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
         IN_VIEW.put(view.digest)
+        if (title, digest) == (self.title, view.digest):
+            _ARRIVED.put((title, digest, words))
+            st.success(words, icon=":material/check_circle:")
         finder, picker = aside.columns(2, vertical_alignment="bottom")
         text = search_box.ask(finder)
         with picker:
@@ -175,12 +181,16 @@ def _describe(view: state.Current, config: Settings) -> None:
     show_notes(notes, "What to know about this snapshot")
 
 
-def show_arrival(saved: SavedSnapshot, what: str) -> None:
-    """Say how a snapshot came into the workspace, with what to know about it and the way to its overview."""
-    st.success(
+def arrival(saved: SavedSnapshot, what: str) -> str:
+    """Say how a snapshot came into the workspace."""
+    return (
         f"“{plain(saved.name)}” {what}: {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')},"
-        f" {count(saved.topics, 'topic')}.",
-        icon=":material/check_circle:",
+        f" {count(saved.topics, 'topic')}."
     )
-    show_notes(saved.warnings, "What to know about this snapshot")
-    registry.link("overview", "See its overview")
+
+
+def arrive(saved: SavedSnapshot, what: str, name: str) -> None:
+    """Look at a snapshot that was just loaded from now on, and go to a page that says how it came."""
+    state.select(saved.digest)
+    _ARRIVED.put((registry.page(name).title, saved.digest, arrival(saved, what)))
+    registry.go(name)

@@ -168,8 +168,15 @@ def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) 
     write_zip(small, packed)
     chooser = page.locator('input[type="file"]')
     chooser.set_input_files({"name": "good.zip", "mimeType": "application/zip", "buffer": packed.getvalue()})
-    window.settled("is loaded: 5 brokers, 60 bundles")
+    window.settled("“good” is loaded: 5 brokers, 60 bundles")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("good"))
     window.shot("upload-good")
+    by_menu(page, "Brokers")
+    window.settled("One broker")
+    expect(page.get_by_text("is loaded")).to_have_count(0)
+    by_menu(page, "Snapshots")
+    window.settled("In this workspace")
     again = write_document(small).encode()
     page.locator('input[type="file"]').set_input_files(
         {"name": "again.json", "mimeType": "application/json", "buffer": again}
@@ -197,6 +204,8 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
         {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}
     )
     window.settled("is loaded: 5 brokers, 60 bundles")
+    by_menu(page, "Snapshots")
+    window.settled("In this workspace")
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
     page.get_by_label("Name", exact=True).fill("still mine")
     page.get_by_role("button", name="Rename").click()
@@ -220,6 +229,7 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
     tables = page.locator('[data-testid="stDataFrame"]')
     tables.first.wait_for()
     before = tables.count()
+    kept = page.url.rpartition("snapshot=")[2]
     for name, (data, said) in bad.items():
         page.locator('input[type="file"]').set_input_files(
             {"name": name, "mimeType": "application/octet-stream", "buffer": data}
@@ -228,6 +238,8 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
         alert.wait_for(timeout=30_000)
         expect(page.get_by_text("Nothing was changed").first).to_be_visible()
         assert "Traceback" not in page.inner_text("body")
+        expect(page.get_by_role("heading", name="Snapshots", exact=True)).to_be_visible()
+        assert f"snapshot={kept}" in page.url
         page.locator('[data-testid="stFileChipDeleteBtn"] button').first.click()
         page.get_by_text("Nothing was changed").first.wait_for(state="hidden", timeout=30_000)
     expect(tables).to_have_count(before)

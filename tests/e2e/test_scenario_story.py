@@ -151,8 +151,6 @@ def test_a_link_to_a_missing_snapshot_goes_on_after_its_upload(
     page.locator('input[type="file"]').first.set_input_files(
         {"name": "production.zip", "mimeType": "application/zip", "buffer": packed.getvalue()}
     )
-    window.settled("is loaded: 5 brokers, 60 bundles")
-    page.get_by_role("link", name="Continue with the scenario of the link").click()
     window.settled("The scenario of the link is here")
     window.settled("Plan digest")
     expect(page.get_by_role("paragraph").filter(has_text="2 x traffic of the cluster").last).to_be_visible()
