@@ -18,7 +18,7 @@ from planner.share.commands import CommandOptions
 from planner.share.script import command_script
 from tests.cluster.launch import wait_for
 from tests.cluster.pulsar_admin import PulsarAdmin
-from tests.cluster.scene import SHED, Scene
+from tests.cluster.scene import SHED, Scene, shed_layout
 
 WATCHED_S = 300
 """How long nothing may move after a plan that is called stable."""
@@ -32,13 +32,17 @@ _BY_CPU = {
 
 
 def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
-    """Capture, optimize, run the script, capture again, watch, and go back by the other script.
+    """Put bundles on one broker, capture, optimize, run the script, capture again, and go back by the other script.
 
     Args:
-        scene: The cluster; the bundles of `SHED` lie on one broker.
+        scene: The cluster.
         folder: An empty one.
         calm: Settings with which shedding is on and leaves a level cluster alone.
     """
+    brokers = scene.cluster.brokers
+    layout = shed_layout(scene.cluster, brokers[0].id, brokers[-1].id)
+    scene.put(layout)
+    wait_for("what brokers say of bundles is what flows", lambda: _settled(scene, layout), seconds=240, every=5.0)
     with scene.settings({**_BY_CPU, **calm}):
         before = _with_cpu_of_traffic(scene.snapshot())
         others = tuple(name for name in before.namespaces if name != SHED)
@@ -76,6 +80,25 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         assert returned.returncode == 0, returned.stdout + returned.stderr
         sources = {move.bundle: move.source for move in plan.moves}
         wait_for("the bundles are back", lambda: sources.items() <= scene.cluster.owners().items(), seconds=60)
+
+
+def _settled(scene: Scene, layout: dict[str, str]) -> bool:
+    """Say whether bundles are in place and have their topics' traffic, and not what came while they were moved.
+
+    A broker takes its load data back when a bundle comes or goes, and sends it again later.
+    """
+    snapshot = scene.snapshot()
+    names = [*snapshot.brokers.name, ""]
+    owners = dict(zip(snapshot.bundle_names, [names[at] for at in snapshot.bundles.owner.tolist()], strict=True))
+    if not layout.items() <= owners.items() or not snapshot.brokers.has_load_data.all():
+        return False
+    bundles = dict(zip(snapshot.topics.name.to_pylist(), snapshot.topics.bundle.tolist(), strict=True))
+    if not scene.flows.keys() <= bundles.keys():
+        return False
+    places = [bundles[topic] for topic in scene.flows]
+    wanted = np.bincount(places, [flow.msg_per_s for flow in scene.flows.values()], minlength=len(snapshot.bundles))
+    share = snapshot.bundles.msg_rate_in_per_s[wanted > 0] / wanted[wanted > 0]
+    return bool(share.min() > 0) and bool(np.allclose(share, np.median(share), rtol=0.07))
 
 
 def _with_cpu_of_traffic(snapshot: Snapshot) -> Snapshot:
