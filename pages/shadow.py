@@ -10,7 +10,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.relocation import Relocation
-from planner.explain.text import count, moment, percent
+from planner.explain.text import count, moment, percent, plain
 from planner.figures.shadow import shadow_score, shadow_text
 from planner.shadow.record import (
     NEXT,
@@ -196,6 +196,8 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     table(cycles_frame(shown), "shadow-cycles", key=key, pick=lambda row: address.put(cycle=str(shown[row].number)))
     asked = address.part("cycle")
     cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
+    if asked and asked != str(cycle.number):
+        address.note(f"Cycle {plain(asked)} is not on record; shown is the newest.")
     st.header(f"Cycle {cycle.number}")
     st.caption(
         f"Predicted from the capture of {moment(cycle.from_ms)}; what happened shows in that of {moment(cycle.to_ms)}."

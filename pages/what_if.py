@@ -48,7 +48,7 @@ _CARDS = {
     "final_headroom_factor": ("Headroom", "x"),
 }
 """The measures that stand first: what to call them, and their unit, in the room there is."""
-_CARD_PX = 134
+_CARD_PX = 170
 _QUANTITIES: dict[str, str] = {
     "usage": "Usage",
     "msg_rate_per_s": "Message rate",
@@ -88,20 +88,32 @@ def _cards(found: Summary, base: Summary | None) -> None:
     with st.container(horizontal=True):
         for name, (label, unit) in _CARDS.items():
             measure, value = measures[name], getattr(found, name)
-            delta: float | None = None
-            if base is not None and value is not None and getattr(base, name) is not None:
-                difference = value - getattr(base, name)
-                delta = round(difference, 2) if np.isfinite(difference) else None
-            colour: Any = {"lower": "inverse", "higher": "normal"}.get(measure.better, "off")
+            change, words = (0.0, None) if base is None else change_words(value, getattr(base, name))
+            colour: Any = {"lower": "inverse", "higher": "normal"}.get(measure.better, "off") if change else "off"
             st.metric(
                 label,
                 _number(value, unit),
-                delta or None,
+                words,
                 delta_color=colour,
-                help=f"{measure.label}. {measure.meaning}"
-                f"{' The change is against the cluster without this scenario.' if base is not None else ''}",
+                delta_arrow="off",
+                help=f"{measure.label}. {measure.meaning}",
                 width=_CARD_PX,
             )
+    if base is not None:
+        st.caption(
+            "Below each number: its change against the same cycles of the cluster as captured, and what it is there."
+        )
+
+
+def change_words(value: float | None, before: float | None) -> tuple[float, str]:
+    """Return how much larger a measure is than of the cluster as captured, 0 where that is no number, and the words."""
+    there = f"{_number(before, '')} as captured"
+    if value == before:
+        return 0.0, "as captured"
+    if value is None or before is None or not np.isfinite(value - before):
+        return 0.0, there
+    change = round(value - before, 2)
+    return change, f"{'+' if change > 0 else '-'}{_number(abs(change), '')} · {there}" if change else "as captured"
 
 
 def _story(outcome: Outcome) -> str:

@@ -11,13 +11,13 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
-from planner.explain.text import count
+from planner.explain.text import count, plain
 from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.trace import Trace
-from planner.web import address, scenarios, state
+from planner.web import address, names, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import show_notes, table
 
@@ -50,11 +50,21 @@ def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Targe
 
 
 def _target(trace: Trace, cycle: int, place: Any) -> Target:
-    """Let a broker, and perhaps one of its bundles, be chosen."""
+    """Let a broker, and perhaps one of its bundles, be chosen; a bundle of the address is looked for where it is."""
     view = trace.cycles[cycle].view
     usage = trace.cycles[cycle].state.usage
     busiest = view.brokers.name[int(usage.argmax())]
     left, right = place.columns(2)
+    asked, linked = address.part("broker"), address.part("bundle")
+    row = view.bundle_position.get(linked, -1)
+    owner = int(view.bundles.owner[row]) if row >= 0 else -1
+    if owner >= 0 and asked != view.brokers.name[owner]:
+        if asked:
+            st.info(
+                plain(names.short(f"In cycle {cycle + 1} {linked} is on {view.brokers.name[owner]}, not on {asked}.")),
+                icon=":material/info:",
+            )
+        address.put(broker=view.brokers.name[owner])
     broker = address.choice(
         "broker", "Broker", list(view.brokers.name), busiest, named=True, clears=("bundle",), place=left
     )
@@ -152,7 +162,7 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
         rules = own[~own["about"].str.contains("/")]
     if len(rules):
-        table(rules.rename(columns={"acts": "sheds"}), "rules", widths={"sheds": 55, "rule": 560})
+        table(rules.rename(columns={"acts": "sheds"}), "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
         st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:

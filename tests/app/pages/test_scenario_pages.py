@@ -1,5 +1,6 @@
 """The pages about scenarios: edits, undo, links, comparison, reasons, failures, commands."""
 
+import math
 import re
 import threading
 import time
@@ -24,8 +25,8 @@ from planner.simulate.measures import MEASURES
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
-from planner.web import state
-from planner.workspace.samples import samples
+from planner.web import registry, state
+from planner.workspace.samples import load_sample, samples
 
 Page = Callable[..., AppTest]
 NEEDED: dict[str, dict[str, Any]] = {
@@ -183,6 +184,31 @@ class TestWhatIf:
         test = page("what_if", snapshot=sample()[:12], quantity=quantity, show="map")
         assert not test.exception
         assert "of 5 brokers in 30 cycles; the highest is" in shown(test)
+
+    def test_measures_stand_beside_those_of_the_cluster_as_captured(self, page: Page) -> None:
+        captured = {m.label: m.value for m in page("what_if", scenario=link()).metric}
+        test = page("what_if", scenario=link(Step(ScaleTraffic(factor=1.5))))
+        deltas = {m.label: m.delta for m in test.metric}
+        peak = captured["Peak usage"].removesuffix(" %")
+        assert re.fullmatch(rf"\+[0-9.]+ · {re.escape(peak)} as captured", deltas["Peak usage"])
+        assert re.fullmatch(r"-[0-9.]+ · [0-9.]+ as captured", deltas["Headroom"])
+        assert deltas["Splits"] == "as captured"
+
+    @pytest.mark.parametrize(
+        ("value", "before", "words"),
+        [
+            (5, 9, "-4 · 9 as captured"),
+            (0.5, 0.5, "as captured"),
+            (None, 3, "3 as captured"),
+            (4, None, "not yet as captured"),
+            (None, None, "as captured"),
+            (math.inf, math.inf, "as captured"),
+            (2.0, math.inf, "unlimited as captured"),
+            (1_200, 0, "+1,200 · 0 as captured"),
+        ],
+    )
+    def test_a_change_in_words(self, value: float | None, before: float | None, words: str) -> None:
+        assert registry.module("what_if").change_words(value, before)[1] == words
 
     def test_more_cpu_than_there_is(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
@@ -430,6 +456,15 @@ def test_why_about_a_bundle_that_nobody_looked_at_tells_about_its_broker(page: P
     assert "did not come to this bundle" in shown(test)
     rules = next(d.value for d in test.dataframe if "rule" in d.value.columns)
     assert set(rules["about"]) == {"broker-1:8080"}
+
+
+def test_why_goes_where_a_bundle_is(page: Page) -> None:
+    bundle = load_sample(next(s for s in samples() if s.file == "pip-364.json")).bundle_names[0]
+    owner = page("why", snapshot=sample()[:12], bundle=bundle).query_params["broker"]
+    other = next(name for name in ("broker-1:8080", "broker-2:8080") if name != owner)
+    test = page("why", snapshot=sample()[:12], bundle=bundle, broker=other)
+    assert test.query_params["broker"] == owner
+    assert f"is on {owner}, not on {other}" in test.info[0].value.replace("\\", "")
 
 
 def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:

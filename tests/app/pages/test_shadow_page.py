@@ -132,7 +132,9 @@ def test_a_link_shows_its_cycle_when_others_have_followed(page: Page, histories:
     assert "Cycle 2" in [part.value for part in page("shadow").header]
     assert "Cycle 1" in [part.value for part in page("shadow", cycle="1").header]
     assert "Cycle 3" in [part.value for part in page("shadow", cycle="3").header]
-    assert "Cycle 2" in [part.value for part in page("shadow", cycle="<b>9").header]
+    unknown = page("shadow", cycle="<b>9")
+    assert "Cycle 2" in [part.value for part in unknown.header]
+    assert "is not on record; shown is the newest" in unknown.warning[0].value
 
 
 def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
