@@ -21,7 +21,7 @@ MOST_FLOW_BROKERS = 10
 _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
-_MARGIN, _LABEL_PX, _LONGEST_LABEL = 10, 7, 20
+_MARGIN, _LABEL_PX = 10, 7
 """Pixels beside the names next to a flow, and for each letter; how many letters at most."""
 _REST = "other brokers"
 _THIN = 1e-4
@@ -100,7 +100,7 @@ def move_flow(moves: Sequence[Relocation], *, by_bundles: bool = False) -> go.Fi
     }
     figure = finish(go.Figure(go.Sankey(arrangement="fixed", node=node, link=link)), height=round(room_px) + _MARGINS)
     own = [name for name in names if name != _REST]
-    labels = dict(zip(own, map(_clipped, short_names(own)), strict=True))
+    labels = dict(zip(own, short_names(own), strict=True))
     _label(figure, sides, heights, {name: labels.get(name, name) for name in names})
     return figure
 
@@ -137,10 +137,6 @@ def _label(
             )  # fmt: skip
     width = _LABEL_PX * max(map(len, labels.values()), default=0) + _MARGIN
     figure.update_layout(margin_l=width, margin_r=width)
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
 def _heights(sums: Sequence[float], room_px: float, px_per_unit: float) -> list[float]:

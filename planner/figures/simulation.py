@@ -127,7 +127,7 @@ def brokers_over_cycles(
         figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
         if max(int(sum(values[at] for _, values, _ in bars)) for at in range(len(table))) <= _FEW_BUNDLES:
             figure.update_yaxes(dtick=1, row=2, col=1)
-    figure.update_xaxes(title="cycle", row=rows, col=1)
+    figure.update_xaxes(tickprefix="cycle ", showtickprefix="first", row=rows, col=1)  # a title would meet the legend
     figure.update_xaxes(range=[0.4, len(table) + 0.6])
     return figure
 
@@ -221,7 +221,7 @@ def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: flo
 
 
 def _ends(spread: ImbalanceSeries, at: int, factor: float) -> str:
-    return f"{spread.lowest[at] * factor:.4g} to {spread.highest[at] * factor:.4g}"
+    return f"{spread.lowest[at] * factor:,.3g} to {spread.highest[at] * factor:,.3g}"
 
 
 def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quantity = "usage") -> str:
@@ -235,10 +235,9 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
-        f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}: first"
-        f" {_ends(spread, 0, factor)}, at last"
-        f" {_ends(spread, -1, factor)} {unit}, its deviation from {first:.3g} to"
-        f" {last:.3g} {what}{moved}."
+        f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}: at the start"
+        f" {_ends(spread, 0, factor)} {unit}, at the end {_ends(spread, -1, factor)} {unit}; deviation"
+        f" {first:.3g}, then {last:.3g} {what}{moved}."
     )
 
 

@@ -1,5 +1,6 @@
 """Colours and layout that all figures share. Readable in light and dark, and with every common colour blindness."""
 
+import re
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
@@ -11,6 +12,8 @@ CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 """Okabe and Ito's hues."""
 SEQUENTIAL = "Cividis"
 """Ordered scale that is the same to colour-blind readers."""
+
+_LONGEST_NAME, _END = 20, 16
 
 
 def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = "") -> go.Figure:
@@ -30,9 +33,23 @@ def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = 
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return broker ids without the ending that all of them share, for axes and labels."""
+    """Return broker ids without their domain and port, where they can be told apart, for axes and labels.
+
+    Of those that are long all the same the last words are left, which have the number.
+    """
+    heads = without_endings(names)
+    clipped = [
+        name if len(name) <= _LONGEST_NAME else f"…{re.split('[-._]', name[-_END:], maxsplit=1)[-1]}" for name in heads
+    ]
+    return clipped if len(names) > 1 and len(set(clipped)) == len(names) else heads
+
+
+def without_endings(names: Sequence[str]) -> list[str]:
+    """Return broker ids up to the first dot or else colon, where that tells them apart."""
     for separator in ".:":
-        tails = {name[name.find(separator) :] if separator in name else "" for name in names}
-        if len(names) > 1 and len(tails) == 1 and tails != {""}:
-            return [name[: name.index(separator)] for name in names]
+        heads = [name.partition(separator)[0] for name in names]
+        tails = {name.removeprefix(head) for name, head in zip(names, heads, strict=True)}
+        unlike = len(set(heads)) == len(names) and not any(map(str.isdecimal, heads))  # those of an IP address
+        if len(names) > 1 and tails != {""} and (len(tails) == 1 or (unlike and separator == ".")):
+            return heads
     return list(names)

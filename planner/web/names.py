@@ -5,7 +5,7 @@ carry the context, and whatever is too long for its column in full.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,7 +14,7 @@ import streamlit as st
 from planner.cluster.snapshot import Snapshot
 from planner.explain.search import Place, search
 from planner.explain.text import plain
-from planner.figures.theme import short_names
+from planner.figures.theme import short_names, without_endings
 from planner.web import registry, state
 from planner.web.session import Kept
 
@@ -25,6 +25,8 @@ _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 _LONG_BUNDLE = re.compile(r"^(.{11}).{8,}(.{8}/0x[0-9a-f]{8}_0x[0-9a-f]{8})$")
 """A bundle in whose name the namespace leaves no room for the range, which tells it from the others."""
 _BUNDLES = {"bundle", "about"}
+_BROKERS = {"broker", "about", "owner", "from", "to", "on", "lost"}
+_MOST_DOMAINS = 16
 _LONG = 34
 """Text with more letters than this may be cut off in a table."""
 _MOST = 6
@@ -36,28 +38,33 @@ def snapshot() -> Snapshot | None:
     return state.snapshot_of(digest) if digest else None
 
 
-def ending(brokers: Iterable[str]) -> str:
-    """Return the domain and port that all brokers share and nobody needs to read again; empty when they do not."""
-    names = list(brokers)
-    endings = {name.removeprefix(short) for name, short in zip(names, short_names(names), strict=True)}
-    shared = endings.pop() if len(endings) == 1 else ""
-    return shared if shared.startswith(".") else ""
+def endings(brokers: Sequence[str]) -> list[str]:
+    """Return the few domains and ports of brokers, the longest first, which nobody needs to tell them apart."""
+    heads = without_endings(brokers)
+    found = {name.removeprefix(head) for name, head in zip(brokers, heads, strict=True)}
+    domains = sorted((ending for ending in found if ending.startswith(".")), key=len, reverse=True)
+    return domains if len(domains) <= _MOST_DOMAINS else []
 
 
 def short(text: str) -> str:
-    """Return a text that names brokers without the ending that all of them share."""
+    """Return a text that names brokers without their domains and ports."""
     of = snapshot()
-    left_out = ending(of.brokers.name) if of is not None else ""
-    return text.replace(left_out, "") if left_out else text
+    for ending in endings(of.brokers.name) if of is not None else ():
+        text = text.replace(ending, "")
+    return text
 
 
 def shortened(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose cells name brokers without the ending that all share, and of bundles always the range."""
+    """Return a table whose cells name brokers without domain and port, long ones by their end; of bundles the range."""
     of = snapshot()
-    left_out = ending(of.brokers.name) if of is not None else ""
+    brokers = of.brokers.name if of is not None else ()
+    left_out, heads = endings(brokers), without_endings(brokers)
+    clipped = {head: name for head, name in zip(heads, short_names(brokers), strict=True) if head != name}
 
     def brief(texts: pd.Series) -> pd.Series:
-        texts = texts.str.replace(left_out, "", regex=False) if left_out else texts
+        for ending in left_out:
+            texts = texts.str.replace(ending, "", regex=False)
+        texts = texts.replace(clipped) if clipped and texts.name in _BROKERS else texts
         return texts.str.replace(_LONG_BUNDLE, r"\1…\2", regex=True) if texts.name in _BUNDLES else texts
 
     strings = [name for name in frame.columns if pd.api.types.is_string_dtype(frame[name])]

@@ -11,7 +11,7 @@ from planner.cluster.releases import release
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.scenario import Scenario
-from planner.web import address, registry, scenarios, state
+from planner.web import address, names, registry, scenarios, state
 from planner.web.choices import STRATEGIES
 from planner.web.widgets import button
 
@@ -44,7 +44,7 @@ def words(view: state.Current, scenario: Scenario) -> str:
         parts.append(f"decided as Pulsar {scenario.pulsar_version}")
     if scenario.load_manager:
         parts.append(f"{manager} load manager")
-    return plain(" · ".join([*parts, count(scenario.cycles, "cycle")]))
+    return plain(names.short(" · ".join([*parts, count(scenario.cycles, "cycle")])))
 
 
 def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> bool:

@@ -18,7 +18,7 @@ from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Step
-from planner.web import scenarios, state
+from planner.web import names, scenarios, state
 from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_setting, set_setting, take
 from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
@@ -173,7 +173,7 @@ def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
     steps = scenarios.present(view).steps
     for at, step in enumerate(steps):
-        words = step.edit.phrase()
+        words = names.short(step.edit.phrase())
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
         toggle = partial(switch.toggle, plain(words), label_visibility="collapsed")

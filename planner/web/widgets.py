@@ -32,6 +32,7 @@ _NAMES = {"broker", "bundle", "namespace", "range", "topic", "about", "owner", "
 """Columns that say what a row is about."""
 _WIDEST_PX = 520
 _LETTER_PX = 6.6
+_WAYS, _WIDEST_WAY_PX = ("from", "to"), 180
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
     "MiB/s": st.column_config.NumberColumn(format="%.3f"),
@@ -147,6 +148,9 @@ def table(
         column: st.column_config.ProgressColumn(format="localized", min_value=0.0, max_value=full)
         for column, full in bars.items()
     }
+    for column in set(widths).intersection(_WAYS):
+        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
+        columns[column]["width"] = int(max(widths[column], min(24 + longest * _LETTER_PX, _WIDEST_WAY_PX)))
     for column in set(frame.columns).intersection(_ANSWERS).difference(widths):
         longest = float(shown[column].str.len().max()) if len(shown) else 0.0
         columns[column] = {**columns.get(column, {}), "width": int(min(24 + longest * _LETTER_PX, _WIDEST_PX))}

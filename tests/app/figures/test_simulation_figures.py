@@ -78,8 +78,8 @@ class TestTimeline:
     def test_in_words(self) -> None:
         trace = story()
         assert timeline_text(broker_series(trace), cycle_counts(trace)) == (
-            "The usage of 3 brokers over 2 cycles: first 10 to 90, at last 50 to 50 %, its deviation from 37.7 to 0"
-            " points; bundles: 2 shed."
+            "The usage of 3 brokers over 2 cycles: at the start 10 to 90 %, at the end 50 to 50 %; deviation 37.7,"
+            " then 0 points; bundles: 2 shed."
         )
 
 
@@ -181,6 +181,9 @@ class TestScores:
         assert unknown == "No broker has a score in this cycle."
 
 
+LONG = "pulsar-production-broker"
+
+
 @pytest.mark.parametrize(
     ("names", "short"),
     [
@@ -188,6 +191,11 @@ class TestScores:
         (("a:8080", "b:8080"), ["a", "b"]),
         (("a:8080", "b:8081"), ["a:8080", "b:8081"]),
         (("a.x:8080",), ["a.x:8080"]),
+        (("a.x:8080", "b.y:8081"), ["a", "b"]),
+        (("a.x:8080", "a.y:8080"), ["a.x", "a.y"]),
+        (("10.0.0.1:80", "11.0.0.2:80"), ["10.0.0.1", "11.0.0.2"]),
+        ((f"{LONG}-1:80", f"{LONG}-2:80"), ["…broker-1", "…broker-2"]),
+        ((f"1-{LONG}:80", f"2-{LONG}:80"), [f"1-{LONG}", f"2-{LONG}"]),
         ((), []),
     ],
 )

@@ -14,11 +14,13 @@ STORY = next(sample for sample in samples() if sample.file == "story.zip")
 BUNDLE = "acme/orders/0x6a439f54_0x6f182692"
 
 
-def test_the_ending_that_all_share_is_a_domain_or_nothing() -> None:
-    assert names.ending(["broker-1.prod.example:8080", "broker-2.prod.example:8080"]) == ".prod.example:8080"
-    assert names.ending(["broker-1:8080", "broker-2:8080"]) == ""
-    assert names.ending(["a.one:8080", "a.two:8080"]) == ""
-    assert names.ending(["alone.example:8080"]) == ""
+def test_endings_are_domains_that_tell_no_brokers_apart() -> None:
+    assert names.endings(["broker-1.prod.example:8080", "broker-2.prod.example:8080"]) == [".prod.example:8080"]
+    assert names.endings(["a.one:80", "b.one:8080"]) == [".one:8080", ".one:80"]
+    assert names.endings(["broker-1:8080", "broker-2:8080"]) == []
+    assert names.endings(["a.one:8080", "a.two:8080"]) == []
+    assert names.endings(["alone.example:8080"]) == []
+    assert names.endings([f"b-{at}.zone-{at}:8080" for at in range(17)]) == []
 
 
 def test_a_row_names_each_thing_once_by_its_full_name() -> None:
