@@ -28,7 +28,7 @@ from planner.replay.kernel import (
     task_to_json,
 )
 from planner.spark.schema import arrow_schema
-from planner.spark.session import Guard, OpenSession, first_line
+from planner.spark.session import Guard, OpenSession, check_workers
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
@@ -46,7 +46,6 @@ _WAVES: Final = 3
 _WAVE_S: Final = 8.0
 _MOST_IN_PARTITION: Final = 500
 _WAVE_BYTES: Final = 256 << 20  # a quarter of what Spark's driver takes of a job (spark.driver.maxResultSize)
-_MOST_LOST: Final = 3
 _LAST_S: Final = 5.0
 
 _KILLED: Final = "Its worker was killed each time, perhaps for want of memory. Give workers more, or tasks fewer days."
@@ -269,7 +268,6 @@ class _Waves:
         self.again: deque[Sequence[ReplayTask]] = deque()
         self.seconds: deque[float] = deque(maxlen=200)
         self.largest = 1.0
-        self.lost = 0
 
     def next(self) -> Sequence[ReplayTask]:
         """Return the tasks of the next wave; none when all have been given out."""
@@ -294,10 +292,10 @@ class _Waves:
         return rows
 
     def failed(self, wave: Sequence[ReplayTask], error: BaseException) -> Iterator[TaskResult]:
-        """Take in that a wave failed: run it again in halves; yield a task that failed alone.
+        """Take in that a wave failed: run it again in halves; yield a task that failed alone where another would not.
 
         Raises:
-            ReplayError: The session is gone, or tasks fail one after the other.
+            ReplayError: The session is gone, or fails at anything.
         """
         gone = self.session.gone(error)
         if gone is not None:
@@ -306,7 +304,5 @@ class _Waves:
             middle = len(wave) // 2
             self.again += [wave[:middle], wave[middle:]]
             return
-        self.lost += 1
-        if self.lost >= _MOST_LOST and not self.seconds:
-            raise ReplayError(f"Spark failed: {first_line(error)}.", remedy="See the job's log, then retry.") from error
+        check_workers(self.session, "planner.replay.kernel", [wave[0].history])
         yield task_result(wave[0], (), 0.0, _KILLED)

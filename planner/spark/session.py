@@ -46,6 +46,9 @@ _LIGHT: Final = {
     "spark.sql.adaptive.enabled": "false",
 }
 """Java only hands work to Python and lives for minutes: compiling its code well costs more than it ever brings back."""
+_STARTED_ANEW: Final = ("SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "NO_ACTIVE_SESSION")
+"""What Spark Connect says of a session that a server knows no more, or that PySpark has closed for that."""
+
 _LOOK_S: Final = 2.0
 _SAY_S: Final = 15.0
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -210,7 +213,7 @@ class OpenSession:
         """Return what to say when an error means that Spark itself is gone; None when it only failed at something."""
         text = f"{type(error).__name__}: {error}"
         if self.place.kind == "connect":
-            if "SESSION_NOT_FOUND" in text or "SESSION_CHANGED" in text or "SESSION_CLOSED" in text:
+            if any(said in text for said in _STARTED_ANEW):
                 what = "The Spark Connect server was started anew and does not know this job any more."
             elif "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text or not self.answers():
                 what = "The Spark Connect server does not answer any more."

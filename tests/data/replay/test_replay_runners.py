@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -149,6 +149,45 @@ def test_a_task_that_kills_its_process_fails_alone(
         assert "was killed each time" in found[killed[0]].error
         for name, one in well.items():
             same(one, found[name])
+
+
+class Lost:
+    """A session of Spark that does nothing any more once it has made a frame."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self.spark, self.frames = spark, 0
+
+    def createDataFrame(self, table: pa.Table) -> Any:  # noqa: N802 - as Spark calls it
+        self.frames += 1
+        if self.frames > 1:
+            raise RuntimeError("Nothing works here")
+        return self.spark.createDataFrame(table)
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("Nothing works here")
+
+
+class OnConnect(OpenSession):
+    """A session of a server that listens."""
+
+    def answers(self) -> bool:
+        return True
+
+
+def test_no_task_is_blamed_for_a_spark_that_fails_at_anything(replay_history: Path, spark: "SparkSession") -> None:
+    session = OnConnect(cast("SparkSession", Lost(spark)), SparkPlace("connect", "sc://127.0.0.1:15002"), 2)
+    found: list[TaskResult] = []
+    with pytest.raises(ReplayError, match="Nothing works here"):
+        found.extend(run_spark(tasks_of(make_job(replay_history)), session, never))
+    assert [one.error for one in found] == ["", ""]
+
+
+@pytest.mark.parametrize("said", ["NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION_NOT_FOUND"])
+def test_a_connect_server_that_was_started_anew_is_gone(said: str) -> None:
+    session = OnConnect(cast("SparkSession", None), SparkPlace("connect", "sc://127.0.0.1:15002"), 2)
+    gone = session.gone(RuntimeError(f"[{said}] No active Spark session found"))
+    assert gone is not None
+    assert "started anew" in gone.what
 
 
 def test_scenarios_of_a_small_day_share_its_decoding(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
