@@ -19,7 +19,7 @@ FULL_HIGH = HASH_SPACE - 1
 """The last boundary of every namespace, `0xffffffff`."""
 
 _RANGE = re.compile(r"0x([0-9a-f]{8})_0x([0-9a-f]{8})")
-_BUNDLE = re.compile(r"(?P<namespace>[^/\s]+/[^/\s]+)/(?P<range>0x[0-9a-f]{8}_0x[0-9a-f]{8})")
+_BUNDLE = re.compile(r"(?P<namespace>[^/\s]+(?:/[^/\s]+){1,2})/(?P<range>0x[0-9a-f]{8}_0x[0-9a-f]{8})")
 
 
 def format_range(low: int, high: int) -> str:
@@ -57,7 +57,7 @@ def parse_bundle(name: str, where: str = "") -> tuple[str, int, int]:
     """Read a full bundle name.
 
     Returns:
-        Namespace (`tenant/namespace`), lower and upper boundary.
+        Namespace (`tenant/namespace`, of old ones `tenant/cluster/namespace`), lower and upper boundary.
 
     Raises:
         FormatError: The name has another shape, or its range is empty.

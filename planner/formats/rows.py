@@ -455,6 +455,16 @@ def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
         )
 
 
+def _places(topics: pa.Array, namespaces: Sequence[str], parts: int) -> Int64Array:
+    """Return the place of each topic's namespace, whose name has so many parts; -1 for none. Shape (topics,)."""
+    split = pc.split_pattern(topics, "/", max_splits=2 + parts)
+    slash = pa.scalar("/", type=topics.type)
+    full = pc.binary_join_element_wise(*(pc.list_element(split, 2 + part) for part in range(parts)), slash)
+    known = pa.array(namespaces, type=full.type)
+    found: Int64Array = pc.index_in(full, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
 def bundle_of_topics(
     names: Sequence[str] | pa.Array, hashes: UInt32Array, bundles: BundleTable, namespaces: Sequence[str]
 ) -> IntArray:
@@ -469,11 +479,10 @@ def bundle_of_topics(
     texts = pc.if_else(
         pc.match_substring_regex(texts, _WELL_FORMED), texts, pa.scalar("//none/none/none", type=texts.type)
     )
-    parts = pc.split_pattern(texts, "/", max_splits=4)
-    slash = pa.scalar("/", type=texts.type)
-    full = pc.binary_join_element_wise(pc.list_element(parts, 2), pc.list_element(parts, 3), slash)
-    known = pa.array(namespaces, type=full.type)
-    spaces = pc.index_in(full, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    spaces = _places(texts, namespaces, 2)
+    strays = np.flatnonzero(spaces < 0)
+    if len(strays) and any(name.count("/") > 1 for name in namespaces):
+        spaces[strays] = _places(texts.take(pa.array(strays)), namespaces, 3)
     order = np.lexsort((bundles.low, bundles.namespace))
     starts = (bundles.namespace[order].astype(np.int64) << 32) | bundles.low[order]
     at = np.searchsorted(starts, (spaces << 32) | hashes.astype(np.int64), side="right") - 1

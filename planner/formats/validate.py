@@ -50,7 +50,8 @@ _MOST_POLICIES = {
 _MOST_EXPRESSIONS = 10_000
 _BROKER = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*)|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+):([0-9]{1,5})")
 _LAST_PORT = 65_535
-_NAMESPACE = re.compile(r"[-=:.A-Za-z0-9_]+/[-=:.A-Za-z0-9_]+")
+_WORD = "[-=:.A-Za-z0-9_]+"
+_NAMESPACE = re.compile(f"(?:(?:pulsar|sla-monitor)/)?{_WORD}/{_WORD}")  # monitors up to 4.0.8 name the cluster, too
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _UNKNOWN_USAGE = -1.0

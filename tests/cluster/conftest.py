@@ -21,6 +21,13 @@ EXTENSIBLE = {
     "loadManagerClassName": f"{LOADBALANCE}.extensions.ExtensibleLoadManagerImpl",
     "loadBalancerLoadSheddingStrategy": f"{LOADBALANCE}.extensions.scheduler.TransferShedder",
 }
+OLDER = "4.0.8"
+UNIFORM_SHEDDER = {
+    "loadBalancerLoadSheddingStrategy": f"{LOADBALANCE}.impl.UniformLoadShedder",
+    "minUnloadMessage": 10,
+    "maxUnloadBundleNumPerShedding": 3,
+    "loadBalancerDistributeBundlesEvenlyEnabled": "false",
+}
 
 
 class Stage:
@@ -65,6 +72,17 @@ def modular(stage: Stage) -> Scene:
 def avg_shedder(stage: Stage) -> Scene:
     """Three brokers with the modular load manager and AvgShedder as both strategies."""
     return stage.show("avg_shedder", partial(shedding_scene, settings=AVG_SHEDDER))
+
+
+@pytest.fixture
+def older(stage: Stage) -> Scene:
+    """Three brokers of `OLDER` with the modular load manager and UniformLoadShedder; it decides twice a minute."""
+
+    def build(running: contextlib.ExitStack, _: str, folder: Path) -> Scene:
+        paths = classpath(stage.folder, release=OLDER)
+        return shedding_scene(running, paths, folder, UNIFORM_SHEDDER, interval_ms=30_000)
+
+    return stage.show(OLDER, build)
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from tests.cluster.admin import Admin, AdminError
 
 HERE = Path(__file__).parent
 CLUSTER = "planner"
+STAND_INS = {"4.0.8": {"pulsar-opentelemetry": "4.0.7"}}
+"""By release, modules that were not published with it, and the version that stands in for them."""
 READY_S = 240.0
 _BALLAST = "direct-mib.txt"
 _SOME_TOPIC = "persistent://public/default/ready"
@@ -108,12 +110,19 @@ def wait_for(what: str, condition: Any, *, seconds: float, every: float = 0.5) -
     raise AssertionError(f"{what}: not within {seconds:g} s" + (f" ({last})" if last else ""))
 
 
-def classpath(folder: Path, project: Path = HERE) -> str:
-    """Return the class path of a broker or of another project, downloaded by Maven where it is not there yet."""
+def classpath(folder: Path, project: Path = HERE, release: str = "") -> str:
+    """Return the class path of a broker or of another project, downloaded by Maven where it is not there yet.
+
+    Args:
+        folder: Where it is written down.
+        project: Folder of the project.
+        release: Of the brokers; empty for that of the project.
+    """
     if not shutil.which("mvn"):
         pytest.fail("Maven is needed for the tests of a real cluster: install `maven`, or leave `-m cluster` out.")
-    listed = folder / f"{project.name}.txt"
-    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
+    listed = folder / f"{project.name}{release}.txt"
+    versions = {"release": release, **STAND_INS.get(release, {})} if release else {}
+    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}", *(f"-D{k}={v}" for k, v in versions.items())]
     subprocess.run(["mvn", "-q", "-B", "-f", str(project / "pom.xml"), *goal], check=True, timeout=900)
     return listed.read_text().strip()
 

@@ -164,9 +164,13 @@ def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> Sc
     return scene
 
 
-def shedding_scene(running: contextlib.ExitStack, paths: str, folder: Path, settings: Mapping[str, object]) -> Scene:
-    """Start three brokers with nothing but `SHED`."""
-    cluster = running.enter_context(start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB))
+def shedding_scene(
+    running: contextlib.ExitStack, paths: str, folder: Path, settings: Mapping[str, object], *, interval_ms: int = 0
+) -> Scene:
+    """Start three brokers with nothing but `SHED`; see `start_cluster`."""
+    cluster = running.enter_context(
+        start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB, interval_ms=interval_ms)
+    )
     cluster.admin().create_namespace(SHED, 16)
     heard = None
     if cluster.metadata("/loadbalance/extension"):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from planner.cluster.errors import FormatError
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.pulsar_json import last_stats, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
 from planner.formats.raw_capture.answers import Answers
@@ -108,7 +109,8 @@ def _add_owned(answers: Answers, claims: Mapping[str, Iterable[str]], found: dic
     for name in (name for names in claims.values() for name in names):
         with contextlib.suppress(FormatError):  # `read_owners` reports it
             namespace, low, high = parse_bundle(name)
-            if namespace not in found:
+            plain = namespace.count("/") == 1 or is_heartbeat_or_sla_namespace(namespace)
+            if plain and namespace not in found:
                 pieces.setdefault(namespace, set()).add((low, high))
     for namespace, ranges in pieces.items():
         found[namespace] = tuple(sorted({0, FULL_HIGH, *(edge for pair in ranges for edge in pair)}))

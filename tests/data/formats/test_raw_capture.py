@@ -105,6 +105,20 @@ class TestModular:
             owned = snapshot.bundles_of(snapshot.brokers.position[broker])
             assert {snapshot.bundle_names[i] for i in owned} == set(json.loads(files[f"owned.{tag}.json"]))
 
+    def test_monitors_that_name_the_cluster(self, files: dict[str, bytes]) -> None:
+        """Up to 4.0.8 each broker has two namespaces of its own; health checks write into the older one."""
+        monitor, whole, name = "pulsar/planner/127.0.0.1:18081", "0x00000000_0xffffffff", "owned.b1.json"
+        topic = f"persistent://{monitor}/healthcheck"
+        topics = {**json.loads(files["topics.b1.json"]), monitor: {whole: {"persistent": {topic: {"msgRateIn": 1.0}}}}}
+        owned = {**json.loads(files[name]), f"{monitor}/{whole}": {}, f"old/use/v1/{whole}": {}}
+        more = {"topics.b1.json": json.dumps(topics).encode(), name: json.dumps(owned).encode()}
+        snapshot = snapshot_of_capture({**files, **more})
+        bundle = snapshot.bundle_position[f"{monitor}/{whole}"]
+        assert snapshot.brokers.name[snapshot.bundles.owner[bundle]] == "127.0.0.1:18081"
+        row = snapshot.topics.name.to_pylist().index(topic)
+        assert snapshot.topics.bundle[row] == bundle
+        assert [w.partition(",")[0] for w in snapshot.info.warnings if "left out" in w] == [f"old/use/v1/{whole}"]
+
     def test_current_values_and_averages(self, snapshot: Snapshot, files: dict[str, bytes]) -> None:
         name = "acme/audit/0x00000000_0x40000000"
         row = row_of(snapshot, name)

@@ -166,7 +166,10 @@ class TestNames:
         (found,) = violations(replace(of_ranges([(0, FULL_HIGH)]), namespaces=(name,)))
         assert (found.file, found.row) == ("bundles", 1)
 
-    @pytest.mark.parametrize("name", ["pulsar/127.0.0.1:8080", "sla-monitor/b:8080", "public/default", "a=b/c_d.e-f"])
+    @pytest.mark.parametrize(
+        "name",
+        ["pulsar/127.0.0.1:8080", "sla-monitor/b:8080", "pulsar/cluster/b:8080", "public/default", "a=b/c_d.e-f"],
+    )
     def test_namespace_as_pulsar_writes_them(self, name: str) -> None:
         validate(replace(of_ranges([(0, FULL_HIGH)]), namespaces=(name,)))
 
