@@ -17,7 +17,7 @@ from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.share.commands import CommandOptions
 from planner.share.script import command_script
-from planner.simulate.scenario import MOST_STEPS, Scenario
+from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
 from planner.web import address, best_plan, registry, scenarios, state
 from planner.web.page import Page, Subject
@@ -94,7 +94,7 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
     if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
-    runs = {one.name: under_strategy(Scenario(), config, manager, one.name) for one in SHEDDERS}
+    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in SHEDDERS}
     outcomes = scenarios.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
@@ -146,7 +146,7 @@ def _take_away(view: state.Current, plan: Plan, found: Stability) -> None:
         told = partial(plan_json, plan, waves, found, name=view.saved.name)
         download("JSON", lambda: told().encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
-        fits = len(plan.moves) + len(plan.splits) <= MOST_STEPS
+        fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
         def take() -> None:
             scenarios.change(view, scenario_of(plan, waves, held=False))
@@ -155,7 +155,7 @@ def _take_away(view: state.Current, plan: Plan, found: Stability) -> None:
         if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):
             take()
     if not fits:
-        st.caption(f"A scenario has at most {MOST_STEPS:,} edits; choose fewer moves to open it.")
+        st.caption(f"A scenario has at most {MOST_STEPS:,} waves; allow more clients in one to open it.")
     st.caption(
         f"Digest of the plan: `{plan.digest()[:12]}`. The script checks where each bundle is before it moves it."
     )

@@ -11,7 +11,7 @@ from planner.figures.theme import short_names
 from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
 from planner.simulate.edits.registry import BrokerLoss
-from planner.simulate.scenario import MOST_STEPS, Step
+from planner.simulate.scenario import Step
 from planner.web import address, best_plan, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
@@ -56,8 +56,7 @@ def _safe_plan(view: state.Current) -> None:
     if address.toggle("safe", "Find few moves that make the worst loss milder"):
         plan = best_plan.safe_of(view)
         st.markdown(f"**{plain(summary(plan))}** {plain(plan.notes[-1])}")
-        fits = 0 < len(plan.moves) <= MOST_STEPS
-        if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not fits):
+        if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not plan.moves):
             scenarios.change(view, scenario_of(plan, held=False))
             registry.go("what_if")
 

@@ -20,7 +20,6 @@ from planner.figures.theme import short_names
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.scenario import Scenario
 from planner.simulate.sequence import CycleStep
 from planner.web import registry, scenarios, state
 from planner.web.best_plan import best_plan_sentence
@@ -216,7 +215,7 @@ def draw(view: state.Current) -> None:
         return
     lost, sentence = _losses(view)
     _next_questions(view, lost, sentence)
-    outcomes = scenarios.run(view, Scenario()) if view.outcome is None else [view.outcome]
+    outcomes = scenarios.run(view, scenarios.as_captured(view)) if view.outcome is None else [view.outcome]
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
         _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))

@@ -2,11 +2,18 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from planner.cli.output import SHOWN, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.optimize.plan import Plan
+    from planner.optimize.stability import Stability
+    from planner.optimize.waves import Wave
 
 _SHORT = 12
 
@@ -36,6 +43,7 @@ def optimize(
     commands: Annotated[bool, Parameter(group=SHOWN)] = False,
     back: Annotated[bool, Parameter(group=SHOWN)] = False,
     csv: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    save: Annotated[Path | None, Parameter(metavar="FILE")] = None,
 ) -> None:
     """Find the best plan for a cluster.
 
@@ -68,22 +76,29 @@ def optimize(
         commands: Print what to do as a script of pulsar-admin commands.
         back: Print the way back as such a script.
         csv: Write a CSV with one row for each move.
+        save: Write the plan, wave by wave, as a scenario for `plan`, What-if and Compare.
     """
+    from planner.cluster.digest import snapshot_digest
     from planner.cluster.errors import ScenarioError
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan
-    from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
+    from planner.optimize.carry_out import moves_csv, plan_json, steps, way_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
-    from planner.optimize.waves import waves_of
+    from planner.optimize.waves import scenario_of, waves_of
     from planner.share.commands import CommandOptions
-    from planner.share.plan_text import first_moves, printed
+    from planner.share.scenario_file import scenario_file
     from planner.share.script import command_script
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
     pairs = [one.rpartition("=") for one in pin]
     if any(not bundle or not broker for bundle, _, broker in pairs):
         raise ScenarioError("A pin names a bundle and a broker.", remedy="Give --pin BUNDLE=BROKER.")
+    if save is not None and scenario is not None:
+        raise ScenarioError(
+            "A plan for what a scenario leaves cannot be saved as one about the snapshot.",
+            remedy="Leave --save or --scenario out.",
+        )
     if wave_clients < 1:
         raise ScenarioError(f"A wave of {wave_clients} clients disconnects nobody.", remedy="Allow at least 1.")
     question = Question(
@@ -103,6 +118,7 @@ def optimize(
     )
     options = CommandOptions(pause_s=pause)
     name, cluster = open_snapshot(snapshot)
+    digest = snapshot_digest(cluster)
     if scenario is not None:
         cluster = left_by(cluster, content_of(open_scenario(scenario)))
     cluster = with_traffic(cluster, traffic)
@@ -110,6 +126,8 @@ def optimize(
     waves = waves_of(plan, wave_clients)
     if csv is not None:
         write_file(csv, moves_csv(waves))
+    if save is not None:
+        write_file(save, scenario_file(scenario_of(plan, waves, pause_min=pause / 60, held=False), digest, name))
     if back:
         title = f"The way back from {plan.digest()[:_SHORT]}"
         turned = steps(plan, way_back(waves), None, options, only_moves=True)
@@ -123,11 +141,19 @@ def optimize(
         script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)
         sys.stdout.write(script)
     else:
-        lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
-        lines += [plan.limit] if under is None else []
-        lines += [stability.sentence, *plan.notes]
-        most = max((wave.clients for wave in waves), default=0)
-        lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
-        lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]
-        moved = [f"{move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves]
-        sys.stdout.write(printed(lines + first_moves(moved)))
+        sys.stdout.write(_text(name, plan, waves, stability))
+
+
+def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
+    """Return a plan for people to read."""
+    from planner.optimize.carry_out import summary
+    from planner.share.plan_text import first_moves, printed
+
+    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
+    lines += [plan.limit] if plan.question.under_percent is None else []
+    lines += [stability.sentence, *plan.notes]
+    most = max((wave.clients for wave in waves), default=0)
+    lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
+    lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]
+    moved = [f"{move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves]
+    return printed(lines + first_moves(moved))

@@ -13,7 +13,7 @@ from planner.optimize.question import Question
 from planner.optimize.waves import HELD
 from planner.simulate.edits.registry import Traffic
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario, Step
+from planner.simulate.scenario import Scenario, Step, unchanged
 
 _LOOKS = 10
 _ANY = 1e9
@@ -42,7 +42,8 @@ def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:
         raise ScenarioError(f"Traffic cannot be multiplied by {factor:g}.", remedy="Give a factor above 0.")
     if factor == 1.0:
         return snapshot
-    return left_by(snapshot, Scenario(steps=(Step(Traffic(factor=factor)),), cycles=1))
+    growth = unchanged(snapshot.info.pulsar_version, steps=(Step(Traffic(factor=factor)),), cycles=1)
+    return left_by(snapshot, growth)
 
 
 def losses_after(plan: Plan) -> FailureReview:

@@ -14,7 +14,7 @@ from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import unchanged
 from planner.simulate.trace import Event, Trace
 
 CYCLES: Final = 30
@@ -82,7 +82,8 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False, r
         remedies: Whether to look for settings that keep it.
     """
     start = after_plan(plan, cancelled)
-    trace = simulate(start, Scenario(cycles=CYCLES), cancelled=cancelled)
+    watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
+    trace = simulate(start, watched, cancelled=cancelled)
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
     moved = {move.bundle for move in plan.moves}
     keeps = _keeping(start, trace, cancelled) if shed and remedies else _NO_CHANGE
@@ -123,7 +124,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
             break
         first = next((one for one in usable if one.setting in changes), usable[0])
         changes[first.setting] = _rounded(first)
-        trace = simulate(start, Scenario(cycles=CYCLES, settings=changes), cancelled=cancelled)
+        trace = simulate(start, replace(trace.scenario, settings=changes), cancelled=cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes)
     return {_SHEDDING: False}

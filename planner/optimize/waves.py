@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cluster.arrays import FloatArray
+from planner.cluster.errors import ScenarioError
 from planner.cluster.relocation import Relocation
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.simulate.edits.registry import BundleMove, BundleSplit
+from planner.simulate.edits.registry import BundleMoves, BundleSplit
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario, Step
+from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 
 HELD: Mapping[str, str | int | float | bool] = {
     "loadBalancerSheddingEnabled": False,
@@ -147,15 +148,24 @@ def scenario_of(
         pause_min: Minutes from one wave to the next.
         held: Whether shedding and splitting are off meanwhile.
         cycles: Cycles to watch, from the last wave on.
+
+    Raises:
+        ScenarioError: It has more splits and waves than a scenario may have edits.
     """
     steps = [
         Step(BundleSplit(bundle=one.bundle, algorithm=_SPECIFIED, positions=(one.boundary,))) for one in plan.splits
     ]
     groups = [wave.moves for wave in waves] or [plan.moves]
     for number, moves in enumerate(groups):
-        minute = number * pause_min
-        steps += [Step(BundleMove(bundle=one.bundle, destination=one.destination, at_min=minute)) for one in moves]
-    return Scenario(
+        pairs = tuple((one.bundle, one.destination) for one in moves)
+        steps += [Step(BundleMoves(moves=pairs, at_min=number * pause_min))] if pairs else []
+    if len(steps) > MOST_STEPS:
+        raise ScenarioError(
+            f"A scenario has at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
+            remedy="Allow more clients in a wave.",
+        )
+    return unchanged(
+        plan.snapshot.info.pulsar_version,
         name=f"Best plan: {plan.spent['moves']:,.0f} moves",
         steps=tuple(steps),
         settings=HELD if held else {},

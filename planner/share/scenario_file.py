@@ -10,10 +10,12 @@ from planner.simulate.scenario import Scenario, scenario_from_json
 
 MOST_BYTES = 2_000_000
 """What a scenario file may have."""
+_TOO_LARGE = "The file has {:,} bytes; a scenario has at most {:,}."
 
 _KIND = "pulsar-bundle-planner scenario"
 _DIGEST = re.compile(r"[0-9a-f]{64}|")
 _LINK = re.compile(rb"\s*[0-9]{1,4}\.[A-Za-z0-9_-]+\s*")
+_PAIR = re.compile(r'\[\n +("(?:[^"\\\n]|\\.)*"),\n +("(?:[^"\\\n]|\\.)*")\n +\]')
 _MAX_NAME = 200
 
 
@@ -26,14 +28,17 @@ def scenario_file(scenario: Scenario, digest: str = "", snapshot_name: str = "")
         snapshot_name: What that is called.
 
     Raises:
-        PlannerError: A value of the scenario is out of bounds.
+        PlannerError: A value of the scenario is out of bounds, or the file would be too large to be read.
     """
     document = {
         "kind": _KIND,
         "snapshot": {"digest": digest, "name": snapshot_name},
         "scenario": json.loads(canonical_text(scenario)),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = _PAIR.sub(r"[\1, \2]", json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
+    if (size := len(text.encode())) > MOST_BYTES:
+        raise FormatError(_TOO_LARGE.format(size, MOST_BYTES), remedy="Choose fewer moves.")
+    return text
 
 
 def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
@@ -52,7 +57,7 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
         PlannerError: A value in it is out of bounds.
     """
     if len(data) > MOST_BYTES:
-        raise FormatError(f"The file has {len(data):,} bytes; a scenario has at most {MOST_BYTES:,}.", where=name)
+        raise FormatError(_TOO_LARGE.format(len(data), MOST_BYTES), where=name)
     if _LINK.fullmatch(data):
         return decode_link(data.decode())
     try:

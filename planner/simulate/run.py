@@ -384,6 +384,18 @@ class Simulation:
         self.cluster.serve(bundle, self.cluster.broker(to))
         self.note(now, kind, bundle, donor, to, acceptable, why)
 
+    def move(self, bundle: str, destination: str, now: int) -> None:
+        """Let an operator unload a bundle with its destination.
+
+        Raises:
+            ScenarioError: There is no such bundle or broker at that moment.
+        """
+        at, target = self.cluster.bundle(bundle), self.cluster.broker(destination)
+        if not self.cluster.present[target]:
+            raise ScenarioError(f"{destination} is not in the cluster at that moment.", remedy="Choose another broker.")
+        if target != self.cluster.owner[at]:
+            self.give(at, destination, now, "moved", (destination,), "moved by the scenario")
+
     def _disconnected(self, bundle: int, now: int) -> tuple[int, int, int, float, float]:
         """Return topics, producers and consumers of a bundle, its message rate and throughput in + out."""
         load = self.cluster.load(now)[:, bundle].tolist()

@@ -16,7 +16,7 @@ from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
-from planner.simulate.scenario import MOST_STEPS, Scenario
+from planner.simulate.scenario import Scenario
 from planner.web import state
 from planner.web.session import Kept
 
@@ -156,8 +156,7 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario:
         PlannerError: There is no such plan.
     """
     question = Question(splits=0)
-    most = MOST_STEPS - len(base.steps)
-    plan = plan_of(view, replace(question, moves=min(knee(first_of(view, without_budget(question))), most)))
+    plan = plan_of(view, replace(question, moves=knee(first_of(view, without_budget(question)))))
     return replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
 
 

@@ -184,6 +184,18 @@ def _names(entry: _Entry) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _pairs(entry: _Entry) -> tuple[tuple[str, str], ...]:
+    """Let pairs of names be given; what is none lacks its second name, which the scenario refuses in a sentence."""
+    text = entry.place.text_area(
+        entry.ask.label,
+        key=entry.key,
+        placeholder="tenant/namespace/0x00000000_0x40000000 broker-1:8080",
+        help="One move a line: the bundle, then the broker",
+    )
+    lines = (line.replace(",", " ").partition(" ") for line in map(str.strip, text.splitlines()) if line)
+    return tuple((first, second.strip()) for first, _, second in lines)
+
+
 def _positions(entry: _Entry) -> tuple[int, ...]:
     """Let positions of the hash space be given; what is none becomes -1, which the scenario refuses in a sentence."""
     found = []
@@ -206,6 +218,7 @@ _PICKERS: Mapping[Pick, Callable[[_Entry], Any]] = MappingProxyType(
         "value": _value,
         "tabs": _tabs,
         "names": _names,
+        "pairs": _pairs,
         "positions": _positions,
         "algorithm": _algorithm,
         "broker": _broker,

@@ -226,8 +226,11 @@ def link_to(view: state.Current, scenario: Scenario, page: str = "what-if", **pa
 def file_exchange(view: state.Current) -> None:
     """Draw a button that exports the scenario as a file, and a field that imports one."""
     scenario = present(view)
-    content = scenario_file(scenario, view.digest, view.saved.name)
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in scenario.name) or "scenario"
+
+    def content() -> bytes:
+        return scenario_file(scenario, view.digest, view.saved.name).encode()
+
     download("Export as a file", content, f"{name}.json", "application/json")
     # Another key after each import, so that the field is empty again.
     key = f"import-{_IMPORTS.get()}"

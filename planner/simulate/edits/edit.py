@@ -23,11 +23,12 @@ Running: TypeAlias = "Simulation"
 """What an edit is carried out in; its methods, and those of its `cluster`, say what they do."""
 
 Pick: TypeAlias = Literal[
-    "value", "tabs", "names", "positions", "algorithm",
+    "value", "tabs", "names", "pairs", "positions", "algorithm",
     "broker", "brokers", "destination", "cluster", "namespace", "bundle", "topic", "namespace or topic",
 ]  # fmt: skip
 """What a form offers: `value` a field by its type (number, switch, text, or a list of what it may be), `tabs` such a
-list side by side, `names` and `positions` text with commas, the others what the cluster has."""
+list side by side, `names` and `positions` text with commas, `pairs` text with one pair of names a line, the others what
+the cluster has."""
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 

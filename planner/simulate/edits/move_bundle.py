@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from planner.cluster.errors import ScenarioError
 from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName, Running
 
 
@@ -35,10 +34,4 @@ class MoveBundle(Edit):
             run.note(now, "moved", at, source, why="unloaded by hand")
             run.look_up(freed, now)
             return
-        target = cluster.broker(self.destination)
-        if not cluster.present[target]:
-            raise ScenarioError(
-                f"{self.destination} is not in the cluster at that moment.", remedy="Choose another broker."
-            )
-        if target != cluster.owner[at]:
-            run.give(at, self.destination, now, "moved", (self.destination,), "moved by the scenario")
+        run.move(self.bundle, self.destination, now)

@@ -12,6 +12,7 @@ from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.move_bundles import MoveBundles
 from planner.simulate.edits.pin_bundle import PinBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.rolling_restart import RollingRestart
@@ -32,6 +33,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ChangeCapacity,
     SplitBundle,
     MoveBundle,
+    MoveBundles,
     PinBundle,
     SetBundleCount,
     SetIsolation,
@@ -54,8 +56,8 @@ TrafficGrowth: TypeAlias = ScaleTraffic
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
 
-BundleMove: TypeAlias = MoveBundle
-"""The edit by which a plan moves a bundle."""
+BundleMoves: TypeAlias = MoveBundles
+"""The edit by which a plan moves bundles."""
 
 BundleSplit: TypeAlias = SplitBundle
 """The edit by which a plan splits one."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.cluster.errors import ScenarioError
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -17,10 +18,12 @@ from planner.optimize.plan import Plan
 from planner.optimize.question import Question, model_of
 from planner.optimize.stability import CYCLES, stability_of
 from planner.optimize.waves import Wave, overloaded_on_the_way, scenario_of, waves_of
+from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
+from planner.simulate.scenario import MOST_STEPS
 from planner.workspace.samples import load_sample, samples
 from tests.app.optimize.brute import small_cluster
 from tests.app.simulate.traces import cluster
@@ -68,6 +71,24 @@ def test_waves_overload_nobody_and_stay_small(plan: Plan, most_clients: int) -> 
     assert not [wave for wave in waves if wave.over]
     assert all(wave.clients <= most_clients or len(wave.moves) == 1 for wave in waves)
     assert overloaded_on_the_way(plan, waves) == ()
+
+
+def test_a_plan_of_any_size_is_a_scenario(hundred: Snapshot) -> None:
+    plan = best_plan(hundred, Question(rounds=0))
+    assert len(plan.moves) > MOST_STEPS
+    scenario = scenario_of(plan, waves_of(plan), cycles=1)
+    read = read_scenario_file(scenario_file(scenario, "ab" * 32).encode()).scenario
+    assert read == scenario
+    assert (simulate(hundred, read).end.bundles.owner == plan.after().bundles.owner).all()
+    with pytest.raises(ScenarioError, match="has at most 500 edits; this plan has"):
+        scenario_of(plan, waves_of(plan, 1))
+
+
+def test_the_release_of_the_cluster_decides_what_comes_after(hundred: Snapshot) -> None:
+    older = replace(hundred, info=replace(hundred.info, pulsar_version="3.0.2"))
+    found = best_plan(older, Question(moves=3))
+    assert scenario_of(found).pulsar_version == "3.0.2"
+    assert stability_of(found).trace.scenario.pulsar_version == "3.0.2"
 
 
 def test_waves_of_tight_clusters(subtests: pytest.Subtests) -> None:

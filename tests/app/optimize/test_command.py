@@ -31,6 +31,17 @@ def test_it_says_the_answer_first(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert len(rows.read_text().splitlines()) == 9
 
 
+def test_a_saved_plan_is_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    kept = tmp_path / "plan.json"
+    assert main(["optimize", "--snapshot", "pip-364", "--moves", "8", "--save", str(kept), "--json"]) == 0
+    asked = {(move["bundle"], move["to"]) for move in json.loads(capsys.readouterr().out)["moves"]}
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", str(kept), "--json"]) == 0
+    told = capsys.readouterr()
+    moved = {(one["bundle"], one["destination"]) for one in json.loads(told.out)["events"] if one["kind"] == "moved"}
+    assert moved == asked
+    assert not told.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -40,6 +51,7 @@ def test_it_says_the_answer_first(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["--pin", "a/b/c"], "A pin names a bundle and a broker"),
         (["--traffic", "0"], "Traffic cannot be multiplied by 0"),
         (["--wave-clients", "0"], "disconnects nobody"),
+        (["--save", "plan.json", "--scenario", "other.json"], "cannot be saved as one about the snapshot"),
     ],
 )
 def test_bad_questions_get_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:

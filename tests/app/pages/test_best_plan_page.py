@@ -10,6 +10,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
+from planner.share.link import decode_link
+from planner.simulate.edits.move_bundles import MoveBundles
 from planner.web import best_plan, state
 from planner.workspace.samples import samples
 
@@ -64,13 +66,18 @@ def test_questions_and_refusals(opened: Callable[..., AppTest], asked: dict[str,
     assert words in _said(test)
 
 
-def test_the_plan_opens_as_a_scenario(opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_any_size_opens_as_a_scenario(page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[str] = []
     monkeypatch.setattr("planner.web.registry.go", lambda name, **_: gone.append(name))
-    test = opened(moves="3")
+    hundred = next(sample for sample in samples() if sample.file == "generated-100.zip")
+    state.add_sample(hundred)
+    test = page("best_plan", snapshot=hundred.digest[:12], moves="560")
     next(one for one in test.button if one.label == "Open as a scenario").click().run()
     assert not test.exception
     assert gone == ["what_if"]
+    linked = decode_link(test.query_params["scenario"])
+    scenario = state.workspace().scenarios.load(linked.scenario_digest)
+    assert sum(len(edit.moves) for edit in scenario.edits if isinstance(edit, MoveBundles)) > 500
 
 
 def test_other_pages_have_a_sentence(opened: Callable[..., AppTest]) -> None:

@@ -31,6 +31,7 @@ from planner.workspace.samples import load_sample, samples
 Page = Callable[..., AppTest]
 NEEDED: dict[str, dict[str, Any]] = {
     "change_capacity": {"CPU cores": 8.0},
+    "move_bundles": {"Moves": "example/orders/0x00000000_0x04444444, broker-2:8080"},
     "set_isolation": {"Namespaces": "example/.*", "Primary brokers": "broker-[12].*"},
     "set_anti_affinity": {"Group": "apart"},
 }
@@ -235,7 +236,9 @@ class TestWhatIf:
         assert not test.exception
         for label, value in NEEDED.get(kind, {}).items():
             assert next(b for b in test.button if b.label == "Add").disabled
-            next(w for w in [*test.text_input, *test.number_input] if w.label.startswith(label)).set_value(value).run()
+            next(
+                w for w in [*test.text_input, *test.text_area, *test.number_input] if w.label.startswith(label)
+            ).set_value(value).run()
         press(test, "Add")
         assert not test.exception
         scenario = decode_link(test.query_params["scenario"]).scenario

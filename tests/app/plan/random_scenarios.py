@@ -14,6 +14,7 @@ from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.move_bundles import MoveBundles
 from planner.simulate.edits.pin_bundle import PinBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.rolling_restart import RollingRestart
@@ -101,6 +102,7 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             SplitBundle(bundle=bundle, at_min=at, unload=draw.random() < 0.5),
             SetBundleCount(namespace=namespace, bundles=draw.randint(1, 32)),
             MoveBundle(bundle=bundle, destination=draw.choice(("", broker)), at_min=at),
+            MoveBundles(moves=((bundle, broker), (snapshot.bundle_names[0], broker)), at_min=at),
             PinBundle(bundle=bundle, broker=broker),
             SetIsolation(name="policy", namespaces=(namespace,), primary=(".*",), min_limit=1),
             SetAntiAffinity(namespace=namespace, group=draw.choice(("", "group"))),
