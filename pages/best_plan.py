@@ -10,7 +10,7 @@ import streamlit as st
 from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
 from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
-from planner.optimize.plan import Plan, lowest
+from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
@@ -25,6 +25,7 @@ from planner.web.widgets import chart, download, metrics, table
 
 _ASKS = {"level": "Lowest peak", "under": "Under a usage", "drain": "Empty brokers"}
 _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
+_SPLITS = best_plan.USUAL.splits or 0
 _SHOWN = 2_000
 _CARD_PX = 165
 _MANY = 12
@@ -42,7 +43,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
             "Spread the bundles of a namespace as placement does",
             help="loadBalancerDistributeBundlesEvenlyEnabled: Pulsar does not ask it of an unload with a destination.",
         )
-        splits = address.number("splits", "Bundles that may be split, where one alone is the limit", 5, 0, 50)
+        splits = address.number("splits", "Bundles that may be split, where one alone is the limit", _SPLITS, 0, 50)
     base = Question(exclude=exclude, keep_namespaces=keep, even=even, splits=splits)
     if ask == "under":
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -58,9 +59,8 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
     moves = 1
     if most > 1:
-        moves = address.number(
-            "moves", "Bundles moved at most", best_plan.knee(best_plan.first_of(view, free)), 1, most, slider=True
-        )
+        usual = best_plan.usual_moves(view, base)
+        moves = address.number("moves", "Bundles moved at most", usual, 1, most, slider=True)
     return replace(base, moves=moves), frontier
 
 
@@ -189,7 +189,7 @@ def draw(view: state.Current) -> None:
     question, frontier = _question(view)
     plan = best_plan.shown(view, question)
     if frontier is not None:
-        frontier = replace(frontier, frontier=lowest(frontier.frontier, plan.frontier))
+        frontier = best_plan.frontier_with(view, frontier, plan)
     with top:
         _headline(plan)
         status = st.empty()

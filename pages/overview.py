@@ -98,7 +98,7 @@ def _next_questions(view: state.Current, lost: str, sentence: str) -> None:
         st.markdown(f"**One broker less.** {sentence}")
         registry.link("failure_review", "Every loss")
     with plan.container(border=True, height="stretch"):
-        st.markdown(f"**Best plan.** {plain(best_plan_sentence(view)) or 'There is none.'}")
+        st.markdown(f"**Best plan.** {plain(best_plan_sentence(view))}")
         registry.link("best_plan", "The plan")
     known = set(view.captured.brokers.name)
     order = [view.snapshot.brokers.name[i] for i in _busiest_first(view.snapshot)]

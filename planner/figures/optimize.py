@@ -27,6 +27,7 @@ def frontier_figure(
     steps = frontier.frontier
     moves = [step.moves for step in steps]
     figure = go.Figure()
+    below = "no plan without splits gets below" if plan.splits else "no plan gets below"
     hover = "%{x:,} moves: %{y:.1f} %<extra></extra>"
     figure.add_trace(
         go.Scatter(
@@ -41,9 +42,9 @@ def frontier_figure(
         go.Scatter(
             x=moves,
             y=[frontier.least_with(step.moves) * 100 for step in steps],
-            name="no plan gets below",
+            name=below,
             line={"color": MUTED, "width": 1.5, "dash": "dot"},
-            hovertemplate="%{x:,} moves: no plan below %{y:.1f} %<extra></extra>",
+            hovertemplate=f"%{{x:,}} moves: {below} %{{y:.1f}} %<extra></extra>",
         )
     )
     figure.add_trace(

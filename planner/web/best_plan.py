@@ -9,11 +9,13 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, percent
+from planner.explain.text import percent
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan
-from planner.optimize.plan import Plan
+from planner.optimize.carry_out import summary
+from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
+from planner.optimize.search import Step
 from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import Scenario
@@ -23,7 +25,9 @@ from planner.web.session import Kept
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
 
-_LITTLE = 0.02
+USUAL = Question(splits=5)
+"""What the page asks at first, but for how many moves."""
+
 _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
@@ -46,15 +50,6 @@ def _further(key: str) -> list[Plan]:
 
 def _key(view: state.Current, question: Question) -> str:
     return f"{view.digest}{view.variant}{question!r}"
-
-
-def plan_of(view: state.Current, question: Question) -> Plan:
-    """Return the answer to a question about the snapshot in view.
-
-    Raises:
-        PlannerError: It has none.
-    """
-    return known(view, question) or _plan(_key(view, question), view.snapshot, question)
 
 
 def first_of(view: state.Current, question: Question) -> Plan:
@@ -120,6 +115,20 @@ def without_budget(question: Question) -> Question:
     return replace(free, splits=0)
 
 
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _curve(key: str) -> list[Step]:
+    """Return where the lowest peak is kept that each number of moves is known to come to."""
+    del key
+    return []
+
+
+def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
+    """Return a plan without a budget with the best of all plans that were found for its question in its frontier."""
+    known = _curve(_key(view, replace(frontier.question, rounds=0)))
+    known[:] = lowest(known, frontier.frontier, plan.frontier)
+    return replace(frontier, frontier=tuple(known))
+
+
 @st.cache_resource(max_entries=24, show_spinner="Watching what Pulsar makes of it …")
 def stability(plan_digest: str, _plan: Plan) -> Stability:
     """Return what the load balancer makes of a plan."""
@@ -149,15 +158,32 @@ def safe_of(view: state.Current) -> Plan:
     return _safe(view.digest, view.snapshot)
 
 
+def usual_moves(view: state.Current, question: Question) -> int:
+    """Return how many moves bring most.
+
+    Raises:
+        PlannerError: There is no plan.
+    """
+    free = without_budget(question)
+    return min(knee(first_of(view, free)), max(shown(view, free).frontier[-1].moves, 1))
+
+
+def usual(view: state.Current) -> Plan:
+    """Return the plan that the page opens with, for other pages.
+
+    Raises:
+        PlannerError: There is none.
+    """
+    return shown(view, replace(USUAL, moves=usual_moves(view, USUAL)))
+
+
 def as_scenario(view: state.Current, base: Scenario) -> Scenario:
     """Return a scenario with the moves of the best plan first, as many as bring most.
 
     Raises:
         PlannerError: There is no such plan.
     """
-    question = Question(splits=0)
-    plan = plan_of(view, replace(question, moves=knee(first_of(view, without_budget(question)))))
-    return replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
+    return replace(base, name="Best plan", steps=(*scenario_of(usual(view)).steps, *base.steps))
 
 
 def knee(frontier: Plan) -> int:
@@ -172,20 +198,10 @@ def knee(frontier: Plan) -> int:
 
 
 def best_plan_sentence(view: state.Current) -> str:
-    """Return what the best plan of a few moves brings, for other pages; empty where that would keep them waiting."""
+    """Return what the page opens with, for other pages; or why they do not say it."""
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
-        return ""
+        return "In a cluster of this size it is looked for when you ask."
     try:
-        frontier = first_of(view, without_budget(Question()))
-    except PlannerError:
-        return ""
-    steps = frontier.frontier
-    first = steps[0].peak if steps else 0.0
-    if len(steps) < 2 or first - steps[-1].peak < _LITTLE:  # noqa: PLR2004 - the first is the cluster as it is
-        return f"No plan lowers the highest usage of {first * 100:.1f} % by much."
-    at = knee(frontier)
-    chosen = max((step for step in steps if step.moves <= at), key=lambda step: step.moves)
-    return (
-        f"{count(chosen.moves, 'move')} would bring the highest usage from {first * 100:.1f} to"
-        f" {chosen.peak * 100:.1f} %; no plan gets below {frontier.least_with(chosen.moves) * 100:.1f} % with so many."
-    )
+        return summary(usual(view))
+    except PlannerError as error:
+        return str(error)

@@ -1,19 +1,22 @@
 """The page *Best plan*: the answer first, and one sentence where there is none."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import plain
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
+from planner.optimize.search import Step
 from planner.share.link import decode_link
 from planner.simulate.edits.move_bundles import MoveBundles
 from planner.web import best_plan, state
-from planner.workspace.samples import samples
+from planner.workspace.samples import Sample, samples
 
 PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
 
@@ -80,12 +83,29 @@ def test_a_plan_of_any_size_opens_as_a_scenario(page: Callable[..., AppTest], mo
     assert sum(len(edit.moves) for edit in scenario.edits if isinstance(edit, MoveBundles)) > 500
 
 
-def test_other_pages_have_a_sentence(opened: Callable[..., AppTest]) -> None:
-    assert not opened().exception
-    saved = state.find(PIP.digest)
+def _view(digest: str) -> state.Current:
+    saved = state.find(digest)
     assert saved is not None
-    view = state.Current(saved, state.snapshot_of(saved.digest))
-    assert "would bring the highest usage from 68.5 to" in best_plan.best_plan_sentence(view)
+    return state.Current(saved, state.snapshot_of(saved.digest))
+
+
+@pytest.mark.parametrize("sample", [PIP, samples()[0]])
+def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[..., AppTest], sample: Sample) -> None:
+    state.add_sample(sample)
+    test = page("best_plan", snapshot=sample.digest[:12])
+    assert not test.exception
+    first = next(str(part.value) for part in test.markdown if str(part.value).startswith("## "))
+    assert first == f"## {plain(best_plan.best_plan_sentence(_view(sample.digest)))}"
+    assert f"**Best plan.** {first.removeprefix('## ')}" in _said(page("overview", snapshot=sample.digest[:12]))
+
+
+def test_the_curve_keeps_what_was_found_before(opened: Callable[..., AppTest]) -> None:
+    assert not opened(moves="3").exception
+    view, free = _view(PIP.digest), replace(best_plan.without_budget(best_plan.USUAL), seed=99)
+    frontier, better = best_plan.first_of(view, free), Step(3, 0, 0.01)
+    found = replace(frontier, frontier=(better,))
+    assert better in best_plan.frontier_with(view, frontier, found).frontier
+    assert better in best_plan.frontier_with(view, best_plan.shown(view, free), frontier).frontier
 
 
 def test_compare_has_it_as_a_column(page: Callable[..., AppTest]) -> None:
