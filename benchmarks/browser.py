@@ -35,10 +35,11 @@ PAGES = {
     "hit-counters": "Hit counters",
     "throttling": "Throttling",
     "what-if": "Plan digest",
-    "moves": "Bundles moved",
-    "compare": "marks the best of a measure",
+    "moves": "Export, report",
+    "compare": "All measures",
     "why": "What would have to change",
     "failure-review": "Worst: losing",
+    "best-plan": "Digest of the plan",
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
