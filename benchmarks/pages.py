@@ -26,6 +26,7 @@ import numpy as np
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from planner.web.later import WAITS
 from planner.web.registry import NAMES, page
 from planner.workspace.samples import samples
 from tests.app.pages.test_every_widget import another, boxes
@@ -52,12 +53,17 @@ def _script(draw: object) -> None:
     draw()  # type: ignore[operator]
 
 
+def _waits(test: AppTest) -> bool:
+    stops = any(button.label == "Stop" for button in test.button)
+    return stops or any(str(caption.value).startswith(WAITS) for caption in test.caption)
+
+
 def settled(test: AppTest, timed: Timed) -> float:
     """Run a page until nothing is simulated any more; return the longest rerun in milliseconds."""
     timed.taken_ms.clear()
     test.run()
     until = time.monotonic() + WAIT_S
-    while any(button.label == "Stop" for button in test.button) and time.monotonic() < until:
+    while _waits(test) and time.monotonic() < until:
         time.sleep(0.5)
         test.run()
     if test.exception:

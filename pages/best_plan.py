@@ -31,8 +31,8 @@ _CARD_PX = 165
 _MANY = 12
 
 
-def _question(view: state.Current) -> tuple[Question, Plan | None]:
-    """Ask what is wanted; return the question, and the plan whose frontier it stands on."""
+def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
+    """Ask what is wanted; return the question and the plan whose frontier it stands on; None while it is looked for."""
     names = view.snapshot.brokers.name
     ask = address.choice("ask", "Question", _ASKS, segments=True, label_visibility="collapsed")
     with st.expander("Rules and limits", icon=":material/rule:"):
@@ -55,11 +55,13 @@ def _question(view: state.Current) -> tuple[Question, Plan | None]:
         drain = address.several("drain", "Brokers to empty", names, names[:1])
         return replace(base, drain=drain), None
     free = best_plan.without_budget(base)
-    frontier = best_plan.shown(view, free)
+    usual = best_plan.usual_moves(view, base)
+    frontier = best_plan.shown(view, free) if usual is not None else None
+    if usual is None or frontier is None:
+        return None
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
     moves = 1
     if most > 1:
-        usual = best_plan.usual_moves(view, base)
         moves = address.number("moves", "Bundles moved at most", usual, 1, most, slider=True)
     return replace(base, moves=moves), frontier
 
@@ -186,8 +188,13 @@ def _moves(plan: Plan) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     top = st.container()
-    question, frontier = _question(view)
+    asked = _question(view)
+    if asked is None:
+        return
+    question, frontier = asked
     plan = best_plan.shown(view, question)
+    if plan is None:
+        return
     if frontier is not None:
         frontier = best_plan.frontier_with(view, frontier, plan)
     with top:
@@ -207,7 +214,10 @@ def draw(view: state.Current) -> None:
     chart(before_after_figure(names, before, after, limit), words, "best-plan-brokers")
     if plan.moves:
         st.markdown("#### Will Pulsar undo it?")
-        found = best_plan.stability(plan.digest(), plan)
+        found = best_plan.stability(plan)
+        if found is None:
+            _moves(plan)
+            return
         _stable(found)
         st.markdown("#### How to carry it out")
         _take_away(view, plan, found)

@@ -188,7 +188,8 @@ def draw(view: state.Current) -> None:
     else:
         chosen = _mine(view, present) if mine else each_shedder(view, present)
         if address.toggle("best", "With the best plan", help="Its moves at the start, then the settings in force."):
-            chosen["Best plan"] = best_plan.as_scenario(view, present)
+            planned = best_plan.as_scenario(view, present)
+            chosen |= {"Best plan": planned} if planned is not None else {}
     if address.toggle("upgraded", "After an upgrade, too", help="Each as another release decides, too."):
         chosen |= _upgraded(view, chosen)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another

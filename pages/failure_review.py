@@ -55,6 +55,8 @@ def _safe_plan(view: state.Current) -> None:
     """Offer few moves after which the loss of any one broker is milder."""
     if address.toggle("safe", "Find few moves that make the worst loss milder"):
         plan = best_plan.safe_of(view)
+        if plan is None:
+            return
         st.markdown(f"**{plain(summary(plan))}** {plain(plan.notes[-1])}")
         if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not plan.moves):
             scenarios.change(view, scenario_of(plan, held=False))
@@ -108,6 +110,8 @@ def draw(view: state.Current) -> None:
         outcome, trace = outcomes[0], outcomes[0].trace
         key, snapshot, config = f"{key}-{outcome.digest}", at_the_end(trace), trace.settings
     found = losses(key, snapshot, config, 2 if lost == "2" else 1, present.assumptions)
+    if found is None:
+        return
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     _growth(found, limit)
     if not len(found.peak_usage):

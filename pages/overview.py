@@ -71,9 +71,14 @@ def _busiest_first(snapshot: Snapshot) -> list[int]:
 
 
 def _losses(view: state.Current) -> tuple[str, str]:
-    """Say what the worst loss of a broker comes to; return the broker whose loss that is, and the sentence."""
+    """Say what the worst loss of a broker comes to; return the broker whose loss that is, and the sentence.
+
+    Both are empty while that is worked out.
+    """
     snapshot = view.snapshot
     found = losses(f"{view.digest}{view.variant}", snapshot, snapshot.settings, 1, Assumptions())
+    if found is None:
+        return "", ""
     if not len(found.peak_usage):
         return snapshot.brokers.name[0], "Nobody would be left if a broker were lost."
     worst = int(found.worst_first()[0])
@@ -91,14 +96,17 @@ def _verdict(place: Any, found: Health) -> None:
     getattr(place, draw)(f"**{found.word}:** {plain(found.text)}", icon=f":material/{icon}:")
 
 
-def _next_questions(view: state.Current, lost: str, sentence: str) -> None:
+def _next_questions(view: state.Current) -> None:
     """Draw the worst loss, the best plan, and the questions that are a click away."""
     plan, loss = st.columns(2)
     with loss.container(border=True, height="stretch"):
-        st.markdown(f"**One broker less.** {sentence}")
+        place = st.container()
+        lost, sentence = _losses(view)
+        place.markdown(f"**One broker less.** {sentence}")
         registry.link("failure_review", "Every loss")
     with plan.container(border=True, height="stretch"):
-        st.markdown(f"**Best plan.** {plain(best_plan_sentence(view))}")
+        place = st.container()
+        place.markdown(f"**Best plan.** {plain(best_plan_sentence(view))}")
         registry.link("best_plan", "The plan")
     known = set(view.captured.brokers.name)
     order = [view.snapshot.brokers.name[i] for i in _busiest_first(view.snapshot)]
@@ -213,8 +221,7 @@ def draw(view: state.Current) -> None:
     _key_figures(view, now, step)
     if not len(snapshot.brokers):
         return
-    lost, sentence = _losses(view)
-    _next_questions(view, lost, sentence)
+    _next_questions(view)
     outcomes = scenarios.run(view, scenarios.as_captured(view)) if view.outcome is None else [view.outcome]
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count as count_up
 
 import numpy as np
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.snapshot import Snapshot
 from planner.explain.text import percent
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan
@@ -19,7 +19,7 @@ from planner.optimize.search import Step
 from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import Scenario
-from planner.web import state
+from planner.web import later, state
 from planner.web.session import Kept
 
 AT_ONCE_BUNDLES = 20_000
@@ -35,12 +35,6 @@ _TOLD_EVERY = 200
 _STOPPED: Kept[str] = Kept("best_plan_stopped", str)
 
 
-@st.cache_resource(max_entries=24, show_spinner="Looking for the best plan …")
-def _plan(key: str, _snapshot: Snapshot, _question: Question) -> Plan:
-    del key
-    return best_plan(_snapshot, _question)
-
-
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _further(key: str) -> list[Plan]:
     """Return where a plan is kept that was found after the first answer to a question."""
@@ -52,14 +46,14 @@ def _key(view: state.Current, question: Question) -> str:
     return f"{view.digest}{view.variant}{question!r}"
 
 
-def first_of(view: state.Current, question: Question) -> Plan:
-    """Return the answer that is found at once.
+def first_of(view: state.Current, question: Question) -> Plan | None:
+    """Return the answer that is found soon; None while it is looked for, which is said.
 
     Raises:
         PlannerError: It has none.
     """
     first = replace(question, rounds=_FIRST_ROUNDS)
-    return _plan(_key(view, first), view.snapshot, first)
+    return later.answer(_key(view, first), partial(best_plan, view.snapshot, first), "Looking for the best plan")
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
@@ -67,8 +61,8 @@ def known(view: state.Current, question: Question) -> Plan | None:
     return next(iter(_further(_key(view, question))), None)
 
 
-def shown(view: state.Current, question: Question) -> Plan:
-    """Return the best answer that there is now: the one found by looking further, or the first.
+def shown(view: state.Current, question: Question) -> Plan | None:
+    """Return the best answer that there is now: the one found by looking further, or the first; None before that.
 
     Raises:
         PlannerError: There is none.
@@ -84,7 +78,8 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
         questions: What is asked.
         first: What is shown.
     """
-    left = [one for one in questions if first_of(view, one).gap_percent > _PROVEN_PERCENT and not known(view, one)]
+    found = [(one, shown(view, one)) for one in questions if not known(view, one)]
+    left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     if not left:
         return
     stopped = _STOPPED.get() == _key(view, questions[-1])
@@ -129,11 +124,10 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
     return replace(frontier, frontier=tuple(known))
 
 
-@st.cache_resource(max_entries=24, show_spinner="Watching what Pulsar makes of it …")
-def stability(plan_digest: str, _plan: Plan) -> Stability:
-    """Return what the load balancer makes of a plan."""
-    del plan_digest
-    return stability_of(_plan)
+def stability(plan: Plan) -> Stability | None:
+    """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
+    words = "Watching what Pulsar makes of it"
+    return later.answer(f"stability {plan.digest()}", partial(stability_of, plan), words)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
@@ -143,47 +137,47 @@ def waves(plan_digest: str, most_clients: int, _plan: Plan) -> Sequence[Wave]:
     return waves_of(_plan, most_clients)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Trying plans of several sizes …")
-def _safe(digest: str, _snapshot: Snapshot) -> Plan:
-    del digest
-    return surviving(_snapshot, Question(splits=0))
-
-
-def safe_of(view: state.Current) -> Plan:
-    """Return few moves after which the loss of any one broker is as mild as can be.
+def safe_of(view: state.Current) -> Plan | None:
+    """Return few moves after which any loss of a broker is as mild as can be; None while they are looked for.
 
     Raises:
         PlannerError: There is no such plan.
     """
-    return _safe(view.digest, view.snapshot)
+    look = partial(surviving, view.snapshot, Question(splits=0))
+    return later.answer(f"safe {view.digest}", look, "Trying plans of several sizes")
 
 
-def usual_moves(view: state.Current, question: Question) -> int:
-    """Return how many moves bring most.
+def usual_moves(view: state.Current, question: Question) -> int | None:
+    """Return how many moves bring most; None while that is looked for, which is said.
 
     Raises:
         PlannerError: There is no plan.
     """
-    free = without_budget(question)
-    return min(knee(first_of(view, free)), max(shown(view, free).frontier[-1].moves, 1))
+    first = first_of(view, without_budget(question))
+    if first is None:
+        return None
+    last = (known(view, without_budget(question)) or first).frontier[-1:]
+    return min([knee(first), *(max(step.moves, 1) for step in last)])
 
 
-def usual(view: state.Current) -> Plan:
-    """Return the plan that the page opens with, for other pages.
+def usual(view: state.Current) -> Plan | None:
+    """Return the plan that the page opens with, for other pages; None while it is looked for, which is said.
 
     Raises:
         PlannerError: There is none.
     """
-    return shown(view, replace(USUAL, moves=usual_moves(view, USUAL)))
+    moves = usual_moves(view, USUAL)
+    return None if moves is None else shown(view, replace(USUAL, moves=moves))
 
 
-def as_scenario(view: state.Current, base: Scenario) -> Scenario:
-    """Return a scenario with the moves of the best plan first, as many as bring most.
+def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
+    """Return a scenario with the moves of the best plan first, as many as bring most; None while it is looked for.
 
     Raises:
         PlannerError: There is no such plan.
     """
-    return replace(base, name="Best plan", steps=(*scenario_of(usual(view)).steps, *base.steps))
+    plan = usual(view)
+    return None if plan is None else replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
 
 
 def knee(frontier: Plan) -> int:
@@ -198,10 +192,11 @@ def knee(frontier: Plan) -> int:
 
 
 def best_plan_sentence(view: state.Current) -> str:
-    """Return what the page opens with, for other pages; or why they do not say it."""
+    """Return what the page opens with, for other pages, or why they do not say it; empty while it is looked for."""
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
         return "In a cluster of this size it is looked for when you ask."
     try:
-        return summary(usual(view))
+        plan = usual(view)
+        return "" if plan is None else summary(plan)
     except PlannerError as error:
         return str(error)

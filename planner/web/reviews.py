@@ -1,5 +1,6 @@
 """How near the cluster in view is to its limits, now and after losses; each worked out once for all sessions."""
 
+from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -8,16 +9,15 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import FailureReview, Standing, review_losses, standing
 from planner.simulate.assumptions import Assumptions
-from planner.web import state
+from planner.web import later, state
 
 
-@st.cache_data(max_entries=16, show_spinner="Taking brokers away …", hash_funcs={Settings: repr})
 def losses(
-    key: str, _snapshot: Snapshot, config: Settings, lost: Literal[1, 2], assumptions: Assumptions
-) -> FailureReview:
-    """Return what every loss of one or two brokers comes to; the key names the snapshot."""
-    del key
-    return review_losses(_snapshot, config, lost=lost, assumptions=assumptions)
+    key: str, snapshot: Snapshot, config: Settings, lost: Literal[1, 2], assumptions: Assumptions
+) -> FailureReview | None:
+    """Return what every loss of one or two brokers comes to, None meanwhile; the key names the snapshot."""
+    review = partial(review_losses, snapshot, config, lost=lost, assumptions=assumptions)
+    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Taking brokers away")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

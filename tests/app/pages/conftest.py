@@ -78,7 +78,8 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     forget()
     # Links between pages need the router, which AppTest does not run.
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
-    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 120.0)  # what is drawn meanwhile hangs on the machine
+    for waits in ("scenarios", "later"):  # what is drawn meanwhile hangs on the machine
+        monkeypatch.setattr(f"planner.web.{waits}._PATIENCE_S", 120.0)
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)

@@ -1,7 +1,9 @@
 """The page *Best plan*: the answer first, and one sentence where there is none."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from streamlit.runtime.scriptrunner import StopException
@@ -9,13 +11,14 @@ from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import plain
+from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.share.link import decode_link
 from planner.simulate.edits.move_bundles import MoveBundles
-from planner.web import best_plan, state
+from planner.web import best_plan, later, state
 from planner.workspace.samples import Sample, samples
 
 PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
@@ -102,10 +105,12 @@ def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[...
 def test_the_curve_keeps_what_was_found_before(opened: Callable[..., AppTest]) -> None:
     assert not opened(moves="3").exception
     view, free = _view(PIP.digest), replace(best_plan.without_budget(best_plan.USUAL), seed=99)
-    frontier, better = best_plan.first_of(view, free), Step(3, 0, 0.01)
+    frontier, shown, better = best_plan.first_of(view, free), best_plan.shown(view, free), Step(3, 0, 0.01)
+    assert frontier is not None
+    assert shown is not None
     found = replace(frontier, frontier=(better,))
     assert better in best_plan.frontier_with(view, frontier, found).frontier
-    assert better in best_plan.frontier_with(view, best_plan.shown(view, free), frontier).frontier
+    assert better in best_plan.frontier_with(view, shown, frontier).frontier
 
 
 def test_compare_has_it_as_a_column(page: Callable[..., AppTest]) -> None:
@@ -124,6 +129,51 @@ def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> No
     test = page("failure_review", snapshot=PIP.digest[:12], safe="1")
     assert not test.exception
     assert "Losing the worst broker leads to" in _said(test)
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "there", "waits_for"),
+    [
+        ("best_plan", {}, "Rules and limits", "Looking for the best plan"),
+        ("overview", {}, "The next cycle", "Looking for the best plan"),
+        ("compare", {"best": "1"}, "ends best balanced", "Looking for the best plan"),
+        ("failure_review", {"safe": "1"}, "Worst: losing", "Trying plans of several sizes"),
+    ],
+)
+def test_a_page_is_there_before_an_answer_that_takes_long(
+    page: Callable[..., AppTest],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    address: dict[str, str],
+    there: str,
+    waits_for: str,
+) -> None:
+    may_answer = threading.Event()
+
+    def slow(*args: Any, **more: Any) -> Plan:
+        assert may_answer.wait(60)
+        return best_plan_of(*args, **more)
+
+    def slow_too(snapshot: Snapshot, question: Question) -> Plan:
+        assert may_answer.wait(60)
+        return surviving(snapshot, question)
+
+    later._begun.clear()
+    monkeypatch.setattr(best_plan, "best_plan", slow)
+    monkeypatch.setattr(best_plan, "surviving", slow_too)
+    monkeypatch.setattr(later, "_PATIENCE_S", 0.01)
+    state.add_sample(PIP)
+    test = page(name, snapshot=PIP.digest[:12], **address)
+    assert not test.exception
+    assert waits_for in _said(test)
+    assert there in "\n".join(
+        [_said(test), *(str(part.value) for part in test.header), *(e.label for e in test.expander)]
+    )
+    monkeypatch.setattr(later, "_PATIENCE_S", 60.0)
+    may_answer.set()
+    test.run()
+    assert not test.exception
+    assert waits_for not in _said(test)
 
 
 def test_a_better_plan_is_looked_for_while_the_first_is_shown(
