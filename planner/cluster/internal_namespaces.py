@@ -15,6 +15,12 @@ SLA_OF_CLUSTER = Switch(
     " shed, reported and placed like any other.",
     until="4.2.4",
 )
+SYSTEM_STAYS = Switch("The modular strategies shed no bundle of `pulsar/system`.", until="3.0.2")
+MONITORS_REPORTED = Switch(
+    "The report holds bundles of a broker's own namespaces, heartbeats and monitors, among the top bundles.",
+    until="3.1.2",
+    backported=("3.0.2",),
+)
 _HEARTBEAT_OR_SLA = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?[^:]+:[0-9]+")
 _SLA_WITHOUT_CLUSTER = re.compile(r"sla-monitor/[^/]+")
 
@@ -24,6 +30,19 @@ def is_heartbeat_or_sla_namespace(namespace: str, release: Release = REFERENCE) 
     if release.has(SLA_OF_CLUSTER) and _SLA_WITHOUT_CLUSTER.fullmatch(namespace):
         return False
     return _HEARTBEAT_OR_SLA.fullmatch(namespace) is not None
+
+
+def is_never_shed(namespace: str, release: Release) -> bool:
+    """Say whether the modular strategies of a release leave the bundles of a namespace where they are."""
+    system = namespace == SYSTEM_NAMESPACE and release.has(SYSTEM_STAYS)
+    return system or is_heartbeat_or_sla_namespace(namespace, release)
+
+
+def is_never_reported(namespace: str, release: Release) -> bool:
+    """Say whether bundles of a namespace are left out of a broker's top bundles."""
+    if release.has(MONITORS_REPORTED):
+        return namespace.startswith(SYSTEM_NAMESPACE)
+    return is_system_service_namespace(namespace, release)
 
 
 def is_system_service_namespace(namespace: str, release: Release = REFERENCE) -> bool:

@@ -24,8 +24,8 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
 
 ReleaseName: TypeAlias = Literal[
-    "3.0.2", "3.0.7", "3.1.2", "3.2.0", "3.2.3", "3.3.2", "3.3.5", "4.0.0", "4.0.1", "4.0.4", "4.0.5", "4.0.6", "4.0.7",
-    "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next",
+    "3.0.0", "3.0.2", "3.0.7", "3.1.0", "3.1.2", "3.2.0", "3.2.3", "3.3.2", "3.3.5", "4.0.0", "4.0.1", "4.0.4", "4.0.5",
+    "4.0.6", "4.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next",
 ]  # fmt: skip
 """A release that is decided. A new one is another name here, and its rows in `settings.csv`."""
 
@@ -45,7 +45,7 @@ NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
 )
 """Releases that nothing was compared with, and what a person must know about each."""
 
-ALIKE: Final = frozenset({"3.3.6", "4.0.2"})
+ALIKE: Final = frozenset({"3.2.2", "3.3.6", "4.0.2"})
 """Releases whose classes were asked too and decide as the nearest known one that is not newer, else as the oldest."""
 
 

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
-from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.internal_namespaces import is_never_shed
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import bundle_name
@@ -471,7 +471,7 @@ class Snapshot:
         """Return the place of each bundle in the map that modular shedders walk.
 
         The map (`LoadData.getBundleDataForLoadShedding`) holds the bundles that the leader keeps averages of, without
-        those of heartbeat and SLA namespaces as a release knows them; -1 for a bundle that is not in it. Shape
+        those that a release never sheds, such as heartbeats; -1 for a bundle that is not in it. Shape
         (bundles,).
         """
         ranks = self._shedding_ranks
@@ -484,7 +484,7 @@ class Snapshot:
         return {}
 
     def _shedding_rank(self, release: Release) -> Int64Array:
-        internal = np.array([is_heartbeat_or_sla_namespace(n, release) for n in self.namespaces] or [False])
+        internal = np.array([is_never_shed(n, release) for n in self.namespaces] or [False])
         inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
         hashes = self.bundle_name_hashes
         every = np.flatnonzero(self.bundles.has_data)

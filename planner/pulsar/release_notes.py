@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from planner.cluster.internal_namespaces import SLA_OF_CLUSTER
+from planner.cluster.internal_namespaces import MONITORS_REPORTED, SLA_OF_CLUSTER, SYSTEM_STAYS
 from planner.cluster.releases import NOT_RUN, RELEASES, Release, Switch, is_exact, is_newer, release
 from planner.cluster.settings import Settings
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
@@ -11,12 +11,14 @@ from planner.pulsar.placement.avg import BOUND_BY_NAME, PLANNED_DESTINATIONS, UN
 from planner.pulsar.placement.least_long_term_message_rate import LeastLongTermMessageRate
 from planner.pulsar.shedding.avg import ABSENT, WHOLE_POINTS, AvgShedder
 from planner.pulsar.shedding.overload import OverloadShedder
+from planner.pulsar.shedding.threshold import ThresholdShedder
 from planner.pulsar.shedding.transfer import ALONE, TransferShedder
-from planner.pulsar.shedding.uniform import LARGER_FITS, UniformLoadShedder
+from planner.pulsar.shedding.uniform import LARGER_FITS, ONE_PAIR, UniformLoadShedder
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 
 SWITCHES: Mapping[Switch, tuple[type, ...]] = {
     LARGER_FITS: (UniformLoadShedder,),
+    ONE_PAIR: (UniformLoadShedder,),
     UNWEIGHTED: (OverloadShedder, LeastLongTermMessageRate),
     WHOLE_POINTS: (AvgShedder,),
     ABSENT: (AvgShedder, AvgPlacement),
@@ -24,6 +26,8 @@ SWITCHES: Mapping[Switch, tuple[type, ...]] = {
     PLANNED_DESTINATIONS: (AvgShedder, AvgPlacement),
     UNPAIRED: (AvgPlacement,),
     SLA_OF_CLUSTER: (),
+    SYSTEM_STAYS: (OverloadShedder, ThresholdShedder, UniformLoadShedder),
+    MONITORS_REPORTED: (TransferShedder,),
     ALONE: (TransferShedder,),
     IDLE_BUNDLES: (TransferShedder,),
     ROUGH_ORDER: (TransferShedder,),

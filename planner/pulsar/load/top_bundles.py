@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.hashing import hash_map_order, hash_map_size
-from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.internal_namespaces import is_never_reported
 from planner.cluster.java import ContradictoryOrderError, tim_sort
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
@@ -171,7 +171,7 @@ def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) 
     excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
     with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
     allowed = [
-        not is_system_service_namespace(name, config.release)
+        not is_never_reported(name, config.release)
         and name not in excluded
         and (with_policies or policy_gate(policies.it, name) is None)
         for name in namespaces

@@ -33,6 +33,12 @@ from planner.pulsar.shedding.selection import (
 LARGER_FITS = Switch(
     "A bundle fits when it is at most 1000 above what is left to move, not just below it.", until="4.2.4"
 )
+ONE_PAIR = Switch(
+    "One pair of brokers is compared by message rate and throughput alike: whichever is beyond in either so far, in the"
+    " order of the map, counts in both; enough to move in either suffices; by throughput only what fits is taken.",
+    until="3.1.2",
+    backported=("3.0.2",),
+)
 _INT_MAX = 2**31 - 1
 _EPSILON = 1e-6
 
@@ -88,18 +94,22 @@ class _Spread:
     least: float
 
 
-def _spread(order: Sequence[int], values: FloatArray) -> _Spread:
+def _spread(order: Sequence[int], values: FloatArray, also: FloatArray) -> _Spread:
+    """Find the brokers with the most and the least.
+
+    Args:
+        order: Positions of the brokers in the order of Pulsar's map.
+        values: What is compared.
+        also: What makes a broker count as beyond the one before, too; where that is `values`, the extremes are found.
+    """
     highest = lowest = -1
-    most, least = -1.0, float(_INT_MAX)
-    numbers = values.tolist()
-    for i in order:
-        if numbers[i] > most:
-            highest, most = i, numbers[i]
-        if numbers[i] < least:
-            lowest, least = i, numbers[i]
-    if -_EPSILON <= least <= _EPSILON:
-        least = 1.0
-    return _Spread(highest, lowest, most, least)
+    most, least = [-1.0] * 2, [float(_INT_MAX)] * 2
+    for i, *pair in zip(order, values[order].tolist(), also[order].tolist(), strict=True):
+        if pair[0] > most[0] or pair[1] > most[1]:
+            highest, most = i, pair
+        if pair[0] < least[0] or pair[1] < least[1]:
+            lowest, least = i, pair
+    return _Spread(highest, lowest, most[0], 1.0 if -_EPSILON <= least[0] <= _EPSILON else least[0])
 
 
 def _calmer(config: Settings) -> Remedy:
@@ -167,20 +177,27 @@ class UniformLoadShedder:
         active, unknown = active_brokers(snapshot)
         order = active.tolist()
         rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
-        rates, throughputs = _spread(order, rate), _spread(order, throughput)
+        together = config.release.has(ONE_PAIR)
+        rates = _spread(order, rate, throughput if together else rate)
+        throughputs = _spread(order, throughput, rate if together else throughput)
         difference_percent = (rates.most - rates.least) * 100 / rates.least
         ratio = throughputs.most / throughputs.least
         rate_limit = config.number("loadBalancerMsgRateDifferenceShedderThreshold")
         ratio_limit = config.number("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold")
         reasons: list[ReasonBlock] = list(unknown)
         moves: list[Move] = []
+        share = config.number("maxUnloadPercentage")
+        quotas = [to_int((found.most - found.least) * share) for found in (rates, throughputs)]
+        minima: list[float] = [config.number("minUnloadMessage"), config.number("minUnloadMessageThroughput")]
+        if together and any(quota >= minimum for quota, minimum in zip(quotas, minima, strict=True)):
+            minima = [*quotas]
+        beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
         if rate_limit > 0 and difference_percent > rate_limit:
-            compared = (difference_percent, rate_limit)
-            donor = (_RATE_DONOR, compared, config.number("minUnloadMessage"))
+            donor = (_RATE_DONOR, (difference_percent, rate_limit), quotas[0], minima[0], beyond_left)
             moves = _shed(snapshot, memory, config, order, (rates, rate, bundle_msg_rate(snapshot)), donor, reasons)
         elif ratio_limit > 0 and ratio > ratio_limit:
-            compared = (ratio, ratio_limit)
-            donor = (_THROUGHPUT_DONOR, compared, config.number("minUnloadMessageThroughput"))
+            beyond_left = 0 if together else beyond_left
+            donor = (_THROUGHPUT_DONOR, (ratio, ratio_limit), quotas[1], minima[1], beyond_left)
             traffic = (throughputs, throughput, bundle_throughput(snapshot))
             moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
         elif order:
@@ -199,17 +216,16 @@ def _shed(
     config: Settings,
     order: Sequence[int],
     traffic: tuple[_Spread, FloatArray, FloatArray],
-    donor_reason: tuple[ReasonCode, tuple[float, float], float],
+    donor_reason: tuple[ReasonCode, tuple[float, float], int, float, int],
     reasons: list[ReasonBlock],
 ) -> list[Move]:
     """Shed from the broker with the most; what is left to move is an `int`, and values are truncated as it shrinks."""
     spread, of_broker, of_bundle = traffic
-    code, compared, minimum = donor_reason
+    code, compared, quota, minimum, beyond_left = donor_reason
     donor = spread.highest
     others = [i for i in order if i != donor]
     if others:
         reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
-    quota = to_int((spread.most - spread.least) * config.number("maxUnloadPercentage"))
     bundles = int(reported_bundles(snapshot)[donor])
     if bundles <= 1:
         reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
@@ -224,7 +240,6 @@ def _shed(
     limits = np.full(len(falling), float(most_bundles))
     passed = np.zeros(len(falling), dtype=np.bool_)
     taken: list[int] = []
-    beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
     left, at = quota, 0
     while at < len(falling) and len(taken) != most_bundles:
         # Values only get smaller, so that those too big for what is left are passed over at once; a NaN is last.
