@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.carry_out import moves_csv, plan_json, steps, summary, way_back
+from planner.optimize.carry_out import moves_csv, of_groups, plan_json, steps, summary, way_back
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
@@ -123,7 +123,7 @@ def _stable(found: Stability) -> None:
     st.warning(f"{plain(found.sentence)}\n\nThe first: {plain(found.why)}.", icon=":material/undo:")
 
 
-def _take_away(view: state.Current, plan: Plan, found: Stability) -> None:
+def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: float | None) -> None:
     """Draw the waves and what to take away."""
     most = address.number("wave", "Clients that a wave disconnects at most", 1_000, 1, 1_000_000)
     waves = best_plan.waves(plan.digest(), most, plan)
@@ -145,7 +145,7 @@ def _take_away(view: state.Current, plan: Plan, found: Stability) -> None:
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("The way back", partial(script, back=True), "way-back.sh", "text/x-shellscript")
-        told = partial(plan_json, plan, waves, found, name=view.saved.name)
+        told = partial(plan_json, plan, waves, found, name=view.saved.name, ungrouped=ungrouped)
         download("JSON", lambda: told().encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
@@ -199,6 +199,9 @@ def draw(view: state.Current) -> None:
         frontier = best_plan.frontier_with(view, frontier, plan)
     with top:
         _headline(plan)
+        ungrouped = best_plan.ungrouped(view, question)
+        if said := of_groups(plan, ungrouped):
+            st.caption(plain(said))
         status = st.empty()
     limit = float(plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage"))
     place = st.empty()
@@ -220,7 +223,7 @@ def draw(view: state.Current) -> None:
             return
         _stable(found)
         st.markdown("#### How to carry it out")
-        _take_away(view, plan, found)
+        _take_away(view, plan, found, ungrouped)
         _moves(plan)
     if frontier is not None and len(frontier.frontier) > 1:
         others = _strategies(view)

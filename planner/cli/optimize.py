@@ -81,7 +81,7 @@ def optimize(
     from planner.cluster.digest import snapshot_digest
     from planner.cluster.errors import ScenarioError
     from planner.optimize.absorb import left_by, surviving, with_traffic
-    from planner.optimize.answer import best_plan
+    from planner.optimize.answer import best_plan, without_groups
     from planner.optimize.carry_out import moves_csv, plan_json, steps, way_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
@@ -135,7 +135,7 @@ def optimize(
         return
     stability = stability_of(plan)
     if as_json:
-        sys.stdout.write(plan_json(plan, waves, stability, name=name, options=options))
+        sys.stdout.write(plan_json(plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan)))
     elif commands:
         title = f"Best plan {plan.digest()[:_SHORT]} for {name}"
         script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)
@@ -146,12 +146,14 @@ def optimize(
 
 def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
     """Return a plan for people to read."""
-    from planner.optimize.carry_out import summary
+    from planner.optimize.answer import without_groups
+    from planner.optimize.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
     lines += [plan.limit] if plan.question.under_percent is None else []
-    lines += [stability.sentence, *plan.notes]
+    groups = of_groups(plan, without_groups(plan))
+    lines += [*([groups] if groups else []), stability.sentence, *plan.notes]
     most = max((wave.clients for wave in waves), default=0)
     lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
     lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]

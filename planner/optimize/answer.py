@@ -142,6 +142,21 @@ def best_plan(
     )
 
 
+def without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
+    """Return what the search comes to where no anti-affinity group is, in the unit of the bound.
+
+    None where groups are not what keeps a plan from its bound: there is none, or it is there.
+    """
+    policies = plan.snapshot.policies
+    if not policies.anti_affinity_group or plan.gap_percent <= (_GOOD - 1) * 100:
+        return None
+    free = replace(plan.snapshot, policies=replace(policies, anti_affinity_group={}))
+    try:
+        return best_plan(free, plan.question, cancelled=cancelled).value
+    except ScenarioError:
+        return None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Ask:
     """A question that may be asked of several clusters: those that splits lead to."""

@@ -9,7 +9,10 @@ Several relaxations, each of which allows more than a plan may do; the highest o
 - *Cover*: what must leave a broker costs something, in whole bundles (mixed-integer, broker by broker).
 - *Whole*: the question itself, where it is small enough (mixed-integer).
 
-Dynamic rules (anti-affinity, topic limits) are left out of all of them, which can only lower a bound.
+Anti-affinity counts in the last one alone, and only where it says how many bundles a broker can have in the end
+(`Rules.most_of_groups`). Else it is about the order: who takes a bundle has the fewest at that moment, so that what one
+placement forbids after these moves it allows after others, and nothing linear about the end is true of all orders. What
+is left out can only lower a bound.
 """
 
 import numpy as np

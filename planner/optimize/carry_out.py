@@ -88,6 +88,7 @@ def document(
     *,
     name: str = "",
     options: CommandOptions | None = None,
+    ungrouped: float | None = None,
 ) -> dict[str, Any]:
     """Return everything about a plan as JSON values.
 
@@ -97,6 +98,7 @@ def document(
         stability: What the load balancer makes of it; None where nobody asked.
         name: What the snapshot is called.
         options: How the commands are written.
+        ungrouped: What `without_groups` says.
     """
     by_cost = plan.question.under_percent is not None
     return {
@@ -112,6 +114,7 @@ def document(
         "least_cost": {plan.question.cost: plan.bound} if by_cost else None,
         "gap_percent": plan.gap_percent,
         "limit": plan.limit,
+        "without_groups": ungrouped if by_cost or ungrouped is None else ungrouped * 100,
         "spent": dict(plan.spent),
         "splits": [
             {"bundle": one.bundle, "boundary": one.boundary, "children": list(one.children), "why": one.why}
@@ -164,9 +167,10 @@ def plan_json(
     *,
     name: str = "",
     options: CommandOptions | None = None,
+    ungrouped: float | None = None,
 ) -> str:
     """Return `document` as text; equal plans give equal text."""
-    found = document(plan, waves, stability, name=name, options=options)
+    found = document(plan, waves, stability, name=name, options=options, ungrouped=ungrouped)
     return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -178,6 +182,21 @@ def moves_csv(waves: Sequence[Wave]) -> str:
     for number, wave in enumerate(waves, start=1):
         writer.writerows([number, *map(no_formula, _move(move).values())] for move in wave.moves)
     return target.getvalue()
+
+
+def of_groups(plan: Plan, ungrouped: float | None) -> str:
+    """Return what part of the gap anti-affinity groups may have; empty where `without_groups` says nothing."""
+    if ungrouped is None:
+        return ""
+    by_cost = plan.question.under_percent is not None
+    scale, digits, unit, step = (1, 0, f" {plan.question.cost}", "") if by_cost else (100, 1, " %", " points")
+    gap = plan.value - plan.bound
+    theirs = min(max(plan.value - ungrouped, 0.0), gap)
+    return (
+        f"The bound hardly heeds anti-affinity groups. Without them the search comes to {ungrouped * scale:,.{digits}f}"
+        f"{unit}: of the {gap * scale:,.{digits}f}{step or unit} between plan and bound about"
+        f" {theirs * scale:,.{digits}f} are theirs."
+    )
 
 
 def summary(plan: Plan) -> str:

@@ -72,10 +72,14 @@ class Plan:
     @property
     def gap_percent(self) -> float:
         """How far the plan is from the bound, percent of it; infinite where the bound is 0 and the plan is not."""
-        value = self.peak if self.question.under_percent is None else self.spent[self.question.cost]
-        if value <= self.bound + EPSILON:
+        if self.value <= self.bound + EPSILON:
             return 0.0
-        return 100 * (value - self.bound) / self.bound if self.bound > 0 else math.inf
+        return 100 * (self.value - self.bound) / self.bound if self.bound > 0 else math.inf
+
+    @property
+    def value(self) -> float:
+        """What is to be as low as it can be: the peak, or where the question names a usage the cost."""
+        return self.peak if self.question.under_percent is None else self.spent[self.question.cost]
 
     @property
     def deviation(self) -> float:

@@ -2,11 +2,12 @@
 
 What no move changes (isolation, versions, load manager class) is asked of the product's filters once. Topics per
 broker, anti-affinity groups and even distribution change with every move, and are counted here by the same functions.
-Stricter than Pulsar in two things: a broker is never filled above its topic limit, and candidates that the filters left
-out are never taken back because nobody else is left. `refused` asks the filters themselves about a finished plan.
+Stricter than Pulsar in three things: a broker is never filled above its topic limit, candidates that the filters left
+out are never taken back because nobody else is left, and secondary brokers of an isolation policy are not used because
+an anti-affinity group has left no primary one. `refused` asks the filters themselves about a finished plan.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -71,6 +72,29 @@ class Rules:
     def changes(self, namespace: int) -> bool:
         """Say whether moves of other bundles change where bundles of a namespace may go."""
         return self.even or namespace in self.group
+
+    def most_of_groups(self, counts: IntArray, topics: int) -> Iterator[tuple[Int64Array, IntArray]]:
+        """Yield the namespaces of groups, and how many of their bundles each broker has at most after any moves.
+
+        Who takes one has the fewest of all candidates at its turn, so no more than their mean, and then one more; who
+        takes none has no more than now. That holds where bundles are counted (the modular load manager counts
+        namespaces), without failure domains, and while no candidate drops out for its topics.
+
+        Args:
+            counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
+            topics: The most topics that a broker may ever have.
+
+        Yields:
+            Shapes (namespaces of the group,) and (brokers,).
+        """
+        if self._modular or self.domains or topics > self.most_topics:
+            return
+        for group in sorted(set(self.group.values())):
+            members = np.array([at for at, other in self.group.items() if other == group], dtype=np.int64)
+            candidates = min(int(self.before_group(at).sum()) for at in members.tolist())
+            here = counts[members].sum(axis=0)
+            if candidates:
+                yield members, np.maximum(here, int(here.sum()) // candidates + 1)
 
     def dynamic(self, namespace: int, counts: IntArray, topics: Int64Array) -> BoolArray:
         """Return where a bundle of a namespace may go now, apart from the topic limit. Shape (brokers,).

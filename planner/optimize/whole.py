@@ -70,6 +70,15 @@ def solve_whole(
         topics = model.snapshot.bundles.topics[which[mine]].astype(np.float64)
         if others + topics.sum() > limit:
             program.row(columns[mine], topics, high=float(limit - others))
+    space = model.snapshot.bundles.namespace
+    most_topics = int(state.topics.max(initial=0) + model.snapshot.bundles.topics[bundles].sum())
+    for members, limits in model.rules.most_of_groups(state.counts, most_topics):
+        of_group = np.isin(space[which], members)
+        here = np.bincount(model.owner[bundles[np.isin(space[bundles], members)]], minlength=len(limits))
+        fixed = state.counts[members].sum(axis=0) - here
+        for broker in np.unique(where[of_group]).tolist():
+            mine = columns[of_group & (where == broker)]
+            program.row(mine, np.ones(len(mine)), high=float(limits[broker] - fixed[broker]))
     away = where != model.owner[which]
     for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
         program.row(columns[away], model.cost[row, which[away]], high=float(model.budgets[row]))

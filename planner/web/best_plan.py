@@ -11,7 +11,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.explain.text import percent
 from planner.optimize.absorb import surviving
-from planner.optimize.answer import best_plan
+from planner.optimize.answer import best_plan, without_groups
 from planner.optimize.carry_out import summary
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
@@ -128,6 +128,15 @@ def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
     words = "Watching what Pulsar makes of it"
     return later.answer(f"stability {plan.digest()}", partial(stability_of, plan), words)
+
+
+def ungrouped(view: state.Current, question: Question) -> float | None:
+    """Return what the search comes to where no anti-affinity group is; None before the last answer is there."""
+    plan = known(view, question)
+    if plan is None:
+        return None
+    words = "Looking for what anti-affinity groups cost"
+    return later.answer(f"ungrouped {plan.digest()}{question!r}", partial(without_groups, plan), words)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)

@@ -12,6 +12,8 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
 from planner.optimize.rules import refused
+from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
@@ -73,3 +75,36 @@ def every_placement(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatAr
     every = np.concatenate(found)
     model = UsageModel.of(snapshot, snapshot.settings, Assumptions())
     return frozen(every), frozen(_usage(model, every))
+
+
+def _kept(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
+    """Return the brokers that the filters of the load manager leave to a bundle."""
+    if snapshot.info.load_manager is LoadManager.MODULAR:
+        kept: list[int] = ModularFilters(snapshot, config).steps(bundle, explain=False)[-1].kept.tolist()
+        return kept
+    names = ExtensibleFilters(snapshot, config).steps(bundle.rpartition("/")[0])[-1].kept
+    return [snapshot.brokers.position[name] for name in names]
+
+
+def every_reachable(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatArray]:
+    """Return all placements that so many unloads can lead to, each allowed at its turn, and their peaks.
+
+    Where groups leave no primary broker to an isolated namespace, Pulsar takes secondary ones; a plan does not.
+    """
+    config = Settings({**snapshot.settings.overrides, **FREE})
+    spaces = dict(zip(snapshot.bundles.namespace.tolist(), snapshot.bundle_names, strict=True))
+    free = replace(snapshot, policies=replace(snapshot.policies, anti_affinity_group={}))
+    own = {at: set(_kept(free, config, bundle)) for at, bundle in spaces.items()}
+    first = tuple(snapshot.bundles.owner.astype(np.int64).tolist())
+    found, edge = {first}, [first]
+    for _ in range(moves):
+        following = set()
+        for owners in edge:
+            now = snapshot.with_owner(np.array(owners))
+            kept = {at: own[at].intersection(_kept(now, config, bundle)) for at, bundle in spaces.items()}
+            for at, space in enumerate(snapshot.bundles.namespace.tolist()):
+                following |= {(*owners[:at], to, *owners[at + 1 :]) for to in kept[space]}
+        edge = sorted(following - found)
+        found |= following
+    every = np.array(sorted(found))
+    return frozen(every), frozen(_usage(UsageModel.of(snapshot, snapshot.settings, Assumptions()), every))

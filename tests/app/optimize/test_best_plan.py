@@ -8,12 +8,13 @@ import pytest
 from planner.cluster.errors import ScenarioError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
-from planner.optimize.answer import LEAVING, best_plan
+from planner.optimize.answer import LEAVING, best_plan, without_groups
+from planner.optimize.carry_out import document, of_groups
 from planner.optimize.question import Question
 from planner.optimize.rules import refused
 from planner.optimize.waves import waves_of
 from planner.workspace.samples import load_sample, samples
-from tests.app.optimize.brute import every_placement, small_cluster
+from tests.app.optimize.brute import every_placement, every_reachable, small_cluster
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,31 @@ def test_a_broker_is_above_its_limit_for_a_wave_where_much_would_be_lost() -> No
 @pytest.mark.timeout(7200)
 def test_no_plan_of_500_small_clusters_is_better() -> None:
     _against_every_plan(range(1_000, 1_500))
+
+
+def _against_every_order(seeds: range) -> int:
+    """Compare bounds of clusters with anti-affinity groups with all that three unloads can lead to."""
+    raised = 0
+    for seed in seeds:
+        snapshot = small_cluster(seed, bundles=7, grouped=True)
+        if not snapshot.policies.anti_affinity_group:
+            continue
+        plan = best_plan(snapshot, Question(moves=3, splits=0))
+        optimum = float(every_reachable(snapshot, 3)[1].min())
+        assert plan.bound <= optimum + 1e-9, f"seed {seed}: the bound is beaten"
+        free = replace(snapshot, policies=replace(snapshot.policies, anti_affinity_group={}))
+        raised += plan.bound > best_plan(free, Question(moves=3, splits=0)).peak + 1e-6
+    return raised
+
+
+def test_no_order_of_moves_of_a_cluster_with_groups_is_better() -> None:
+    assert _against_every_order(range(60)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_no_order_of_moves_of_500_clusters_with_groups_is_better() -> None:
+    assert _against_every_order(range(2_000, 2_800)) > 0
 
 
 def _dearest(snapshot: Snapshot, question: Question) -> tuple[float, float] | None:
@@ -238,6 +264,16 @@ def test_the_first_sample_is_near_its_bound(story: Snapshot, moves: int | None, 
     plan = best_plan(story, Question(moves=moves))
     assert plan.gap_percent < percent
     assert plan.frontier[-1].peak == pytest.approx(plan.peak)
+
+
+def test_what_groups_cost_is_told(story: Snapshot) -> None:
+    plan = best_plan(story, Question(moves=31))
+    free = without_groups(plan)
+    assert free is not None
+    assert plan.bound <= free < plan.peak
+    assert "Without them the search comes to 33." in of_groups(plan, free)
+    assert document(plan, (), None, ungrouped=free)["without_groups"] == free * 100
+    assert without_groups(best_plan(story, Question(moves=5))) is None  # there the bound is reached
 
 
 def test_moves_that_have_no_order_are_not_lost(story: Snapshot) -> None:

@@ -210,3 +210,4 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     assert 12 in asked
     assert "better plan" not in _said(test)
     assert float(test.metric[0].value.removesuffix(" %")) < first
+    assert "Without them the search comes to 33." in _said(test)
