@@ -21,15 +21,14 @@ MONITORS_REPORTED = Switch(
     until="3.1.2",
     backported=("3.0.2",),
 )
-_HEARTBEAT_OR_SLA = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?[^:]+:[0-9]+")
-_SLA_WITHOUT_CLUSTER = re.compile(r"sla-monitor/[^/]+")
+_MONITORS = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
+_MONITORS_OF_CLUSTER = re.compile(r"(?:pulsar/(?:[^/]+/)?|sla-monitor/[^/]+/)[^:]+:[0-9]+")
 
 
 def is_heartbeat_or_sla_namespace(namespace: str, release: Release = REFERENCE) -> bool:
     """Say whether a namespace belongs to one broker, such as `pulsar/broker-1:8080` or `sla-monitor/broker-1:8080`."""
-    if release.has(SLA_OF_CLUSTER) and _SLA_WITHOUT_CLUSTER.fullmatch(namespace):
-        return False
-    return _HEARTBEAT_OR_SLA.fullmatch(namespace) is not None
+    pattern = _MONITORS_OF_CLUSTER if release.has(SLA_OF_CLUSTER) else _MONITORS
+    return pattern.fullmatch(namespace) is not None
 
 
 def is_never_shed(namespace: str, release: Release) -> bool:

@@ -26,6 +26,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, Release
+from planner.cluster.releases import release as named
 from planner.cluster.settings import Settings
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
@@ -484,7 +485,10 @@ class Snapshot:
         return {}
 
     def _shedding_rank(self, release: Release) -> Int64Array:
-        internal = np.array([is_never_shed(n, release) for n in self.namespaces] or [False])
+        # Names with a cluster, of heartbeats up to 4.0.8, are none to newer releases, whose brokers never make them.
+        own = named(self.info.pulsar_version)
+        stays = (is_never_shed(n, release) or (n.count("/") > 1 and is_never_shed(n, own)) for n in self.namespaces)
+        internal = np.array([*stays] or [False])
         inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
         hashes = self.bundle_name_hashes
         every = np.flatnonzero(self.bundles.has_data)

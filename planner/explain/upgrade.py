@@ -197,7 +197,7 @@ def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Setti
         return not running.isdisjoint(followers)
     if switch is SLA_OF_CLUSTER:
         told = (
-            {n for n in snapshot.namespaces if is_heartbeat_or_sla_namespace(n, config.release)}
+            {n for n in snapshot.namespaces if n.count("/") == 1 and is_heartbeat_or_sla_namespace(n, config.release)}
             for config in (now, then)
         )
         return next(told) != next(told)

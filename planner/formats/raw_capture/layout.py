@@ -10,6 +10,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.pulsar_json import last_stats, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
+from planner.cluster.releases import Release
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -82,7 +83,7 @@ def _channel_owners(topics: SystemTopics) -> dict[str, str]:
 
 
 def read_boundaries(
-    answers: Answers, store: MetadataStore, claims: Mapping[str, Iterable[str]]
+    answers: Answers, store: MetadataStore, claims: Mapping[str, Iterable[str]], decides: Release
 ) -> dict[str, tuple[int, ...]]:
     """Return the boundaries of each namespace.
 
@@ -96,20 +97,22 @@ def read_boundaries(
             boundaries = _boundaries(value, source, answers)
             if boundaries is not None:
                 found[namespace] = boundaries
-    _add_owned(answers, claims, found)
+    _add_owned(answers, claims, found, decides)
     listed = {name for _, name in _listed(answers)}
     for namespace in sorted(listed - set(found)):
         answers.warn(f"The bundles of {namespace} were not captured, and none is owned. The namespace was left out.")
     return found
 
 
-def _add_owned(answers: Answers, claims: Mapping[str, Iterable[str]], found: dict[str, tuple[int, ...]]) -> None:
+def _add_owned(
+    answers: Answers, claims: Mapping[str, Iterable[str]], found: dict[str, tuple[int, ...]], decides: Release
+) -> None:
     """Add the namespaces that only the ownership of bundles tells of."""
     pieces: dict[str, set[tuple[int, int]]] = {}
     for name in (name for names in claims.values() for name in names):
         with contextlib.suppress(FormatError):  # `read_owners` reports it
             namespace, low, high = parse_bundle(name)
-            plain = namespace.count("/") == 1 or is_heartbeat_or_sla_namespace(namespace)
+            plain = namespace.count("/") == 1 or is_heartbeat_or_sla_namespace(namespace, decides)
             if plain and namespace not in found:
                 pieces.setdefault(namespace, set()).add((low, high))
     for namespace, ranges in pieces.items():

@@ -67,7 +67,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     cluster = cluster_of(answers, store)
     reports = read_reports(answers, store, topics, brokers, config, manager)
     claims = claimed_bundles(answers, store, topics, brokers, reports)
-    boundaries = read_boundaries(answers, store, claims)
+    boundaries = read_boundaries(answers, store, claims, decides)
     if not boundaries:
         raise FormatError(
             "The capture tells the bundles of no namespace.",

@@ -12,6 +12,7 @@ import pytest
 from planner.cluster.errors import SnapshotError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import release
 from planner.cluster.snapshot import DispatchRate, IsolationPolicy, Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot
@@ -112,12 +113,14 @@ class TestModular:
         topics = {**json.loads(files["topics.b1.json"]), monitor: {whole: {"persistent": {topic: {"msgRateIn": 1.0}}}}}
         owned = {**json.loads(files[name]), f"{monitor}/{whole}": {}, f"old/use/v1/{whole}": {}}
         more = {"topics.b1.json": json.dumps(topics).encode(), name: json.dumps(owned).encode()}
-        snapshot = snapshot_of_capture({**files, **more})
+        snapshot = snapshot_of_capture({**files, **more, "version.json": b"4.0.8"})
         bundle = snapshot.bundle_position[f"{monitor}/{whole}"]
         assert snapshot.brokers.name[snapshot.bundles.owner[bundle]] == "127.0.0.1:18081"
         row = snapshot.topics.name.to_pylist().index(topic)
         assert snapshot.topics.bundle[row] == bundle
         assert [w.partition(",")[0] for w in snapshot.info.warnings if "left out" in w] == [f"old/use/v1/{whole}"]
+        for decides in ("4.0.8", "4.2.4"):  # a newer release has no such names; the cluster's own still counts
+            assert snapshot.shedding_rank(release(decides))[bundle] == -1
 
     def test_current_values_and_averages(self, snapshot: Snapshot, files: dict[str, bytes]) -> None:
         name = "acme/audit/0x00000000_0x40000000"

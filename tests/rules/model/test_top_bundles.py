@@ -114,6 +114,7 @@ def test_bundles_under_policies_are_reported_only_when_they_may_be_shed() -> Non
         ("pulsar/system", False, True),
         ("pulsar/b-1.x:8080", True, True),
         ("sla-monitor/b:80", True, True),
+        ("pulsar/c/b:80", False, False),
         ("pulsar/b", False, False),
         ("pulsar/b:80x", False, False),
         ("pulsar/b:1:2", False, False),
