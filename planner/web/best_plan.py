@@ -1,6 +1,6 @@
 """Best plans of the snapshot in view, each worked out once for all sessions, and the sentence other pages show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as count_up
@@ -53,7 +53,11 @@ def first_of(view: state.Current, question: Question) -> Plan | None:
         PlannerError: It has none.
     """
     first = replace(question, rounds=_FIRST_ROUNDS)
-    return later.answer(_key(view, first), partial(best_plan, view.snapshot, first), "Looking for the best plan")
+
+    def look(cancelled: Callable[[], bool]) -> Plan:
+        return best_plan(view.snapshot, first, cancelled=cancelled)
+
+    return later.answer(_key(view, first), look, "Looking for the best plan")
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
@@ -126,8 +130,11 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-    words = "Watching what Pulsar makes of it"
-    return later.answer(f"stability {plan.digest()}", partial(stability_of, plan), words)
+
+    def watch(cancelled: Callable[[], bool]) -> Stability:
+        return stability_of(plan, cancelled=cancelled)
+
+    return later.answer(f"stability {plan.digest()}", watch, "Watching what Pulsar makes of it")
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:

@@ -1,49 +1,86 @@
-"""Answers that take long: worked out in the background, once for all sessions, while the rest of the page is there."""
+"""Answers that take long: worked out in the background, once for all sessions, while the rest of the page is there.
 
+What nobody asks for any more, because the question has changed or the tab is closed, is ended.
+"""
+
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import streamlit as st
 
 T = TypeVar("T")
+Make: TypeAlias = Callable[[Callable[[], bool]], T]
+"""Works an answer out, in another thread. Draws nothing; is given what says whether to stop, with any answer."""
 
 _PATIENCE_S = 0.3
 _LOOK_S = 0.5
+_FORGOTTEN_S = 10.0
 WAITS = ":material/hourglass_top:"
 """Begins what is said of an answer that is not there yet."""
 _POOL = ThreadPoolExecutor(2, "later")
 
 
+class _ForgottenError(Exception):
+    """Nobody waited for the answer."""
+
+
+class _Work:
+    """An answer that is worked out as long as somebody asks for it."""
+
+    def __init__(self, make: Make[Any]) -> None:
+        self.make = make
+        self.asked_s = time.monotonic()
+        self.future: Future[Any] = _POOL.submit(self._run)
+
+    def is_forgotten(self) -> bool:
+        return time.monotonic() - self.asked_s > _FORGOTTEN_S
+
+    def _run(self) -> Any:
+        found = None if self.is_forgotten() else self.make(self.is_forgotten)
+        if self.is_forgotten():  # and what was found may be half an answer
+            raise _ForgottenError
+        return found
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _begun(key: str, _make: Callable[[], Any]) -> Future[Any]:
+def _begun(key: str, _make: Make[Any]) -> _Work:
     del key
-    return _POOL.submit(_make)
+    return _Work(_make)
 
 
 @st.fragment(run_every=_LOOK_S)
-def _watch(begun: Future[Any], words: str) -> None:
+def _watch(work: _Work, words: str) -> None:
     """Say what is waited for; draw the page again when it is there."""
+    work.asked_s = time.monotonic()
     st.caption(f"{WAITS} {words} …")
-    if begun.done():
+    if work.future.done():
         st.rerun()
 
 
-def answer(key: str, make: Callable[[], T], words: str) -> T | None:
+def answer(key: str, make: Make[T], words: str) -> T | None:
     """Return an answer; None while it is worked out, which is said here until the page is drawn with it.
 
     Args:
         key: Names the question and all that its answer depends on.
-        make: Works it out. It runs in another thread and draws nothing.
+        make: Works it out.
         words: What is done meanwhile.
 
     Raises:
         PlannerError: There is no answer.
     """
-    begun = _begun(key, make)
-    wait((begun,), _PATIENCE_S)
-    if not begun.done():
-        _watch(begun, words)
+    while True:
+        work = _begun(key, make)
+        work.asked_s = time.monotonic()
+        wait((work.future,), _PATIENCE_S)
+        if not work.future.done() or not isinstance(work.future.exception(), _ForgottenError):
+            break
+        _begun.clear(key, make)
+    if not work.future.done():
+        _watch(work, words)
         return None
-    found: T = begun.result()
+    if (error := work.future.exception()) is not None:
+        raise error.with_traceback(None)  # it is raised at every visit, and would keep the frames of each
+    found: T = work.future.result()
     return found

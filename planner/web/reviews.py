@@ -1,6 +1,5 @@
 """How near the cluster in view is to its limits, now and after losses; each worked out once for all sessions."""
 
-from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -16,7 +15,10 @@ def losses(
     key: str, snapshot: Snapshot, config: Settings, lost: Literal[1, 2], assumptions: Assumptions
 ) -> FailureReview | None:
     """Return what every loss of one or two brokers comes to, None meanwhile; the key names the snapshot."""
-    review = partial(review_losses, snapshot, config, lost=lost, assumptions=assumptions)
+
+    def review(_: object) -> FailureReview:
+        return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
+
     return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Taking brokers away")
 
 

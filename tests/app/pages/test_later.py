@@ -1,0 +1,42 @@
+"""Answers that are worked out in the background: given once they are there, ended when nobody asks for them."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from planner.cluster.errors import PlannerError
+from planner.web import later
+
+
+def test_what_nobody_asks_for_any_more_is_ended_and_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
+    ended: list[bool] = []
+
+    def make(cancelled: Callable[[], bool]) -> str:
+        while not ended and not cancelled():
+            time.sleep(0.01)
+        ended.append(cancelled())
+        return "half" if ended[-1] else "whole"
+
+    assert later.answer("forgotten", make, "Looking") is None
+    for _ in range(4):  # more than half a second, but it goes on while somebody asks
+        assert later.answer("forgotten", make, "Looking") is None
+    assert not ended
+    deadline = time.monotonic() + 60
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert ended == [True]
+    assert later.answer("forgotten", make, "Looking") == "whole"
+    assert later.answer("forgotten", make, "Looking") == "whole"
+    assert ended == [True, False]
+
+
+def test_why_there_is_no_answer_is_said_each_time() -> None:
+    def make(_: Callable[[], bool]) -> str:
+        raise PlannerError("There is none.")
+
+    for _ in range(3):
+        with pytest.raises(PlannerError, match="There is none") as caught:
+            later.answer("nothing", make, "Looking")
+        assert len(caught.traceback) < 5
