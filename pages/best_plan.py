@@ -19,7 +19,7 @@ from planner.share.commands import CommandOptions
 from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, best_plan, registry, scenarios, state
+from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, table
 
@@ -120,7 +120,7 @@ def _stable(found: Stability) -> None:
     if found.stable:
         st.success(found.sentence, icon=":material/verified:")
         return
-    st.warning(f"{plain(found.sentence)}\n\nThe first: {plain(found.why)}.", icon=":material/undo:")
+    st.warning(names.short(f"{plain(found.sentence)}\n\nThe first: {plain(found.why)}."), icon=":material/undo:")
 
 
 def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: float | None) -> None:

@@ -38,8 +38,8 @@ def draw(view: state.Current) -> None:
     frame = broker_frame(snapshot)
     spread = frame["usage W (%)"]
     st.markdown(
-        f"{count(len(frame), 'broker')}; usage W from {spread.min():.1f} % to {spread.max():.1f} %. W is the largest"
-        " weighted percentage of a broker's resources; percentages are computed in single precision, as Pulsar does."
+        f"{count(len(frame), 'broker')}, used from {spread.min():.1f} % to {spread.max():.1f} %. Usage W is the largest"
+        " of a broker's resources, each in percent of its limit and weighted as the settings say."
     )
     names = frame["broker"].tolist()
     formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}

@@ -111,9 +111,7 @@ def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], st
 def _bundle(view: state.Current, bundle: int) -> None:
     snapshot = view.snapshot
     bundles = snapshot.bundles
-    low, high = int(bundles.low[bundle]), int(bundles.high[bundle])
-    st.header(format_range(low, high), anchor=False)
-    st.code(snapshot.bundle_names[bundle], language=None)
+    st.header(plain(snapshot.bundle_names[bundle]), anchor=False)
     owner = int(bundles.owner[bundle])
     rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]
     throughput = bundles.msg_throughput_in_bytes_per_s[bundle] + bundles.msg_throughput_out_bytes_per_s[bundle]

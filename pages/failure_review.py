@@ -12,7 +12,7 @@ from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
 from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.scenario import Step
-from planner.web import address, best_plan, registry, scenarios, state
+from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
 from planner.web.widgets import chart, metrics, table
@@ -43,10 +43,10 @@ def review_frame(found: FailureReview, limit: int = _SHOWN) -> pd.DataFrame:
 
 def _try_it(view: state.Current, found: FailureReview) -> None:
     """Offer the exact answer: a scenario in which the worst loss happens."""
-    names = found.names(int(found.worst_first()[0]))
-    if st.button(f"Simulate the worst loss: {' and '.join(names)}", icon=":material/science:"):
+    lost = found.names(int(found.worst_first()[0]))
+    if st.button(f"Simulate the worst loss: {names.short(' and '.join(lost))}", icon=":material/science:"):
         present = scenarios.present(view)
-        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in names)
+        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in lost)
         scenarios.change(view, present.with_steps(*present.steps, *steps))
         registry.go("what_if")
 
@@ -76,7 +76,7 @@ def _growth(found: FailureReview, limit: int) -> None:
         ),
         _CARD_PX,
     )
-    who = f"{growth.broker} saturates first, by its {_RESOURCES[growth.resource]}"
+    who = f"{names.short(growth.broker)} saturates first, by its {_RESOURCES[growth.resource]}"
     st.caption(f"As all traffic grows, {who}. {_GROWTH}" if growth.broker else _GROWTH)
 
 
@@ -85,8 +85,9 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
     worst, losses = frame.iloc[0], len(found.peak_usage)
     more = int((found.over_threshold > found.before_over_threshold).sum())
     full = int((found.peak_usage > 1).sum())
+    reaches = "reaches" if found.peak_usage.max() > found.before_peak_usage else "is the most used as now, with"
     summary = (
-        f"**Worst: losing {worst['lost']}: {worst['on']} reaches {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
+        f"**Worst: losing {worst['lost']}: {worst['on']} {reaches} {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
         f" possible losses {more:,} put more brokers over the threshold of {limit} % than now, {full:,} ask more than"
         f" 100 % of a machine.{f' The worst {_BARS} are drawn.' if losses > _BARS else ''}"
     )

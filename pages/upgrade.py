@@ -39,7 +39,7 @@ def _settings(upgrade: Upgrade) -> None:
     rows = setting_rows(upgrade)
     st.markdown("#### Settings")
     if not rows:
-        st.markdown("None of this cluster is another one.")
+        st.markdown("No setting of this cluster changes.")
         return
     given = sum(row["set here"] == "yes" for row in rows)
     st.markdown(

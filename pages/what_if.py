@@ -29,7 +29,7 @@ from planner.figures.simulation import (
 from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.trace import Cycle
-from planner.web import address, scenarios, state
+from planner.web import address, names, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -58,6 +58,7 @@ _QUANTITIES: dict[str, str] = {
 _VIEWS = {"lines": "Lines", "map": "Heat map"}
 _NAMESPACES = 24
 _STEP_S = 0.8
+_FEW_EVENTS, _EVENTS_PX = 7, 280
 _SHOWN_EVENTS = 5_000
 _AT: Kept[dict[str, int]] = Kept("cycle-in-view", dict)
 """The cycle in view of each snapshot, 1 for the first."""
@@ -264,7 +265,8 @@ def _cycle_by_cycle(outcome: Outcome, digest: str) -> None:
     _owners(outcome, index)
     frame = outcome.events[outcome.events["cycle"] == index + 1]
     if len(frame):
-        table(frame, "events-of-cycle", widths=EVENT_WIDTHS, formats=EVENT_FORMATS, hidden=("cycle",))
+        height = _EVENTS_PX if len(frame) > _FEW_EVENTS else None
+        table(frame, "events-of-cycle", height=height, widths=EVENT_WIDTHS, formats=EVENT_FORMATS, hidden=("cycle",))
 
 
 def _overload(outcome: Outcome) -> None:
@@ -276,9 +278,10 @@ def _overload(outcome: Outcome) -> None:
     if not len(over):
         return
     worst = int(share.argmax())
+    who = names.short(cycle.view.brokers.name[worst])
     st.warning(
         f"At the end the traffic of {count(len(over), 'broker')} asks for more CPU than the machine has:"
-        f" {cycle.view.brokers.name[worst]} would need {share[worst] * 100:,.0f} %. Its clients wait; Pulsar reports no"
+        f" {who} would need {share[worst] * 100:,.0f} %. Its clients wait; Pulsar reports no"
         " more than 100 %, so no strategy sees by how much.",
         icon=":material/local_fire_department:",
     )

@@ -83,13 +83,13 @@ def _outcome(decision: CycleDecision, target: Target) -> str:
         for unload in decision.unloads
         if (unload.move.bundle == target.bundle if target.bundle else unload.move.source == target.broker)
     ]
-    subject = target.bundle or target.broker
+    subject = names.short(target.bundle or target.broker)
     if not moves:
         return f"**{decision.shedder.name} chose nothing of {subject}.**"
     gone = [unload for unload in moves if unload.carried_out]
     if not gone:
         return f"**{count(len(moves), 'bundle')} chosen, but kept:** {moves[0].reason.text}."
-    where = ", ".join(sorted({unload.move.destination or "nobody" for unload in gone}))
+    where = names.short(", ".join(sorted({unload.move.destination or "nobody" for unload in gone})))
     if target.bundle:
         return f"**{subject} is shed**, to {where}."
     return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
@@ -98,7 +98,7 @@ def _outcome(decision: CycleDecision, target: Target) -> str:
 def _said(reasons: Sequence[str]) -> None:
     """Draw reasons; many of them are like the first."""
     for reason in reasons[:_REASONS]:
-        st.text(reason)
+        st.text(names.short(reason))
     if len(reasons) > _REASONS:
         st.caption(f"And {count(len(reasons) - _REASONS, 'reason')} more, in the table above.")
 

@@ -81,7 +81,7 @@ def trade_off(found: Comparison, words: Sequence[str]) -> str:
     working = [at for at in range(len(words)) if not lazy[at]]
     calm = min(working, key=lambda at: topics[at])
     if topics[calm] < topics[best]:
-        parts.append(f"{_names(words, [calm])} disconnects fewer topics, {number(topics[calm])}: {_end(found, calm)}")
+        parts.append(f"{_names(words, [calm])} disconnects fewer topics: {_end(found, calm)}")
     over = rows["final_brokers_over_threshold"].values[best]
     if over:
         parts.append(f"even the best balanced one ends with {number(over)} brokers over the limit")

@@ -117,7 +117,8 @@ def counter_lines(
         figure.add_hline(
             y=limit,
             line={"color": WARNING, "width": 1.5, "dash": "dash"},
-            annotation={"text": f"{limit_label} {limit:g}", "font": {"size": 11}},
+            name=f"{limit_label} {limit:.4g}",
+            showlegend=True,
         )
     for cycle in fired:
         figure.add_vline(x=cycle, line={"color": WARNING, "width": 1, "dash": "dot"})

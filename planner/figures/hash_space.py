@@ -19,6 +19,8 @@ MAX_BARS = 2_000
 _SHIFT = 22  # 2^32 hashes over 1,024 columns
 _PICK_COLUMNS = 16
 _DECADES = 4
+HALF_LABEL_PX = 36
+"""Room for the half of the last label that is beyond the axis."""
 _NOT_LOADED = "rgba(128, 128, 128, 0.3)"
 _PLAIN = 2  # from 100 on without decimals
 
@@ -131,8 +133,8 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
             ),
         )
     )
-    figure = finish(figure, height=max(260, min(800, 150 + 22 * rows)))
-    figure.update_layout(margin_t=84, plot_bgcolor=_NOT_LOADED)
+    figure = finish(figure, height=max(260, 150 + 14 * rows))
+    figure.update_layout(margin_t=84, margin_r=HALF_LABEL_PX, plot_bgcolor=_NOT_LOADED)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
         ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
@@ -176,6 +178,7 @@ def bundle_bars(low: Int64Array, high: Int64Array, value: FloatArray, unit: str,
         )
     )
     figure = finish(figure, height=260, y_title=unit)
+    figure.update_layout(margin_r=HALF_LABEL_PX)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
         ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
@@ -228,6 +231,7 @@ def topic_positions(
             annotation={"text": f"0x{cut:08x}" if len(cuts) == 1 else str(at), "font": {"size": 11}},
         )
     figure = finish(figure, height=280, y_title=unit)
+    figure.update_layout(margin_r=HALF_LABEL_PX)
     low, high = bundle
     ticks = [low + (high - low) * i // 4 for i in range(5)]
     figure.update_xaxes(tickvals=ticks, ticktext=[f"0x{t:08x}" for t in ticks], range=[low, high])

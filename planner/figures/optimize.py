@@ -70,16 +70,10 @@ def frontier_figure(
                 hovertemplate="%{text}<br>%{x:,} moves: %{y:.1f} %<extra></extra>",
             )
         )
-        for at, name in enumerate(names):
-            figure.add_annotation(
-                x=others[name][0],
-                y=others[name][1],
-                text=name,
-                showarrow=False,
-                font={"size": 11},
-                xanchor="center",
-                yshift=14 if at % 2 == 0 else -14,
-            )
+        for name, (at, peak) in others.items():
+            left = at > max(moves[-1], *(number for number, _ in others.values())) * 0.8
+            side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
+            figure.add_annotation(x=at, y=peak, text=name, showarrow=False, font={"size": 11}, **side)
     figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
     figure = finish(figure, height=360, x_title="bundles moved", y_title="highest usage (%)")
     figure.update_layout(

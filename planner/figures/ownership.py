@@ -7,14 +7,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from planner.cluster.ranges import HASH_SPACE
-from planner.figures.hash_space import COLUMNS, Raster
+from planner.figures.hash_space import COLUMNS, HALF_LABEL_PX, Raster
 from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names
 
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""
-
-_HALF_LABEL_PX = 36
-"""Room for the half of the last label that is beyond the axis."""
+_FEW_ROWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ def ownership_map(
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    figure = finish(figure, height=min(640, (190 if owners else 150) + 20 * rows))
+    figure = finish(figure, height=min(640, (190 if owners else 150) + (20 if rows <= _FEW_ROWS else 14) * rows))
     below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
-    figure.update_layout(showlegend=bool(owners), legend=below, margin_t=8 if owners else 64, margin_r=_HALF_LABEL_PX)
+    figure.update_layout(showlegend=bool(owners), legend=below, margin_t=8 if owners else 64, margin_r=HALF_LABEL_PX)
     figure.update_xaxes(
         tickvals=[0, HASH_SPACE // 2, HASH_SPACE],
         ticktext=["0x00000000", "0x80000000", "0xffffffff"],

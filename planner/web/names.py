@@ -47,10 +47,10 @@ def endings(brokers: Sequence[str]) -> list[str]:
 
 
 def short(text: str) -> str:
-    """Return a text that names brokers without their domains and ports."""
+    """Return a text that names brokers, or its Markdown, without their domains and ports."""
     of = snapshot()
     for ending in endings(of.brokers.name) if of is not None else ():
-        text = text.replace(ending, "")
+        text = text.replace(ending, "").replace(plain(ending), "")
     return text
 
 

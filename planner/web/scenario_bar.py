@@ -66,28 +66,31 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="scenario-bar"):
         if is_open:
             st.markdown(f":material/science: **Scenario:** {words(view, present)}", width="stretch")
-            if offers:
-                help_ = "On: brokers, bundles and traffic at the end of the scenario. Off: as captured."
-                after = address.toggle(_AFTER, "Show with the scenario", help=help_)
-            if not own:
-                registry.link("what_if", "Edit", ":material/edit:")
-            clear = "As captured again; What-if can undo it."
-            button(
-                "Clear",
-                "close",
-                partial(scenarios.change, view, scenarios.as_captured(view)),
-                key="clear-scenario",
-                help=clear,
-            )
-            registry.link("moves", "Commands", ":material/terminal:", tab="commands")
         else:
             st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
-            if not own:
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            if is_open:
+                after = _ways(view, offers=offers, own=own)
+            elif not own:
                 registry.link("what_if", "What if …?")
-        copy_link(partial(_link, view, present))
+            copy_link(partial(_link, view, present))
     if is_open and about:
         end = f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
         st.caption(end if after else about)
+    return after
+
+
+def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
+    """Draw what can be done with an open scenario; return whether the cluster after it is asked for."""
+    after = False
+    if offers:
+        help_ = "On: brokers, bundles and traffic at the end of the scenario. Off: as captured."
+        after = address.toggle(_AFTER, "Show with the scenario", help=help_)
+    if not own:
+        registry.link("what_if", "Edit", ":material/edit:")
+    clear = partial(scenarios.change, view, scenarios.as_captured(view))
+    button("Clear", "close", clear, key="clear-scenario", help="As captured again; What-if can undo it.")
+    registry.link("moves", "Commands", ":material/terminal:", tab="commands")
     return after
 
 

@@ -90,7 +90,7 @@ def biggest_bundle(one: Asker) -> None:
 
 
 def lose_a_broker(one: Asker) -> None:
-    one.reads("brings broker-14 to 76 %")
+    one.reads("broker-14 stays at 76 %")
     one.follow("Every loss")
     one.reads("Worst: losing")
 

@@ -40,7 +40,7 @@ def test_a_price_for_balance(base: Summary) -> None:
     found = side_by_side(base, fine=numbers(3.0, 90, 9), calm=numbers(5.0, 20, 2), idle=numbers(12.0, 0, 0))
     assert trade_off(found, found.names) == (
         "**fine** ends best balanced: highest usage 53 %, deviation 3 points, 90 topics disconnected."
-        " **calm** disconnects fewer topics, 20: highest usage 55 %, deviation 5 points, 20 topics disconnected."
+        " **calm** disconnects fewer topics: highest usage 55 %, deviation 5 points, 20 topics disconnected."
         " **idle** sheds nothing: that disturbs nobody, and balances nothing."
     )
     assert marks(found, rows_by_name(found)["topics_disconnected"]) == (False, True, False)
