@@ -79,7 +79,8 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
 
     under = _ANY if question.under_percent is None else question.under_percent
     least = best_plan(snapshot, replace(question, under_percent=under), cancelled=cancelled)
-    least = replace(least, question=question)
+    if question.under_percent is None:  # its bound is one of usage, not of what the fewest moves cost
+        least = replace(least, question=question, bound=least.peak_bound)
     found = [(worst_after(least), least)]
     if found[0][0] > limit:
         most = best_plan(snapshot, question, cancelled=cancelled)

@@ -16,7 +16,7 @@ from planner.explain.failure_review import UsageModel
 from planner.explain.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan, lowest
-from planner.optimize.question import COSTS, Model, Progress, Question, model_of
+from planner.optimize.question import COSTS, Model, Progress, Question, model_of, unit_of
 from planner.optimize.search import (
     EPSILON,
     State,
@@ -211,7 +211,8 @@ class _Ask:
         if (state.spent > model.budgets + EPSILON).any():
             row = int(np.flatnonzero(state.spent > model.budgets + EPSILON)[0])
             raise ScenarioError(
-                f"What must move costs {state.spent[row]:,.0f} {COSTS[row]}, the budget is {model.budgets[row]:,.0f}.",
+                f"What must move costs {state.spent[row]:,.0f} {unit_of(COSTS[row])}, the budget is"
+                f" {model.budgets[row]:,.0f}.",
                 remedy="Allow more.",
             )
         if self.question.under_percent is not None:
@@ -403,7 +404,8 @@ def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -
     for bundle in sorted(bundles.tolist(), key=lambda one: -float(model.usage.bundle[:, one].sum())):
         one = np.array([bundle])
         after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
-        if after.min() <= target + EPSILON and state.owner[bundle] == model.owner[bundle]:
+        paid = (state.spent + model.cost[:, bundle] <= model.budgets + EPSILON).all()
+        if paid and after.min() <= target + EPSILON and state.owner[bundle] == model.owner[bundle]:
             state.move(bundle, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -11,6 +12,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.relocation import Relocation
 from planner.optimize.plan import Plan
+from planner.optimize.question import unit_of
 from planner.optimize.stability import Stability
 from planner.optimize.waves import Wave
 from planner.pulsar.admin_commands import Command
@@ -112,7 +114,7 @@ def document(
         "deviation_before_points": plan.deviation_before * 100,
         "deviation_points": plan.deviation * 100,
         "least_cost": {plan.question.cost: plan.bound} if by_cost else None,
-        "gap_percent": plan.gap_percent,
+        "gap_percent": plan.gap_percent if math.isfinite(plan.gap_percent) else None,
         "limit": plan.limit,
         "without_groups": ungrouped if by_cost or ungrouped is None else ungrouped * 100,
         "spent": dict(plan.spent),
@@ -189,7 +191,7 @@ def of_groups(plan: Plan, ungrouped: float | None) -> str:
     if ungrouped is None:
         return ""
     by_cost = plan.question.under_percent is not None
-    scale, digits, unit, step = (1, 0, f" {plan.question.cost}", "") if by_cost else (100, 1, " %", " points")
+    scale, digits, unit, step = (1, 0, f" {unit_of(plan.question.cost)}", "") if by_cost else (100, 1, " %", " points")
     gap = plan.value - plan.bound
     theirs = min(max(plan.value - ungrouped, 0.0), gap)
     return (
@@ -215,5 +217,5 @@ def summary(plan: Plan) -> str:
         who = plan.question.drain[0] if len(plan.question.drain) == 1 else f"{len(plan.question.drain)} brokers"
         said = f"{some} empty {who}; the highest usage of the others goes from {before:.1f} to {plan.peak * 100:.1f} %"
     if plan.question.under_percent is not None:
-        return f"{said}; no plan does it with fewer than {plan.bound:,.0f} {plan.question.cost}."
+        return f"{said}; no plan does it with fewer than {plan.bound:,.0f} {unit_of(plan.question.cost)}."
     return f"{said}; no plan gets below {plan.bound * 100:.1f} %."

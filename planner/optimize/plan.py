@@ -12,7 +12,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.bound import SLACK
 from planner.optimize.question import Question
-from planner.optimize.search import EPSILON, Step
+from planner.optimize.search import Step
 from planner.optimize.splits import Split
 
 
@@ -72,7 +72,7 @@ class Plan:
     @property
     def gap_percent(self) -> float:
         """How far the plan is from the bound, percent of it; infinite where the bound is 0 and the plan is not."""
-        if self.value <= self.bound + EPSILON:
+        if self.value <= self.bound + 2 * SLACK:
             return 0.0
         return 100 * (self.value - self.bound) / self.bound if self.bound > 0 else math.inf
 

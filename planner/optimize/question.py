@@ -21,6 +21,12 @@ from planner.simulate.load_model import load_of
 COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
 """What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""
 
+
+def unit_of(cost: str) -> str:
+    """Return what one of `COSTS` is counted in, in words."""
+    return cost.replace("_per_s", "/s")
+
+
 Progress: TypeAlias = Callable[[float], None]
 """Is told the highest usage of the best plan so far (1.0 = 100 %)."""
 
@@ -217,7 +223,7 @@ def _check(snapshot: Snapshot, question: Question, alive: BoolArray, takes: Bool
     """Refuse what cannot be answered."""
     for name, budget in zip(COSTS, question.budgets.tolist(), strict=True):
         if math.isnan(budget) or budget <= 0:
-            raise ScenarioError(f"A budget of {budget:g} {name} allows no plan.", remedy="Allow at least 1.")
+            raise ScenarioError(f"A budget of {budget:g} {unit_of(name)} allows no plan.", remedy="Allow at least 1.")
     if question.cost not in COSTS:
         raise ScenarioError(f"Nothing is counted in {question.cost[:40]}.", remedy=f"Choose one of {', '.join(COSTS)}.")
     if not alive.any():

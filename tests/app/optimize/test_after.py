@@ -228,3 +228,13 @@ def test_monitors_of_a_broker_are_those_of_the_release_that_decides(
     names = ("sla-monitor/broker-1:8080", *small.namespaces[1:])
     asked = replace(small, namespaces=names, settings=Settings(small.settings.overrides, release(decides)))
     assert model_of(asked, Question()).movable[small.bundles.namespace == 0].any() == movable
+
+
+def test_the_bound_of_a_safe_plan_is_one_of_usage() -> None:
+    for seed in range(8):
+        found = surviving(small_cluster(seed), Question(rounds=0))
+        assert 0 < found.bound <= found.peak, f"seed {seed}"
+
+
+def test_a_gap_to_nothing_is_no_number_of_json(plan: Plan) -> None:
+    assert document(replace(plan, bound=0.0), (), None)["gap_percent"] is None

@@ -107,6 +107,22 @@ def test_enough_costs_no_more_than_any_plan() -> None:
     assert all(cost <= least * 1.02 + 1e-6 for cost, least in pairs)
 
 
+def test_enough_stays_within_other_budgets() -> None:
+    answered = 0
+    for seed in range(14):
+        snapshot = small_cluster(seed, bundles=20)
+        most = float(best_plan(snapshot, Question(moves=1, rounds=0)).usage_before.max()) * 100
+        for topics, share in ((1, 0.9), (10, 0.9), (10, 0.7)):
+            question = Question(topics=topics, under_percent=most * share, cost="topics", rounds=0)
+            try:
+                plan = best_plan(snapshot, question)
+            except ScenarioError:
+                continue
+            assert plan.spent["topics"] <= topics, f"seed {seed}"
+            answered += 1
+    assert answered > 2
+
+
 def _asked(seed: int, snapshot: Snapshot) -> Question:
     """Return some question about a cluster."""
     names = snapshot.brokers.name
