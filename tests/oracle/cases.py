@@ -162,7 +162,8 @@ def traffic(rng: random.Random, throughput: float, message_bytes: float) -> Case
     }
 
 
-SPACES = ["t/n", "t/n", "t/m", "tenant/edge", "pulsar/system", "pulsar/b1:8080", "sla-monitor/b1:8080"]
+SPACES = ["t/n", "t/n", "t/m", "tenant/edge", "pulsar/system"]
+SPACES += [f"{kept}/{cluster}b1:8080" for kept in ("pulsar", "sla-monitor") for cluster in ("", "c/")]
 
 
 def bundle_names(rng: random.Random, count: int) -> list[str]:
