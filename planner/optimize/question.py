@@ -226,6 +226,8 @@ def _check(snapshot: Snapshot, question: Question, alive: BoolArray, takes: Bool
             raise ScenarioError(f"A budget of {budget:g} {unit_of(name)} allows no plan.", remedy="Allow at least 1.")
     if question.cost not in COSTS:
         raise ScenarioError(f"Nothing is counted in {question.cost[:40]}.", remedy=f"Choose one of {', '.join(COSTS)}.")
+    if min(question.seed, question.splits or 0) < 0:
+        raise ScenarioError("A seed and a number of splits are 0 or more.", remedy="Give another number.")
     if not alive.any():
         raise ScenarioError("No broker of this cluster has a load report.", remedy="Load another snapshot.")
     if not takes.any():

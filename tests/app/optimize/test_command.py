@@ -51,6 +51,8 @@ def test_a_saved_plan_is_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path
         (["--pin", "a/b/c"], "A pin names a bundle and a broker"),
         (["--traffic", "0"], "Traffic cannot be multiplied by 0"),
         (["--wave-clients", "0"], "disconnects nobody"),
+        (["--seed", "-1"], "A seed and a number of splits are 0 or more"),
+        (["--splits", "-1"], "A seed and a number of splits are 0 or more"),
         (["--save", "plan.json", "--scenario", "other.json"], "cannot be saved as one about the snapshot"),
     ],
 )
