@@ -15,7 +15,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 
 T = TypeVar("T")
-_UNSET = object()
 
 
 class Kept(Generic[T]):
@@ -74,7 +73,8 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
     Returns:
         The value.
     """
-    if st.session_state.get(key, _UNSET) != value:
-        st.session_state[key] = value
+    # Each time: of two runs in a row a browser may see the second alone. Where that does not bring the value, it takes
+    # the widget's own default, and sends it as if a person had chosen it.
+    st.session_state[key] = value
     draw(key=key, on_change=_changed, args=(key, store))
     return value
