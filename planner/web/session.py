@@ -6,6 +6,7 @@ before the page runs again, and the run reads the stored value. The widget's key
 choice can be lost between two runs.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +16,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRec
 
 T = TypeVar("T")
+_UNSET = object()
+_TELL_S = 3.0
+"""How long a browser may take to see what a widget was set to."""
 
 
 class Kept(Generic[T]):
@@ -56,7 +60,12 @@ def forget_upload(given: UploadedFile) -> None:
         manager.add_file(context.session_id, UploadedFileRec(given.file_id, given.name, given.type, b""))
 
 
+_TOLD: Kept[dict[str, float]] = Kept("told", dict)
+"""When a widget was set to its value, until a person sets it to another."""
+
+
 def _changed(key: str, store: Callable[[Any], None]) -> None:
+    _TOLD.get().pop(key, None)
     store(st.session_state[key])
 
 
@@ -73,8 +82,13 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
     Returns:
         The value.
     """
-    # Each time: of two runs in a row a browser may see the second alone. Where that does not bring the value, it takes
-    # the widget's own default, and sends it as if a person had chosen it.
-    st.session_state[key] = value
+    now_s, told = time.monotonic(), _TOLD.get()
+    if is_new := st.session_state.get(key, _UNSET) != value:
+        told[key] = now_s
+    # More than once: of two runs in a row a browser may see the second alone. Where that does not bring the value, it
+    # takes the widget's own default, and sends it as if a person had chosen it. Not for long: what is brought takes the
+    # place of what somebody types.
+    if is_new or now_s - told.get(key, -_TELL_S) < _TELL_S:
+        st.session_state[key] = value
     draw(key=key, on_change=_changed, args=(key, store))
     return value

@@ -1,6 +1,7 @@
 """What is chosen anywhere is one scenario, which every page tells; each browser has a snapshot of its own."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,7 +13,7 @@ from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
-from planner.web import registry, state
+from planner.web import registry, session, state
 from planner.web.page import Subject
 from planner.workspace.samples import load_sample, samples
 from tests.app.pages.conftest import script
@@ -135,10 +136,20 @@ def test_a_topic_that_nobody_lists_is_found_from_any_page(page: Page) -> None:
     assert "Nothing here is called" in shown(test)
 
 
-def test_a_widget_is_told_its_value_in_each_run(page: Page) -> None:
+def test_a_widget_is_told_its_value_until_the_browser_has_seen_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """A browser that missed one of two runs would take the lowest value for a choice of the person."""
+    monkeypatch.setattr(session, "_TELL_S", 1e9)
     test = page("brokers", snapshot=samples()[0].digest[:12])
+
+    def box() -> Any:
+        return next(one for one in test.selectbox if one.label == "Broker")
+
     for _ in range(2):
-        box = next(one for one in test.selectbox if one.label == "Broker")
-        assert box.proto.set_value
+        assert box().proto.set_value
         test.run()
+    box().select_index(1).run()
+    assert not box().proto.set_value  # whoever has chosen it knows it
+    monkeypatch.setattr(session, "_TELL_S", 0.0)
+    test = page("brokers", snapshot=samples()[0].digest[:12])
+    test.run()
+    assert not box().proto.set_value  # what somebody types meanwhile stays
