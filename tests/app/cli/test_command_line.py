@@ -45,7 +45,7 @@ OPTIONS = {
     "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
     "optimize": """
         back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario seed snapshot
-        splits survive-loss topics traffic under wave-clients
+        save splits survive-loss topics traffic under wave-clients
     """,
     "plan": "batch broker commands csv follow json pause report scenario snapshot",
     "replay": """

@@ -178,10 +178,12 @@ class TestWords:
         assert plain(text) == shown
 
     def test_no_markdown_in_a_hidden_label(self, page: Page, small: Snapshot) -> None:
-        view = state.workspace().add(small, "small")
-        edit = Step(RemoveBroker(broker=small.brokers.name[0], at_min=5))
+        odd = replace(small.brokers, name=("*a*:1", *small.brokers.name[1:]))
+        view = state.workspace().add(small.with_columns(brokers=odd), "small")
+        edit = Step(RemoveBroker(broker="*a*:1", at_min=5))
         test = page("what_if", scenario=encode_link(Scenario(steps=(edit,)), view.digest, "small"))
         words = edit.edit.phrase()
+        assert "*a*" in words
         assert [toggle.label for toggle in test.toggle if "hut down" in toggle.label] == [
             plain(words[:1].upper() + words[1:])
         ]

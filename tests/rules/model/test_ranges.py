@@ -32,7 +32,8 @@ def test_range_text_round_trips(one: int, other: int) -> None:
             parse_range(format_range(low, high))
     else:
         assert parse_range(format_range(low, high)) == (low, high)
-        assert parse_bundle(bundle_name("t/n", low, high)) == ("t/n", low, high)
+        for namespace in ("t/n", "t/cluster/n"):
+            assert parse_bundle(bundle_name(namespace, low, high)) == (namespace, low, high)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,8 @@ def test_other_texts_are_no_range(text: str) -> None:
     [
         "n/0x00000000_0x40000000",
         "t/n",
-        "t/c/n/0x00000000_0x40000000",
+        "t/c/n/x/0x00000000_0x40000000",
+        "t/c//0x00000000_0x40000000",
         "t /n/0x00000000_0x40000000",
         "t/n/0x40000000_0x0",
     ],
