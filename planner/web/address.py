@@ -223,8 +223,8 @@ def text(
     if len(value) > max_chars:
         _refuse(name, label, "nothing")
         value = ""
-    found: str = _draw(name, value, "", partial(place.text_input, label, max_chars=max_chars, **more), clears=clears)
-    return found
+    draw = partial(place.text_input, label, max_chars=max_chars, **more)
+    return bound(f"address-{name}", value, draw, partial(_store, name, "", str, clears), typed=True)
 
 
 def toggle(name: str, label: str, *, place: Any = st, **more: Any) -> bool:

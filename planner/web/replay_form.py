@@ -204,7 +204,7 @@ def _grid(snapshot: Snapshot) -> Grid:
         label = f"{name}{f' ({setting.unit})' if setting.unit else ''}"
         help_ = f"{setting.meaning} Values with commas in between. In force: {conf_value(snapshot.settings[name])}."
         field = partial(column.text_input, label, max_chars=200, help=help_)
-        bound(f"values-{name}", values, field, partial(_vary, name))
+        bound(f"values-{name}", values, field, partial(_vary, name), typed=True)
         settings[name] = values_of(name, values)
     own = release(snapshot.info.pulsar_version).name
     help_ = "Each scenario is replayed once more as such a release decides: what an upgrade does."

@@ -18,7 +18,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRe
 T = TypeVar("T")
 _UNSET = object()
 _TELL_S = 3.0
-"""How long a browser may take to see what a widget was set to."""
+"""How long a browser may take to see what a field was set to."""
 
 
 class Kept(Generic[T]):
@@ -61,7 +61,7 @@ def forget_upload(given: UploadedFile) -> None:
 
 
 _TOLD: Kept[dict[str, float]] = Kept("told", dict)
-"""When a widget was set to its value, until a person sets it to another."""
+"""When a field was set to its value, until a person sets it to another."""
 
 
 def _changed(key: str, store: Callable[[Any], None]) -> None:
@@ -69,7 +69,7 @@ def _changed(key: str, store: Callable[[Any], None]) -> None:
     store(st.session_state[key])
 
 
-def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], None]) -> T:
+def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], None], *, typed: bool = False) -> T:
     """Draw a widget that shows a value and stores what a person sets it to.
 
     Args:
@@ -78,6 +78,7 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
         draw: Draws it; called with `key` and `on_change`.
         store: Puts what was set to where the value comes from; called before the page runs again. Several may be called
             one after the other, so it reads whatever else it needs at that moment.
+        typed: Whether it is a field for text, which somebody may be at while the page is drawn again.
 
     Returns:
         The value.
@@ -85,10 +86,10 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
     now_s, told = time.monotonic(), _TOLD.get()
     if is_new := st.session_state.get(key, _UNSET) != value:
         told[key] = now_s
-    # More than once: of two runs in a row a browser may see the second alone. Where that does not bring the value, it
-    # takes the widget's own default, and sends it as if a person had chosen it. Not for long: what is brought takes the
-    # place of what somebody types.
-    if is_new or now_s - told.get(key, -_TELL_S) < _TELL_S:
+    # Each time: of two runs in a row a browser may see the second alone, or take the widget of the second for another
+    # one. Where that does not bring the value, it takes the widget's own default, and sends it as if a person had
+    # chosen it. A field for text is told no longer than a browser takes to see it, for that replaces what is typed.
+    if is_new or not typed or now_s - told.get(key, -_TELL_S) < _TELL_S:
         st.session_state[key] = value
     draw(key=key, on_change=_changed, args=(key, store))
     return value

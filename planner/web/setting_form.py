@@ -34,7 +34,7 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
         draw = partial(st.selectbox, options=setting.choices)
     else:
         draw, shown = partial(st.text_input, max_chars=500), conf_value(value)
-    bound(key, shown, partial(draw, label, help=help_), store)
+    bound(key, shown, partial(draw, label, help=help_), store, typed=isinstance(shown, str))
 
 
 def setting_form(view: state.Current, names: Sequence[str], base: Settings, columns: int = _WIDE) -> None:

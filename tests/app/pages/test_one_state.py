@@ -1,7 +1,6 @@
 """What is chosen anywhere is one scenario, which every page tells; each browser has a snapshot of its own."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -136,20 +135,24 @@ def test_a_topic_that_nobody_lists_is_found_from_any_page(page: Page) -> None:
     assert "Nothing here is called" in shown(test)
 
 
-def test_a_widget_is_told_its_value_until_the_browser_has_seen_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_widget_is_told_its_value_in_each_run_and_a_field_while_nobody_types(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A browser that missed one of two runs would take the lowest value for a choice of the person."""
     monkeypatch.setattr(session, "_TELL_S", 1e9)
-    test = page("brokers", snapshot=samples()[0].digest[:12])
+    test = page("brokers", snapshot=samples()[0].digest[:12], q="broker")
 
-    def box() -> Any:
-        return next(one for one in test.selectbox if one.label == "Broker")
+    def told() -> tuple[bool, bool]:
+        box = next(one for one in test.selectbox if one.label == "Broker")
+        field = next(one for one in test.text_input if one.label == "Find")
+        return box.proto.set_value, field.proto.set_value
 
-    for _ in range(2):
-        assert box().proto.set_value
-        test.run()
-    box().select_index(1).run()
-    assert not box().proto.set_value  # whoever has chosen it knows it
-    monkeypatch.setattr(session, "_TELL_S", 0.0)
-    test = page("brokers", snapshot=samples()[0].digest[:12])
+    assert told() == (True, True)
     test.run()
-    assert not box().proto.set_value  # what somebody types meanwhile stays
+    assert told() == (True, True)  # the browser may have missed the first one
+    next(one for one in test.text_input if one.label == "Find").set_value("bundle").run()
+    assert told() == (True, False)  # whoever has typed it knows it
+    monkeypatch.setattr(session, "_TELL_S", 0.0)
+    test = page("brokers", snapshot=samples()[0].digest[:12], q="broker")
+    test.run()
+    assert told() == (True, False)  # and somebody may be at it again
