@@ -120,7 +120,8 @@ def _stable(found: Stability) -> None:
     if found.stable:
         st.success(found.sentence, icon=":material/verified:")
         return
-    st.warning(names.short(f"{plain(found.sentence)}\n\nThe first: {plain(found.why)}."), icon=":material/undo:")
+    sentence, why = plain(names.short(found.sentence)), plain(names.short(found.why))
+    st.warning(f"{sentence}\n\nThe first: {why}.", icon=":material/undo:")
 
 
 def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: float | None) -> None:
@@ -210,11 +211,11 @@ def draw(view: state.Current) -> None:
             figure = frontier_figure(frontier, plan, limit, {})
             chart(figure, _frontier_words(frontier, plan, {}), "best-plan-frontier-first")
     order = plan.counts
-    names = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
+    brokers = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
     before, after = plan.usage_before[order], plan.usage_after[order]
-    worst = names[int(np.argmax(after))]
-    words = f"**Each broker before and after.** Then the most used one is {plain(worst)} at {after.max() * 100:.1f} %."
-    chart(before_after_figure(names, before, after, limit), words, "best-plan-brokers")
+    worst = plain(names.short(brokers[int(np.argmax(after))]))
+    words = f"**Each broker before and after.** Then the most used one is {worst} at {after.max() * 100:.1f} %."
+    chart(before_after_figure(brokers, before, after, limit), words, "best-plan-brokers")
     if plan.moves:
         st.markdown("#### Will Pulsar undo it?")
         found = best_plan.stability(plan)

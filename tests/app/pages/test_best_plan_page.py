@@ -102,6 +102,13 @@ def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[...
     assert f"**Best plan.** {first.removeprefix('## ')}" in _said(page("overview", snapshot=sample.digest[:12]))
 
 
+def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
+    state.add_sample(samples()[0])
+    said = _said(page("best_plan", snapshot=samples()[0].digest[:12]))
+    assert "Then the most used one is broker-" in said
+    assert "story.example" not in said
+
+
 def test_the_curve_keeps_what_was_found_before(opened: Callable[..., AppTest]) -> None:
     assert not opened(moves="3").exception
     view, free = _view(PIP.digest), replace(best_plan.without_budget(best_plan.USUAL), seed=99)
