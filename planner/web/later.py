@@ -15,7 +15,7 @@ Make: TypeAlias = Callable[[Callable[[], bool]], T]
 """Works an answer out, in another thread. Draws nothing; is given what says whether to stop, with any answer."""
 
 _PATIENCE_S = 0.3
-_LOOK_S = 0.5
+_LOOK_S = 0.2
 _FORGOTTEN_S = 10.0
 WAITS = ":material/hourglass_top:"
 """Begins what is said of an answer that is not there yet."""
