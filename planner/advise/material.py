@@ -16,11 +16,15 @@ from planner.history.manifest import complete_days
 from planner.replay.aggregate import AGGREGATION, DayRow
 from planner.replay.jobs import StoredJob, results_folder
 from planner.replay.kernel import ReplayTask, TaskResult
-from planner.replay.results import result_files
+from planner.replay.results import DAYS, result_files
 from planner.replay.spec import Job
 from planner.simulate.scenario import Scenario
 
 _MEASURES = (*(name for name in AGGREGATION if name != "cycles"), "shed_bytes_per_s")
+_ROWS = pa.schema(
+    [DAYS.field(name).with_nullable(False) for name in ("cluster", "scenario", "day", "cycles")]
+    + [DAYS.field(name) for name in _MEASURES]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,9 @@ def read_rows(folder: Path) -> list[DayRow]:
         files = [folder / "days.parquet"]
     if not files:
         raise ReplayError("This replay has no results yet.", where=folder.name, remedy="Wait until it has finished.")
-    wanted = ["cluster", "scenario", "day", "cycles", *_MEASURES]
     try:
-        table = pa.concat_tables([pq.read_table(file, columns=wanted) for file in files])
-    except (OSError, pa.ArrowException) as error:
+        table = pa.concat_tables([pq.read_table(file, columns=_ROWS.names) for file in files]).cast(_ROWS)
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise ReplayError(
             "The results of this replay cannot be read.", where=folder.name, remedy="Retry the job, or delete it."
         ) from error

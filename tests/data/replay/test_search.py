@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,6 +44,13 @@ SMALLEST = "loadBalancerBundleUnloadMinThroughputThreshold"
 STRATEGY = "loadBalancerLoadSheddingStrategy"
 PLACEMENT = "loadBalancerLoadPlacementStrategy"
 NOW = Configured(Settings(), LoadManager.MODULAR)
+
+
+def retold(file: Path, column: str, value: pa.Scalar) -> None:
+    """Write a table anew with something else in a column."""
+    table = pq.read_table(file)
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, column, pa.array([value.as_py()] * len(table), value.type)), file)
 
 
 class TestParameters:
@@ -299,7 +307,15 @@ class TestMaterial:
         with pytest.raises(ReplayError, match="cannot be compared"):
             material_of([one, two])
 
-    @pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(b"PAR1 no")])
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda file: file.unlink(),
+            lambda file: file.write_bytes(b"PAR1 no"),
+            partial(retold, column="cycles", value=pa.scalar(None, pa.int64())),
+            partial(retold, column="mean_std_percent", value=pa.scalar("9 %")),
+        ],
+    )
     def test_missing_and_damaged_results_are_said(
         self, tmp_path: Path, history: Path, damage: Callable[[Path], object]
     ) -> None:
