@@ -103,13 +103,18 @@ def _spread(order: Sequence[int], values: FloatArray, also: FloatArray) -> _Spre
         also: What makes a broker count as beyond the one before, too; where that is `values`, the extremes are found.
     """
     highest = lowest = -1
-    most, least = [-1.0] * 2, [float(_INT_MAX)] * 2
-    for i, *pair in zip(order, values[order].tolist(), also[order].tolist(), strict=True):
-        if pair[0] > most[0] or pair[1] > most[1]:
-            highest, most = i, pair
-        if pair[0] < least[0] or pair[1] < least[1]:
-            lowest, least = i, pair
-    return _Spread(highest, lowest, most[0], 1.0 if -_EPSILON <= least[0] <= _EPSILON else least[0])
+    most = also_most = -1.0
+    least = also_least = float(_INT_MAX)
+    numbers, others = values.tolist(), also.tolist()
+    for i in order:
+        number, other = numbers[i], others[i]
+        if number > most or other > also_most:
+            highest, most, also_most = i, number, other
+        if number < least or other < also_least:
+            lowest, least, also_least = i, number, other
+    if -_EPSILON <= least <= _EPSILON:
+        least = 1.0
+    return _Spread(highest, lowest, most, least)
 
 
 def _calmer(config: Settings) -> Remedy:
