@@ -118,7 +118,7 @@ def optimize(
     )
     options = CommandOptions(pause_s=pause)
     name, cluster = open_snapshot(snapshot)
-    digest = snapshot_digest(cluster)
+    captured = cluster
     if scenario is not None:
         cluster = left_by(cluster, content_of(open_scenario(scenario)))
     cluster = with_traffic(cluster, traffic)
@@ -127,7 +127,8 @@ def optimize(
     if csv is not None:
         write_file(csv, moves_csv(waves))
     if save is not None:
-        write_file(save, scenario_file(scenario_of(plan, waves, pause_min=pause / 60, held=False), digest, name))
+        carried_out = scenario_of(plan, waves, pause_min=pause / 60, held=False)
+        write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
     if back:
         title = f"The way back from {plan.digest()[:_SHORT]}"
         turned = steps(plan, way_back(waves), None, options, only_moves=True)

@@ -69,6 +69,15 @@ def _changed(key: str, store: Callable[[Any], None]) -> None:
     store(st.session_state[key])
 
 
+def _is_told(key: str, value: object) -> bool:
+    """Say whether a field is told its value in this run: it is a new one, or the browser may not have seen it."""
+    now_s, told = time.monotonic(), _TOLD.get()
+    if st.session_state.get(key, _UNSET) != value:
+        told[key] = now_s
+        return True
+    return now_s - told.get(key, -_TELL_S) < _TELL_S
+
+
 def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], None], *, typed: bool = False) -> T:
     """Draw a widget that shows a value and stores what a person sets it to.
 
@@ -83,13 +92,10 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
     Returns:
         The value.
     """
-    now_s, told = time.monotonic(), _TOLD.get()
-    if is_new := st.session_state.get(key, _UNSET) != value:
-        told[key] = now_s
     # Each time: of two runs in a row a browser may see the second alone, or take the widget of the second for another
     # one. Where that does not bring the value, it takes the widget's own default, and sends it as if a person had
     # chosen it. A field for text is told no longer than a browser takes to see it, for that replaces what is typed.
-    if is_new or not typed or now_s - told.get(key, -_TELL_S) < _TELL_S:
+    if not typed or _is_told(key, value):
         st.session_state[key] = value
     draw(key=key, on_change=_changed, args=(key, store))
     return value

@@ -148,12 +148,15 @@ def table(
         column: st.column_config.ProgressColumn(format="localized", min_value=0.0, max_value=full)
         for column, full in bars.items()
     }
+
+    def fitting(column: str, widest: float) -> int:
+        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
+        return int(min(24 + longest * _LETTER_PX, widest))
+
     for column in set(widths).intersection(_WAYS):
-        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
-        columns[column]["width"] = int(max(widths[column], min(24 + longest * _LETTER_PX, _WIDEST_WAY_PX)))
+        columns[column]["width"] = max(int(widths[column]), fitting(column, _WIDEST_WAY_PX))
     for column in set(frame.columns).intersection(_ANSWERS).difference(widths):
-        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
-        columns[column] = {**columns.get(column, {}), "width": int(min(24 + longest * _LETTER_PX, _WIDEST_PX))}
+        columns[column] = {**columns.get(column, {}), "width": fitting(column, _WIDEST_PX)}
     options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
     widget = f"table-{key}"
     if pick is not None:
