@@ -86,6 +86,16 @@ def older(stage: Stage) -> Scene:
 
 
 @pytest.fixture
+def older_extensible(stage: Stage) -> Scene:
+    """Three brokers of `OLDER` with the extensible load manager."""
+
+    def build(running: contextlib.ExitStack, _: str, folder: Path) -> Scene:
+        return shedding_scene(running, classpath(stage.folder, release=OLDER), folder, EXTENSIBLE)
+
+    return stage.show(f"extensible {OLDER}", build)
+
+
+@pytest.fixture
 def extensible(stage: Stage) -> Scene:
     """Three brokers with the extensible load manager."""
     return stage.show("extensible", partial(shedding_scene, settings=EXTENSIBLE))

@@ -18,6 +18,7 @@ from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from tests.cluster.conftest import OLDER
+from tests.cluster.extensible import captured_as_answered, moves_as_the_leader
 from tests.cluster.launch import wait_for
 from tests.cluster.pulsar_admin import PulsarAdmin
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
@@ -85,3 +86,12 @@ def test_script(older: Scene, tmp_path: Path) -> None:
     done = PulsarAdmin(tmp_path, older.cluster.brokers[0].url).run(script)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for("the bundle has landed", lambda: older.cluster.owners().get(bundle) == destination, seconds=60)
+
+
+def test_extensible_capture(older_extensible: Scene, tmp_path: Path) -> None:
+    captured_as_answered(older_extensible, tmp_path, OLDER)
+
+
+def test_extensible_transfers(older_extensible: Scene) -> None:
+    """The same capture and the same rule as with the reference, decided by that release's."""
+    moves_as_the_leader(older_extensible)

@@ -1,7 +1,9 @@
 package planner.oracle;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -20,7 +22,8 @@ import org.apache.pulsar.broker.ServiceConfiguration;
  * a broker is a stand-in that gives the vector's data.
  */
 public final class Oracle {
-    static final ObjectMapper JSON = new ObjectMapper();
+    static final ObjectMapper JSON =
+            JsonMapper.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build();
 
     /** The class and method of each kind; looked up by name, because a release may lack the classes of some. */
     private static final Map<String, String> KINDS = Map.ofEntries(
