@@ -280,6 +280,7 @@ class Workspace:
                 raise StoreError(
                     "There is no such snapshot.", where=digest[:12], remedy="Load it on the Snapshots page."
                 )
+            cursor.execute("BEGIN")  # so that all columns are of one moment
             tables = {part: self._table(cursor, part, digest) for part in TABLES}
         try:
             head = dict(zip(("info", "settings", "policies"), map(json.loads, heads[0]), strict=True))
@@ -297,9 +298,15 @@ class Workspace:
 
     @staticmethod
     def _table(cursor: duckdb.DuckDBPyConnection, part: str, digest: str) -> pa.Table:
-        columns = ", ".join(info.name for info in column_info(TABLES[part]))
-        query = f"SELECT {columns} FROM {part} WHERE snapshot = ? ORDER BY row"
-        return cursor.sql(query, params=[digest]).to_arrow_table()
+        """Read a part column by column; all columns at once take three times their size, and DuckDB keeps it."""
+
+        def column(name: str, order: str = "") -> pa.Array:
+            query = f"SELECT {name} FROM {part} WHERE snapshot = ?{order}"
+            return cursor.sql(query, params=[digest]).to_arrow_table().column(0).combine_chunks()
+
+        in_order = np.all(np.diff(column("row").to_numpy()) > 0)
+        order = "" if in_order else " ORDER BY row"
+        return pa.table({info.name: column(info.name, order) for info in column_info(TABLES[part])})
 
     def rename(self, digest: str, name: str) -> None:
         """Give a saved snapshot another name; an empty one changes nothing."""

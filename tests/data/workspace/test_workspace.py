@@ -37,6 +37,20 @@ def test_round_trip_survives_a_restart(small: Snapshot, tmp_path: Path) -> None:
     second.close()
 
 
+def test_rows_that_a_file_holds_in_another_order_come_in_their_own(small: Snapshot, tmp_path: Path) -> None:
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    saved = workspace.add(small, "one")
+    workspace.close()
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        for part in ("brokers", "bundles", "topics"):
+            connection.execute(f"CREATE TEMP TABLE turned AS FROM {part} ORDER BY row DESC")
+            connection.execute(f"DELETE FROM {part}")  # noqa: S608
+            connection.execute(f"INSERT INTO {part} FROM turned; DROP TABLE turned")
+    workspace = open_workspace(tmp_path / "w.duckdb")
+    assert snapshot_digest(workspace.snapshot(saved.digest)) == saved.digest
+    workspace.close()
+
+
 def test_same_content_is_recognised(small: Snapshot, tmp_path: Path) -> None:
     workspace = open_workspace(tmp_path / "w.duckdb")
     first = workspace.add(small, "one")
