@@ -11,6 +11,7 @@ from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
+from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
 
 if TYPE_CHECKING:
@@ -72,8 +73,11 @@ def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
         ("heap", table.memory_limit_mib, "GiB", 1024),
         ("direct memory", table.direct_memory_limit_mib, "GiB", 1024),
     )
+    groups: dict[int, list[int]] = {}
+    for i, core in enumerate(cores):
+        groups.setdefault(core, []).append(i)
     for label, values, unit, size in numbers:
-        for group in {core: [i for i, other in enumerate(cores) if other == core] for core in cores}.values():
+        for group in groups.values():
             usual = _usual([float(values[i]) for i in group])
             few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
             if few:
@@ -130,7 +134,9 @@ def throttled(case: Outcome) -> tuple[Finding, ...]:
     """Topics are dispatched as fast as a dispatch limit lets them: what is slow there is the limit, not a broker."""
     end, config = case.trace.end, case.trace.settings
     topics = end.topics
-    if not len(topics) or not throttles_consumers(config):
+    limits = (config.integer(name) for names in RATE_SETTINGS.values() for name in names)
+    limited = end.policies.dispatch_rates or any(limit > 0 for limit in limits)
+    if not len(topics) or not limited or not throttles_consumers(config):
         return ()
     caps = dispatch_caps(end, config)
     rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s

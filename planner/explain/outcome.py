@@ -1,6 +1,7 @@
 """What pages and patterns ask of a simulation, each answer worked out once."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ class Outcome:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._kept: dict[Hashable, Any] = {}
+        self._decided: tuple[int, Snapshot, CycleDecision] | None = None
 
     def prepare(self) -> None:
         """Work out what the pages show first."""
@@ -155,8 +157,14 @@ class Outcome:
         return np.where(self.series.present, table, np.nan)
 
     def decision(self, index: int) -> CycleDecision:
-        """Return the full decision of a cycle, every rule examined."""
-        return self.once(("decision", index), lambda: self.trace.decision(index))
+        """Return the full decision of a cycle, every rule examined; the one asked for last is kept."""
+        last = self._decided
+        if last is None or last[0] != index:
+            known = self.trace.cycles[index].view
+            # A view of its own, so that what is worked out goes with it: orders of the names and who owns what.
+            view = replace(known).sharing(known).sharing(last[1] if last is not None else None)
+            last = self._decided = index, view, self.trace.decision(index, view)
+        return last[2]
 
     def once(self, key: Hashable, work: Callable[[], _T]) -> _T:
         """Return what was worked out under a key before, or work it out now."""

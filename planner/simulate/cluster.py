@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import ScenarioError
+from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
@@ -78,6 +79,7 @@ class Cluster:
         alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
         owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
         names: Full bundle names.
+        hashes: `String.hashCode` of each. Shape (bundles,).
         position: Position of each bundle by its name.
         pins: Broker that a bundle is kept on, by name of the bundle.
     """
@@ -112,19 +114,18 @@ class Cluster:
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
         self.base: FloatArray = load.matrix()
         self.topics: TopicTable = snapshot.topics
-        known = snapshot.topics.bundle >= 0
-        self.topic_namespace = np.where(known, self.namespace[snapshot.topics.bundle], -1) if len(known) else known
         self._topic_names: list[str] | None = None
         self.changes: list[_TrafficChange] = []
         self.limits: _TopicCaps | None = None
         self._loads: tuple[int, FloatArray] | None = None
         self.names: tuple[str, ...] = snapshot.bundle_names
+        self.hashes: IntArray = snapshot.bundle_name_hashes
         self.position: dict[str, int] = dict(snapshot.bundle_position)
         self.pins: dict[str, str] = {}
         self._owners: IntArray | None = None
         self._usage: tuple[int, FloatArray, FloatArray] | None = None
         self._state: tuple[int, BrokerState] | None = None
-        self.leader_view = LeaderView(self, replace(snapshot, info=self.info), config)
+        self.leader_view = LeaderView(self, snapshot.with_columns(info=self.info), config)
 
     def _touch(self) -> None:
         """Forget what was worked out; something has changed."""
@@ -543,7 +544,7 @@ class Cluster:
         parent = np.insert(others, place, np.full(len(made), rows[0]))
         new = np.zeros(len(parent), dtype=np.bool_)
         new[made] = True
-        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base[:, parent]
+        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base.take(parent, axis=1)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
         self._rebuild(Rebuilt(parent, new))
         return made
@@ -552,28 +553,27 @@ class Cluster:
         """Renumber the bundles, whose ranges and load are new already, and find the topics of the new ones."""
         parent, new = change.parent, change.new
         self.namespace, self.owner = self.namespace[parent], self.owner[parent]
-        touched = np.unique(self.namespace[new])
-        moved = np.full(len(self.names), -1, dtype=np.int64)
+        moved = np.full(len(self.names) + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
         moved[parent[~new]] = np.flatnonzero(~new)
-        bundle = np.where(self.topics.bundle >= 0, moved[self.topics.bundle], -1)
-        changed = []
-        for namespace in touched.tolist():
-            rows = np.flatnonzero(self.namespace == namespace)
-            rows = rows[np.argsort(self.low[rows], kind="stable")]
-            mine = np.flatnonzero(self.topic_namespace == namespace)
-            place = np.searchsorted(self.low[rows], self.topics.hash[mine].astype(np.int64), side="right") - 1
-            bundle[mine] = rows[np.clip(place, 0, len(rows) - 1)]
-            changed.append(mine)
-        self.topics = self.topics.with_bundles(frozen(bundle.astype(np.int32)), np.concatenate(changed))
+        bundle = moved[self.topics.bundle]
+        changed = np.flatnonzero(bundle < 0)
+        changed = changed[self.topics.bundle[changed] >= 0]
+        made = np.flatnonzero(new)
+        made = made[np.argsort(self.low[made], kind="stable")]
+        place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
+        bundle[changed] = made[np.clip(place, 0, None)]
+        self.topics = self.topics.with_bundles(frozen(bundle), changed)
         names = [self.names[old] for old in parent.tolist()]
-        for at in np.flatnonzero(new).tolist():
+        for at in made.tolist():
             name = bundle_name(self.namespaces[self.namespace[at]], int(self.low[at]), int(self.high[at]))
             pinned = self.pins.get(names[at])
             if pinned is not None:
                 self.pins[name] = pinned
             names[at] = name
         self.names = tuple(names)
-        self.position = {name: at for at, name in enumerate(names)}
+        self.position = dict(zip(names, range(len(names)), strict=True))
+        self.hashes = self.hashes[parent]
+        self.hashes[made] = java_string_hashes([names[at] for at in made.tolist()])
         for scaled in self.changes:
             scaled.bundles = scaled.bundles[parent]
             if scaled.topics is not None:
@@ -726,7 +726,8 @@ class Cluster:
         )
         brokers = replace(self._brokers_at(at_ms), registered=frozen(self.present.copy()))
         info = replace(self.info, captured_at_ms=at_ms)
-        return Snapshot(info, self.config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
+        found = Snapshot(info, self.config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
+        return found.naming(self.names, self.hashes, self.position)
 
 
 def _typical(column: str, values: Any, count: int) -> Any:

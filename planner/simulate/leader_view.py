@@ -61,6 +61,7 @@ class Truth(Protocol):
         high: Last hash, exclusive but for the last one.
         owner: Broker that serves each bundle, -1 for nobody.
         names: Full name of each bundle.
+        hashes: `String.hashCode` of each.
         position: Position of each bundle by its full name.
         topics: Topics.
         policies: Policies.
@@ -74,6 +75,7 @@ class Truth(Protocol):
     high: Int64Array
     owner: Int64Array
     names: tuple[str, ...]
+    hashes: IntArray
     position: dict[str, int]
     topics: TopicTable
     policies: Policies
@@ -142,7 +144,7 @@ class LeaderView:
             self.ema_ms: Int64Array = self.measured_ms.copy()
             self.fresh: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
             if not (bundles.top_rank >= 0).any():
-                self.bundles = with_top_ranks(replace(snapshot, bundles=bundles), config).bundles
+                self.bundles = with_top_ranks(snapshot, config).bundles
         self._view: Snapshot | None = None
         self._table: BundleTable | None = None
         self._last: Snapshot | None = None
@@ -228,26 +230,26 @@ class LeaderView:
 
     def rebuilt(self, change: Rebuilt) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
-        parent, new = change.parent, change.new
-        self.measured_by = np.where(new, -1, self.measured_by[parent])
-        self.reported_by = np.where(new, -1, self.reported_by[parent])
-        self.reported = np.where(new, 0.0, self.reported[:, parent])
-        self.measured = np.where(new, 0.0, self.measured[:, parent])
+        parent, made = change.parent, np.flatnonzero(change.new)
+
+        def follow(values: Any, unknown: int | None = None) -> Any:
+            followed = values.take(parent, axis=-1)  # by rows, which an index would turn into columns
+            if unknown is not None:
+                followed[..., made] = unknown
+            return followed
+
+        self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
+        self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
         self._add_up(np.arange(len(self.table)), np.flatnonzero(self.measured_by >= 0))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
-            values = getattr(self.bundles, name)[parent]
-            if name == "top_rank":
-                values = np.where(new, -1, values).astype(np.int32)
-            columns[name] = frozen(values)
-        self.known = frozen(self.known[parent] & ~new)
-        self.estimated = self.estimated[parent] & ~new
-        self.data_topics = self.data_topics[parent]
-        self.samples = [np.where(new, 0, samples[parent]) for samples in self.samples]
-        self.means = [np.where(new, 0.0, means[:, parent]) for means in self.means]
-        self.stored_samples = [np.where(new, 0, samples[parent]) for samples in self.stored_samples]
-        self.stored_means = [means[:, parent] for means in self.stored_means]
-        self.stored_topics = self.stored_topics[parent]
+            columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
+        self.known, self.estimated = frozen(follow(self.known, 0)), follow(self.estimated, 0)
+        self.data_topics, self.stored_topics = follow(self.data_topics), follow(self.stored_topics)
+        self.samples = [follow(samples, 0) for samples in self.samples]
+        self.means = [follow(means, 0) for means in self.means]
+        self.stored_samples = [follow(samples, 0) for samples in self.stored_samples]
+        self.stored_means = [follow(means) for means in self.stored_means]
         columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
@@ -500,7 +502,7 @@ class LeaderView:
             self._table,
             cluster.topics,
             cluster.policies,
-        ).naming(cluster.names, cluster.position)
+        ).naming(cluster.names, cluster.hashes, cluster.position)
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:

@@ -547,8 +547,7 @@ class Simulation:
             for name in known.__dataclass_fields__
             if name.startswith(("short_term_", "long_term_")) or name in {"has_data", "data_topics", "top_rank"}
         }
-        return replace(
-            real,
+        return real.with_columns(
             bundles=replace(real.bundles, **kept),
             info=replace(real.info, source=f"simulated from {self.start.info.source or 'a snapshot'}"),
         )

@@ -130,6 +130,7 @@ def decide_split_checks(snapshots: Sequence[Snapshot], config: Settings) -> tupl
     steps: list[SplitStep] = []
     hits: Mapping[str, AutoSplitState] = {}
     for snapshot in snapshots:
+        snapshot.sharing(steps[-1].snapshot if steps else None)
         hits, decision = automatic_extensible.decide_all(snapshot, hits, config)
         steps.append(SplitStep(snapshot, decision, hits))
     return tuple(steps)

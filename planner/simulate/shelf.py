@@ -71,16 +71,27 @@ class Shelf:
         if self._events > _MOST_EVENTS:
             raise self._too_long(cycle.index, f"{self._events:,} moves and other events")
         before, self._last = self._last, {}
-        view = cycle.view
-        parts = ("brokers", "bundles", "topics")
-        tables = {part: self._put(getattr(view, part), before, cycle.index) for part in parts}
-        owner = self._column(cycle.owner, before, cycle.index)
-        return replace(cycle, view=replace(view, **tables), owner=owner)
+        view = self._shelved(cycle.view, before, cycle.index)
+        return replace(cycle, view=view, owner=self._column(cycle.owner, before, cycle.index))
+
+    def keep_end(self, end: Snapshot) -> Snapshot:
+        """Return the cluster after the last cycle with its columns on disk.
+
+        Raises:
+            ScenarioError: There is no room for more.
+        """
+        return self._shelved(end, {}, self._cycles)
 
     def rest(self) -> None:
         """Take no memory for now: the file is read again when somebody looks, and nothing more comes."""
         self._last = {}
         self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _shelved(
+        self, view: Snapshot, before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int
+    ) -> Snapshot:
+        tables = {part: self._put(getattr(view, part), before, at) for part in ("brokers", "bundles", "topics")}
+        return replace(view, **tables).naming(view.bundle_names, view.bundle_name_hashes)
 
     def _put(self, table: Any, before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int) -> Any:
         columns = {field.name: getattr(table, field.name) for field in fields(table)}

@@ -122,10 +122,15 @@ class Stretch:
         """Everything that happened, in order."""
         return tuple(event for cycle in self.cycles for event in cycle.events)
 
-    def decision(self, index: int) -> CycleDecision:
-        """Return the full decision of a cycle, every rule examined; it is decided again from what the leader knew."""
-        cycle = self.cycles[index]
-        return next_cycle(cycle.view, cycle.memory, self.settings, cycle_seed(self.scenario.seed, index))[1]
+    def decision(self, index: int, view: Snapshot | None = None) -> CycleDecision:
+        """Return the full decision of a cycle, every rule examined; it is decided again from what the leader knew.
+
+        Args:
+            index: 0 for the first.
+            view: What the leader knew, where the caller has it with more worked out than the cycle's own.
+        """
+        cycle, seed = self.cycles[index], cycle_seed(self.scenario.seed, index)
+        return next_cycle(view or cycle.view, cycle.memory, self.settings, seed)[1]
 
     def digest(self) -> str:
         """Return a SHA-256 over everything that happened; equal plans have equal digests on every machine."""

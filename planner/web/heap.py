@@ -13,10 +13,18 @@ def give_back_what_is_freed() -> None:
     By itself it raises the size from which it does so to 32 MB, and gives every thread a heap, so that arrays of
     simulations leave holes that nothing else fits into. Where there is no glibc nothing is done.
     """
+    _ask("mallopt", _MMAP_THRESHOLD, _LARGE_BYTES)
+    _ask("mallopt", _TRIM_THRESHOLD, _SPARE_BYTES)
+    _ask("mallopt", _ARENA_MAX, 2)
+
+
+def give_back_holes() -> None:
+    """Give back what is free between what is kept, after work that used much; it takes some milliseconds."""
+    _ask("malloc_trim", 0)
+
+
+def _ask(function: str, *numbers: int) -> None:
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        getattr(ctypes.CDLL(None), function)(*numbers)
     except (OSError, AttributeError, TypeError):
         return
-    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
-    mallopt(_TRIM_THRESHOLD, _SPARE_BYTES)
-    mallopt(_ARENA_MAX, 2)

@@ -18,7 +18,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, plain, short_digest
 from planner.share.link import (
@@ -37,6 +36,7 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import address, registry, state
+from planner.web.heap import give_back_holes
 from planner.web.session import Kept, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
 from planner.workspace.place import default_path
@@ -417,9 +417,9 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
         job.shelf = Shelf(scenario.cycles, snapshot, default_path().parent)
         trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
         if trace.complete:
+            trace = replace(trace, end=job.shelf.keep_end(trace.end))
             outcome = Outcome(trace)
             outcome.prepare()
-            diagnose(outcome)
             job.shelf.rest()
             job.outcome = outcome
     except PlannerError as error:
@@ -429,6 +429,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             f"The simulation failed: {type(error).__name__}.", remedy="Undo the last edit, or report this scenario."
         )
     finally:
+        give_back_holes()
         _TURNS.end()
         job.finished.set()
 

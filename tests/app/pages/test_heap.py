@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from planner.web.heap import give_back_what_is_freed
+from planner.web.heap import give_back_holes, give_back_what_is_freed
 
 
 def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -12,12 +12,16 @@ def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Library:
         mallopt = staticmethod(asked.__setitem__)
+        malloc_trim = staticmethod(lambda spare: asked.update({0: spare}))
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
     give_back_what_is_freed()
     assert asked == {-3: 4 << 20, -1: 64 << 20, -8: 2}
+    give_back_holes()
+    assert asked.pop(0) == 0
 
 
 def test_without_glibc_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     give_back_what_is_freed()
+    give_back_holes()

@@ -36,6 +36,21 @@ def test_cycles_on_disk_are_the_same(small: Snapshot, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_kept_shares_its_names_and_gathers_nothing_when_it_is_decided_again(small: Snapshot) -> None:
+    """Names and orders of 100,000 bundles, once for each cycle that a page explains, are hundreds of megabytes."""
+    kept = Shelf(4, small)
+    whole = Scenario(cycles=4, settings={"loadBalancerAutoBundleSplitEnabled": False})
+    trace = simulate(small, whole, keep=kept.keep)
+    outcome = Outcome(replace(trace, end=kept.keep_end(trace.end)))
+    views = [cycle.view for cycle in outcome.trace.cycles]
+    assert all(view.bundle_names is small.bundle_names for view in (*views, outcome.trace.end))
+    assert not outcome.trace.end.bundles.owner.flags.owndata
+    before = [set(vars(view)) for view in views]
+    assert outcome.decision(1).shedding.moves == simulate(small, whole).decision(1).shedding.moves
+    assert outcome.decision(1) is outcome.decision(1)
+    assert [set(vars(view)) for view in views] == before
+
+
 @pytest.mark.parametrize(("bound", "most"), [("MOST_DISK_BYTES", 30_000), ("_MOST_EVENTS", 0)])
 def test_a_run_that_fills_its_room_says_how_far_it_came(
     small: Snapshot, monkeypatch: pytest.MonkeyPatch, bound: str, most: int

@@ -22,3 +22,14 @@ def test_topics_stay_sorted_when_bundles_are_renumbered_and_one_is_split(bundles
     assert made.by_bundle.tolist() == sorted(range(len(after)), key=lambda i: after[i])
     for bundle in range(-1, 7):
         assert made.of_bundle(bundle).tolist() == np.flatnonzero(after == bundle).tolist()
+
+
+@given(st.lists(st.integers(0, 5), max_size=20), st.integers(0, 5), st.integers(0, 5))
+def test_topics_that_go_far_away_are_sorted_anew(bundles: list[int], left: int, to: int) -> None:
+    names = pa.array([str(i) for i in range(len(bundles))], pa.large_string())
+    before = make_topics(range(len(bundles)), name=names, bundle=np.array(bundles, dtype=np.int32))
+    assert len(before.by_bundle) == len(bundles)
+    changed = np.flatnonzero(before.bundle == left)
+    after = np.where(before.bundle == left, to, before.bundle).astype(np.int32)
+    made = before.with_bundles(frozen(after), changed)
+    assert made.by_bundle.tolist() == sorted(range(len(after)), key=lambda i: after[i])
