@@ -21,16 +21,18 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import namespace_boundaries, split_request
 from planner.web import address, state
+from planner.web.names import short
 from planner.web.page import Page
 from planner.web.widgets import chart, show_error, show_notes, table
 
-_ROWS = 40
+_ROWS = 24
 _TOPIC_ROWS = 2_000
+_FEW_ROWS, _FEW_ROWS_PX = 7, 280
 
 
 def _map(snapshot: Snapshot) -> str | None:
     """Draw the namespaces over the hash space and return the one in view; None when none is found."""
-    left, right = st.columns(2)
+    left, right, last = st.columns([5, 3, 2])
     words = {one: label for one, (label, _) in MEASURES.items()}
     name = address.choice("colour", "Colour by", words, segments=True, wrap=True, place=left)
     text = address.text("find", "Find a namespace", placeholder="part of tenant/namespace", place=right)
@@ -44,7 +46,7 @@ def _map(snapshot: Snapshot) -> str | None:
     page = 1
     if pages > 1:
         page = address.number(
-            "rows", f"Page, of {pages}", 1, 1, pages, help=f"{_ROWS} namespaces a page, busiest first"
+            "rows", f"Page, of {pages}", 1, 1, pages, place=last, help=f"{_ROWS} namespaces a page, busiest first"
         )
     shown = rows[(page - 1) * _ROWS : page * _ROWS]
     names = [snapshot.namespaces[i] for i in shown.tolist()]
@@ -69,7 +71,10 @@ def _map(snapshot: Snapshot) -> str | None:
     asked = address.part("namespace")
     found = [snapshot.namespaces[i] for i in rows.tolist()]
     options = found if asked in found or asked not in snapshot.namespaces else [asked, *found]
-    return address.choice("namespace", "Namespace", options, found[0], named=True, clears=("bundle",))
+    heading, box = st.columns([3, 2], vertical_alignment="bottom")
+    chosen = address.choice("namespace", "Namespace", options, found[0], named=True, clears=("bundle",), place=box)
+    heading.header(plain(chosen), anchor=False)
+    return chosen
 
 
 def _namespace(snapshot: Snapshot, namespace: str) -> int:
@@ -79,7 +84,6 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     throughput = np.nan_to_num(measure(snapshot, "throughput")[rows])
     busiest = ranges[int(np.argmax(throughput))]
     asked = address.part("bundle")
-    st.header(namespace, anchor=False)
     more = f" The first {MAX_BARS:,} are drawn." if len(rows) > MAX_BARS else ""
     loaded = int((snapshot.bundles.owner[rows] >= 0).sum())
     at = ranges.index(asked if asked in ranges else busiest)
@@ -91,7 +95,10 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     )
     with st.expander("The bundles as a table"):
         table(bundle_frame(snapshot, rows[:_TOPIC_ROWS]), "bundles-of-namespace")
-    return int(rows[ranges.index(address.choice("bundle", "Bundle", ranges, busiest, named=True))])
+    heading, box = st.columns([3, 2], vertical_alignment="bottom")
+    bundle = int(rows[ranges.index(address.choice("bundle", "Bundle", ranges, busiest, named=True, place=box))])
+    heading.header(plain(snapshot.bundle_names[bundle]), anchor=False)
+    return bundle
 
 
 def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], str]:
@@ -111,11 +118,11 @@ def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], st
 def _bundle(view: state.Current, bundle: int) -> None:
     snapshot = view.snapshot
     bundles = snapshot.bundles
-    st.header(plain(snapshot.bundle_names[bundle]), anchor=False)
     owner = int(bundles.owner[bundle])
     rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]
     throughput = bundles.msg_throughput_in_bytes_per_s[bundle] + bundles.msg_throughput_out_bytes_per_s[bundle]
-    st.markdown(f"Owner: **{plain(snapshot.brokers.name[owner])}**" if owner >= 0 else "Not loaded by any broker.")
+    owned = owner >= 0
+    st.markdown(f"Owner: **{plain(short(snapshot.brokers.name[owner]))}**" if owned else "Not loaded by any broker.")
     figures = (
         ("Throughput", bytes_per_s(float(throughput))),
         ("Messages", msg_per_s(float(rate))),
@@ -170,7 +177,8 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
     shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
     summary = f"{count(len(frame), 'topic')}{shown} at their places in the hash space. **Split:** {split}"
     chart(figure, summary, f"topics-{bundle}")
-    table(frame, "topics-of-bundle", formats={"MiB/s": "%.4f"})
+    height = _FEW_ROWS_PX if len(frame) > _FEW_ROWS else None
+    table(frame, "topics-of-bundle", height=height, formats={"MiB/s": "%.4f"})
 
 
 def draw(view: state.Current) -> None:

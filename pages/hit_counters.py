@@ -37,9 +37,9 @@ from planner.web.widgets import chart, show_error, show_notes, table
 
 _MOST_CYCLES = 60
 _CYCLES = 10
-_ROWS = 12
+_ROWS = 8
 _SAID = 12
-_PAIRS = 20
+_PAIRS = 10
 _PALETTE = 8
 _REASONS = 2_000
 _SHEDDERS: Mapping[str, Shedder] = {
@@ -253,8 +253,10 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
         acts = _acts_instead(choice, config.changed(loadBalancerLoadSheddingStrategy=other.name))
         st.caption(f"In its place: {_when(other.name, acts, len(steps))}")
     series: dict[str, list[float]] = {}
-    for tally in shedder.profile.tallies:
-        series |= _tallied(steps, shedder, tally, config, fired)
+    tallies = shedder.profile.tallies
+    for place, tally in zip(st.columns(len(tallies)), tallies, strict=True):
+        with place:
+            series |= _tallied(steps, shedder, tally, config, fired)
     chosen = [len(s.decision.shedding.moves) for s in steps]
     numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
     _one_cycle(steps, fired, shedder, config, numbers)
@@ -268,17 +270,22 @@ def _one_cycle(
         table(numbers, "counters")
     at = _look_at(steps, fired)
     step = steps[at]
-    if shedder.profile.pairs is not None:
+    paired = shedder.profile.pairs is not None
+    names = [*(["Pairs"] if paired else []), "Why each broker acts or not", "Bundles that are chosen"]
+    *pairs, why, chosen = st.tabs(names)
+    for place in pairs:
         before = steps[at - 1].after.shedding.state if at else shedder.initial()
-        _pairs(pair_frame(step, before, shedder.profile, config), shedder.profile, at + 1, config)
-    moves = step.decision.shedding.moves
-    if moves:
-        st.markdown(f"**Chosen in cycle {at + 1}**")
-        moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in moves]
-        table(pd.DataFrame(moved), "moves-of-cycle")
-    st.markdown(f"**Why each broker acts or not in cycle {at + 1}**")
-    reasons = reason_rows(step.snapshot, step.decision.shedding.reasons, bundles=False)
-    table(pd.DataFrame(reasons), "reasons-of-cycle")
+        with place:
+            _pairs(pair_frame(step, before, shedder.profile, config), shedder.profile, at + 1, config)
+    with why:
+        reasons = reason_rows(step.snapshot, step.decision.shedding.reasons, bundles=False)
+        table(pd.DataFrame(reasons), "reasons-of-cycle")
+    with chosen:
+        moves = step.decision.shedding.moves
+        st.markdown(f"**{count(len(moves), 'bundle')} chosen in cycle {at + 1}**")
+        if moves:
+            moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in moves]
+            table(pd.DataFrame(moved), "moves-of-cycle")
     show_memory(step.after, "counters")
     show_notes(shedder.profile.differences, "Where the public documentation differs from the code")
 
@@ -300,7 +307,7 @@ def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) 
         f"{f' The first {_PAIRS} are drawn.' if len(frame) > _PAIRS else ''}"
     )
     chart(paired_scores(pairs[:_PAIRS], low, high), summary, "pairs")
-    table(frame, "pairs", formats=dict.fromkeys(("lower score", "higher score", "difference"), "%.4f"))
+    table(frame, "pairs", formats=dict.fromkeys(("lower score", "higher score", "difference"), "%.2f"))
 
 
 def _splitting(choice: _Choice, config: Settings) -> None:

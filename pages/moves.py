@@ -236,7 +236,9 @@ def draw(view: state.Current) -> None:
         "follow": "Follow",
         "files": "Export, report",
     }
-    moves, diagnosis, act, later, files = st.tabs(list(titles.values()), default=titles.get(address.part("tab")))
+    asked = address.part("tab")
+    first = titles[asked] if asked and address.is_one_of("tab", "Tab", titles, titles["moves"]) else None
+    moves, diagnosis, act, later, files = st.tabs(list(titles.values()), default=first)
     with moves:
         _moves(outcome)
     with diagnosis:

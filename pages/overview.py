@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
@@ -33,7 +34,6 @@ from planner.web.widgets import chart, metrics, show_notes, table
 _ROOM = 8
 _CARD_PX = 160
 _FINDINGS = 6
-_SCORES_PX = 280
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
 """By how urgent a verdict is: what draws it, and its icon."""
@@ -128,8 +128,8 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
             finding_cards(view, found[_FINDINGS:], "overview-more", columns=3)
 
 
-def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
-    """Draw the score of each broker, and what the next cycle does with it."""
+def _scores(snapshot: Snapshot, decision: CycleDecision, why: DeltaGenerator) -> None:
+    """Draw the score of each broker, and beside it why the next cycle does what it does with it."""
     shedding, fraction = decision.shedding, decision.shedding.score_unit == "fraction"
     sources = {move.source for move in decision.moves}
     unloads = np.array([name in sources for name in snapshot.brokers.name], dtype=np.bool_)
@@ -144,27 +144,27 @@ def _scores(snapshot: Snapshot, decision: CycleDecision) -> None:
     limit = snapshot.settings.integer(_LIMIT) / 100 if fraction else None
     figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit, limit)
     chart(figure, summary, "scores")
-    table(frame, "broker-scores", formats={score: "%.2f"}, height=_SCORES_PX if len(frame) > _ROOM else None)
+    with why:
+        table(frame, "broker-scores", formats={score: "%.2f"})
 
 
 def _next_cycle(view: state.Current, step: CycleStep) -> None:
     """Draw what happens at the next cycle, its details behind tabs."""
     snapshot, decision = view.snapshot, step.decision
     st.header("The next cycle")
-    st.markdown(verdict(decision, "at the next cycle"))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(verdict(decision, "at the next cycle"), width="stretch")
+        registry.link("moves", "Commands", ":material/terminal:", tab="commands")
+        registry.link("moves", "Report", ":material/description:", tab="files")
     st.caption(
         "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
         f" {decision.shedder.summary}"
     )
-    with st.container(horizontal=True):
-        registry.link("moves", "Commands", ":material/terminal:", tab="commands")
-        registry.link("moves", "Report", ":material/description:", tab="files")
     show_notes(decision.notes, "Notes on this decision")
-    scores, moves, hottest = st.tabs(
-        ["Broker scores", f"Moves ({len(decision.moves):,}) and splits", "Hottest bundles"]
-    )
+    titles = ["Broker scores", "Why each broker", f"Moves ({len(decision.moves):,}) and splits", "Hottest bundles"]
+    scores, why, moves, hottest = st.tabs(titles)
     with scores:
-        _scores(snapshot, decision)
+        _scores(snapshot, decision, why)
     with moves:
         _moves(view, step)
     with hottest:

@@ -31,7 +31,7 @@ from planner.web.widgets import chart, show_notes, table
 
 _MOST_CYCLES = 30
 _SHOWN_REASONS = 5_000
-_ROOM = 9
+_ROOM, _FEW_ROWS_PX = 9, 280
 _CYCLE_HELP = (
     "1 is the next one, by a leader that was just elected. A later one has seen this same load in every cycle"
     " before, as nothing is carried out in between; strategies that count hits need several."
@@ -142,7 +142,8 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
     if decision.moves:
         st.markdown("**Each broker before and after**")
         frame = before_and_after(snapshot, decision)
-        table(frame, "before-and-after", formats={c: "%.2f" for c in frame.columns if "MiB/s" in c})
+        formats = {column: "%.2f" for column in frame.columns if "MiB/s" in column}
+        table(frame, "before-and-after", height=_FEW_ROWS_PX if len(frame) > _ROOM else None, formats=formats)
 
 
 def _reasons(view: state.Current, step: CycleStep) -> None:

@@ -11,6 +11,7 @@ from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, ne
 from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
 from planner.simulate.scenario import Scenario
 from planner.web import address, registry, scenarios, state
+from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.widgets import table
 
@@ -63,7 +64,7 @@ def _rules(upgrade: Upgrade) -> None:
 def _way(steps: tuple[Step, ...]) -> None:
     st.markdown("#### The way")
     for number, step in enumerate(steps, start=1):
-        st.markdown(f"{number}. **{_WHEN[step.when]}.** {plain(step.what)}")
+        st.markdown(f"{number}. **{_WHEN[step.when]}.** {plain(short(step.what))}")
         if step.lines:
             st.code("\n".join(step.lines), language="properties" if step.when == "before" else "sh", wrap_lines=True)
 

@@ -56,9 +56,9 @@ _QUANTITIES: dict[str, str] = {
     "bundles": "Bundles",
 }
 _VIEWS = {"lines": "Lines", "map": "Heat map"}
-_NAMESPACES = 24
+_NAMESPACES = 16
 _STEP_S = 0.8
-_FEW_EVENTS, _EVENTS_PX = 7, 280
+_FEW_EVENTS, _EVENTS_PX = 5, 210
 _SHOWN_EVENTS = 5_000
 _AT: Kept[dict[str, int]] = Kept("cycle-in-view", dict)
 """The cycle in view of each snapshot, 1 for the first."""
@@ -100,10 +100,6 @@ def _cards(found: Summary, base: Summary | None) -> None:
                 help=f"{measure.label}. {measure.meaning}",
                 width=_CARD_PX,
             )
-    if base is not None:
-        st.caption(
-            "Below each number: its change against the same cycles of the cluster as captured, and what it is there."
-        )
 
 
 def change_words(value: float | None, before: float | None) -> tuple[float, str]:
@@ -242,8 +238,8 @@ def _over_time(outcome: Outcome, index: int) -> None:
     """Draw the brokers over the cycles, by a quantity of choice."""
     series, counts = outcome.series, outcome.counts
     with st.container(horizontal=True):
-        quantity: Any = address.choice("quantity", "Quantity", _QUANTITIES, segments=True)
-        how = address.choice("show", "Show as", _VIEWS, segments=True)
+        quantity: Any = address.choice("quantity", "Quantity", _QUANTITIES, segments=True, label_visibility="collapsed")
+        how = address.choice("show", "Show as", _VIEWS, segments=True, label_visibility="collapsed")
     if how == "map":
         chart(heat_map(series, quantity=quantity, at=index), heat_map_text(series, quantity=quantity), "what-if-map")
         return
@@ -295,7 +291,7 @@ def _result(view: state.Current) -> None:
     if found is None:
         return
     outcome, before = found[0], found[1].summary if changed else None
-    st.markdown(_story(outcome))
+    st.markdown(f"{_story(outcome)}{' Below each number: its change, and what it is as captured.' if before else ''}")
     _cards(outcome.summary, before)
     _overload(outcome)
     show_notes(outcome.trace.notes, "Notes on this simulation")

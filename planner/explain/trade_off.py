@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from planner.explain.text import number
+from planner.explain.text import count, number
 from planner.simulate.measures import Comparison, ComparisonRow
 
 KEY_MEASURES: Final = (
@@ -84,7 +84,7 @@ def trade_off(found: Comparison, words: Sequence[str]) -> str:
         parts.append(f"{_names(words, [calm])} disconnects fewer topics: {_end(found, calm)}")
     over = rows["final_brokers_over_threshold"].values[best]
     if over:
-        parts.append(f"even the best balanced one ends with {number(over)} brokers over the limit")
+        parts.append(f"even the best balanced one ends with {count(round(over), 'broker')} over the limit")
     if any(lazy):
         at = [place for place, is_lazy in enumerate(lazy) if is_lazy]
         verb = "shed" if len(at) > 1 else "sheds"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import HASH_SPACE, format_range
 from planner.cluster.snapshot import BundleTable
-from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish
+from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish, short_namespaces
 
 COLUMNS = 1_024
 """How many cells the hash space has in the raster."""
@@ -144,7 +144,7 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
     every = max(1, rows // 40)
     figure.update_yaxes(
         tickvals=list(range(0, rows, every)),
-        ticktext=list(names[::every]),
+        ticktext=short_namespaces(names[::every]),
         range=[rows - 0.5, -0.5],
         showgrid=False,
     )

@@ -6,11 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, short_names
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, name_brokers, short_names
 from planner.optimize.plan import Plan
 
 _GREEN = CATEGORICAL[2]
-_NAMED = 24
 
 
 def frontier_figure(
@@ -106,7 +105,7 @@ def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatAr
                 y=values[order] * 100,
                 name=label,
                 mode="markers",
-                marker={"color": colour, "symbol": symbol, "size": 8 if len(labels) <= _NAMED else 6},
+                marker={"color": colour, "symbol": symbol, "size": 7},
                 hovertemplate=f"%{{x}}: %{{y:.1f}} % {label}<extra></extra>",
             )
         )
@@ -115,6 +114,6 @@ def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatAr
     figure.update_layout(
         showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin_t=44
     )
-    figure.update_xaxes(showticklabels=len(labels) <= _NAMED, type="category", autotickangles=[0, -35])
+    name_brokers(figure.layout.xaxis, len(labels))
     figure.update_yaxes(rangemode="tozero")
     return figure

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from planner.cluster.ranges import HASH_SPACE
 from planner.figures.hash_space import COLUMNS, HALF_LABEL_PX, Raster
-from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names
+from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names, short_namespaces
 
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""
@@ -82,5 +82,7 @@ def ownership_map(
         range=[0, HASH_SPACE],
         showgrid=False,
     )
-    figure.update_yaxes(tickvals=list(range(rows)), ticktext=list(namespaces), range=[rows - 0.5, -0.5], showgrid=False)
+    figure.update_yaxes(
+        tickvals=list(range(rows)), ticktext=short_namespaces(namespaces), range=[rows - 0.5, -0.5], showgrid=False
+    )
     return figure

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, short_names
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, name_brokers, short_names
 
 _SHOWN = 200
 _DASHES = ("dot", "dash", "longdash", "dashdot")
@@ -61,8 +61,8 @@ def broker_scores(
             name=f"overloaded {limit * factor:g}{suffix}",
             showlegend=True,
         )
-    figure = finish(figure, height=330, y_title=f"score ({'%' if unit == 'fraction' else unit})")
-    figure.update_xaxes(showticklabels=len(order) <= 24, autotickangles=[0, -35], type="category")  # noqa: PLR2004 - room
+    figure = finish(figure, height=290, y_title=f"score ({'%' if unit == 'fraction' else unit})")
+    name_brokers(figure.layout.xaxis, len(order))
     figure.update_yaxes(rangemode="tozero")
     if unit == "fraction":
         figure.update_yaxes(range=[0, max(100.0, float(np.nan_to_num(values).max(initial=0.0)) * 1.05)])
@@ -122,6 +122,6 @@ def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str)
     figure = finish(figure, height=300, y_title=y_title)
     figure.update_layout(showlegend=limit is not None, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
     figure.data[0].showlegend = False
-    figure.update_xaxes(type="category", autotickangles=[0, -35])
+    name_brokers(figure.layout.xaxis, len(values))
     figure.update_yaxes(rangemode="tozero")
     return figure

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
 from planner.explain.text import MIB, count
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, short_names
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, name_brokers, short_names
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
 from planner.simulate.trace import Event
 
@@ -23,6 +23,7 @@ MOST_CURVES = 8
 _LINES = 30
 """Brokers drawn as lines of their own; of more, a band."""
 _NAMED = 8
+_ROWS_NAMED = 60
 _FEW = 3
 _FEW_BUNDLES = 4
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
@@ -119,7 +120,7 @@ def brokers_over_cycles(
         )
     if at is not None:
         figure.add_vline(x=at + 1, line={"color": MUTED, "width": 2})
-    figure = finish(figure, height=360 if bars else 300)
+    figure = finish(figure, height=320 if bars else 280)
     legend = {"orientation": "h", "y": -0.22, "font": {"size": 11}, "traceorder": "normal"}
     figure.update_layout(showlegend=True, barmode="stack", legend=legend, bargap=0.15)
     figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
@@ -268,7 +269,8 @@ def heat_map(series: BrokerSeries, *, quantity: Quantity = "usage", at: int | No
     if at is not None:
         figure.add_vline(x=at + 1, line={"color": WARNING, "width": 2})
     figure = finish(figure, height=max(220, min(900, 90 + 18 * len(series.brokers))), x_title="cycle")
-    figure.update_yaxes(autorange="reversed", type="category", showticklabels=len(series.brokers) <= 60)  # noqa: PLR2004
+    figure.update_yaxes(autorange="reversed")
+    name_brokers(figure.layout.yaxis, len(series.brokers), _ROWS_NAMED)
     figure.update_layout(title={"text": label, "font": {"size": 13}})
     return figure
 
@@ -379,10 +381,10 @@ def cycle_scores(
         figure.add_hline(y=line.value * factor, line=look)
         words = f"{line.label} {line.value * factor:.1f} {suffix}"
         figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True))
-    figure = finish(figure, height=260, y_title=f"score ({suffix})")
+    figure = finish(figure, height=240, y_title=f"score ({suffix})")
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
     figure.update_traces(showlegend=False, selector={"name": "score"})
-    figure.update_xaxes(type="category", showticklabels=len(names) <= 24, autotickangles=[0, -35])  # noqa: PLR2004 - room
+    name_brokers(figure.layout.xaxis, len(names))
     figure.update_yaxes(range=[0, max(top * factor, 1e-9) * 1.08])
     return figure
 

@@ -14,6 +14,13 @@ SEQUENTIAL = "Cividis"
 """Ordered scale that is the same to colour-blind readers."""
 
 _LONGEST_NAME, _END = 20, 16
+_LONGEST_NAMESPACE = 28
+_MOST_NAMED = 24
+"""Brokers that have room for their names beside each other."""
+
+
+_ADDRESS = re.compile(r"[0-9.]+(:[0-9]+)?|.*:.*:.*")
+"""Host of an IP address, whose dots part no name from a domain."""
 
 
 def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = "") -> go.Figure:
@@ -45,11 +52,21 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def without_endings(names: Sequence[str]) -> list[str]:
-    """Return broker ids up to the first dot or else colon, where that tells them apart."""
-    for separator in ".:":
-        heads = [name.partition(separator)[0] for name in names]
-        tails = {name.removeprefix(head) for name, head in zip(names, heads, strict=True)}
-        unlike = len(set(heads)) == len(names) and not any(map(str.isdecimal, heads))  # those of an IP address
-        if len(names) > 1 and tails != {""} and (len(tails) == 1 or (unlike and separator == ".")):
-            return heads
-    return list(names)
+    """Return broker ids up to the first dot, addresses up to a port that all share, where that tells them apart."""
+    one_port = len({name.rpartition(":")[2] for name in names}) == 1
+    hosts = [name.rpartition(":")[0] if one_port and ":" in name else name for name in names]
+    heads = [host if _ADDRESS.fullmatch(host) else host.partition(".")[0] for host in hosts]
+    unlike = (found for found in (heads, hosts) if len(names) > 1 and len(set(found)) == len(names))
+    return next(unlike, list(names))
+
+
+def short_namespaces(names: Sequence[str]) -> list[str]:
+    """Return namespaces as they fit beside a drawing: of long ones the start and the end."""
+    return [name if len(name) <= _LONGEST_NAMESPACE else f"{name[:11]}…{name[-14:]}" for name in names]
+
+
+def name_brokers(axis: "go.layout.XAxis | go.layout.YAxis", number: int, room: int = _MOST_NAMED) -> None:
+    """Name brokers along an axis, where there is no room for all every second one, every third, and so on."""
+    axis.update(type="category", dtick=max(1, -(-number // room)))
+    if isinstance(axis, go.layout.XAxis):
+        axis.autotickangles = [0, -35]

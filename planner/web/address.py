@@ -88,11 +88,11 @@ def _refuse(name: str, label: str, shown: str) -> None:
     put(**{name: ""})
 
 
-def is_one_of(name: str, label: str, options: Collection[str]) -> bool:
-    """Say whether a part of the address is one of several names; note where it is not."""
+def is_one_of(name: str, label: str, options: Collection[str], shown: str = "what is in force") -> bool:
+    """Say whether a part of the address is one of several names; note where it is not, and what is shown instead."""
     asked = part(name)
     if asked not in options:
-        _refuse(name, label, "what is in force")
+        _refuse(name, label, shown)
     return asked in options
 
 

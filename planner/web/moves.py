@@ -17,7 +17,7 @@ EVENT_FORMATS = {"minute": "%.2f", "MiB/s": "%.3f"}
 EVENT_WIDTHS = {
     "cycle": 55,
     "minute": 65,
-    "what": 75,
+    "what": 105,
     "bundle": 270,
     "from": 105,
     "to": 105,

@@ -8,6 +8,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from planner.cluster.releases import REFERENCE
+from planner.share.link import encode_link
+from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.scenario import Step, unchanged
 from planner.web import registry
 from planner.web.registry import NAMES
 from planner.workspace.samples import samples
@@ -19,6 +23,8 @@ _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 # What Streamlit itself draws, and no page can change: its menu on top, and the grid behind the picture of a table.
 _STREAMLITS = [["[data-testid=stHeader]"], ["[data-testid=stDataFrame]"]]
 _WIDE, _NARROW = 1440, 390
+_THREE_SCREENS = 3 * 900
+_HEIGHT = "main => main.scrollHeight"
 _BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 21, 28)"}
 # Colours of buttons fade from one scheme to the other, and have too little contrast half way.
 _STILL = "() => !document.getAnimations().some(one => one instanceof CSSTransition)"
@@ -47,6 +53,7 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
     window.settled(registry.page(name).purpose)
     expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
     window.settled(registry.page(name).purpose)
+    assert page.get_by_test_id("stMain").evaluate(_HEIGHT) <= _THREE_SCREENS
     said = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -62,3 +69,21 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
     assert page.locator('[data-testid="stException"]').count() == 0
     assert {where: found for where, found in said.items() if found} == {}
     assert window.foreign == []
+
+
+def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
+    server: Server, visitor: Callable[..., Visitor]
+) -> None:
+    window = visitor(width=_WIDE, height=900)
+    page = window.page
+    digest = next(sample.digest for sample in samples() if sample.file == "generated-100.zip")
+    scenario = encode_link(unchanged(REFERENCE.name).with_steps(Step(TrafficGrowth(factor=1.3))), digest)
+    tall = {}
+    for name, more in [*((name, "") for name in NAMES), ("hit_counters", "&strategy=AvgShedder")]:
+        address = f"{name.replace('_', '-')}?snapshot={digest[:12]}&scenario={scenario}{more}"
+        window.open(f"{server.url}/{address}", registry.page(name).purpose)
+        expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
+        expect(page.get_by_text("hourglass_top")).to_have_count(0, timeout=90_000)
+        window.settled(registry.page(name).purpose)
+        tall[f"{name}{more}"] = page.get_by_test_id("stMain").evaluate(_HEIGHT)
+    assert {name: px for name, px in tall.items() if px > _THREE_SCREENS} == {}

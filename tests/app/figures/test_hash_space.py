@@ -74,3 +74,10 @@ def test_never_more_bars_than_a_browser_draws() -> None:
 def test_cuts_are_drawn() -> None:
     figure = topic_positions((0, 100), np.array([1, 50]), np.array([1.0, 2.0]), ["a", "b"], "MiB/s", (40, 60))
     assert [s.x0 for s in figure.layout.shapes] == [40, 60]
+
+
+def test_a_long_namespace_leaves_room_for_the_map(small: Snapshot) -> None:
+    long = f"{'t' * 40}/n"
+    figure = raster_map(make_raster(small.bundles, np.arange(1), np.ones(len(small.bundles))), [long], "x")
+    assert list(figure.layout.yaxis.ticktext) == [f"{'t' * 11}…{'t' * 12}/n"]
+    assert {names[0] for names in figure.data[1].customdata} == {long}

@@ -19,6 +19,15 @@ def test_scores_are_ranked_and_every_line_is_named() -> None:
     assert figure.layout.showlegend
 
 
+def test_of_many_brokers_every_second_or_third_is_named() -> None:
+    for brokers, step in ((24, 1), (25, 2), (100, 5)):
+        figure = broker_scores(
+            [f"b-{at}" for at in range(brokers)], np.ones(brokers), np.zeros(brokers, np.bool_), (), "fraction"
+        )
+        assert figure.layout.xaxis.dtick == step
+        assert figure.layout.xaxis.showticklabels is not False
+
+
 def test_without_lines_there_is_no_legend() -> None:
     figure = broker_scores(["a"], np.array([30.0]), np.array([False]), (), "msg/s")
     assert not figure.layout.showlegend

@@ -532,6 +532,13 @@ def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
     assert [code for code in test.code if "namespaces unload" in code.value]
 
 
+def test_a_tab_that_is_not_there_is_told(page: Page) -> None:
+    test = page("moves", snapshot=sample()[:12], tab="nonsense")
+    assert [note.value for note in test.warning] == ["“nonsense” is not possible as “Tab” here; shown is Moves."]
+    assert "tab" not in test.query_params
+    assert not page("moves", snapshot=sample()[:12], tab="commands").warning
+
+
 def test_before_and_after_stand_above_the_commands(page: Page) -> None:
     test = page("moves", snapshot=sample()[:12])
     (frame,) = [d.value for d in test.dataframe if "after the plan" in d.value.columns]

@@ -38,6 +38,14 @@ def test_it_answers_for_a_cluster_of_each_release(page: Callable[..., AppTest], 
     assert f"Restart the brokers on {to}" in said
 
 
+def test_the_way_names_brokers_short(page: Callable[..., AppTest]) -> None:
+    """The leader of the sample is `broker-00.story.example:8080`."""
+    story = samples()[0]
+    state.add_sample(story)
+    said = _said(finished(page("upgrade", snapshot=story.digest[:12])))
+    assert "the leader (broker-00) last" in said.replace("\\", "")
+
+
 def test_a_difference_is_opened_as_a_scenario(page: Callable[..., AppTest]) -> None:
     state.add_sample(UNIFORM)
     test = finished(page("upgrade", snapshot=UNIFORM.digest[:12], to="4.0.8"))

@@ -52,6 +52,8 @@ def test_the_best_balanced_may_be_overloaded(base: Summary) -> None:
     found = side_by_side(base, one=numbers(3.0, 90, 9, over=2), two=numbers(5.0, 95, 2, over=3))
     assert "Even the best balanced one ends with 2 brokers over the limit." in trade_off(found, found.names)
     assert "fewer topics" not in trade_off(found, found.names)
+    one = side_by_side(base, one=numbers(3.0, 90, 9, over=1), two=numbers(5.0, 95, 2, over=3))
+    assert "ends with 1 broker over the limit." in trade_off(one, one.names)
 
 
 def test_many_are_counted(base: Summary) -> None:
