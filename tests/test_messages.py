@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,14 +21,14 @@ SETTING = re.compile(r"\b(?:loadBalancer|loadManager|dispatchThrottling|dispatch
 CALL = re.compile(r"python -m planner (\w+)")
 
 
-def texts(path: Path) -> Iterator[str]:
-    """Yield every text of a module that is no docstring."""
+@cache
+def texts(path: Path) -> tuple[str, ...]:
+    """Return every text of a module that is no docstring."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     docs = {id(b[0].value) for b in bodies if b and isinstance(b[0], ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
+    return tuple(node.value for node in constants if isinstance(node.value, str))
 
 
 def test_the_search_finds_pages_settings_and_commands() -> None:

@@ -17,10 +17,3 @@ ROOT = Path(__file__).parent.parent
 def test_clean(check: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", *check], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-
-
-def test_only_a_snapshot_touches_what_it_has_worked_out() -> None:
-    """Names and orders of bundles go from one snapshot to another by `Snapshot.sharing` alone."""
-    home = ROOT / "planner" / "cluster" / "snapshot.py"
-    for path in sorted((ROOT / "planner").rglob("*.py")):
-        assert path == home or "__dict__" not in path.read_text(encoding="utf-8"), path

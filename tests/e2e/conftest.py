@@ -8,9 +8,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 from planner.web import registry
@@ -96,18 +97,35 @@ def by_menu(page: Page, title: str) -> None:
 class Visitor:
     """A browser window that notes what should not happen."""
 
-    def __init__(self, context: BrowserContext) -> None:
-        self.page: Page = context.new_page()
+    def __init__(self, page: Page) -> None:
+        self.page = page
         self.foreign: list[str] = []
         self.errors: list[str] = []
-        self.page.on("request", self._request)
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
-        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+        self._heard: dict[Any, Callable[[Any], None]] = {
+            "request": self._request,
+            "console": lambda m: self.errors.append(m.text) if m.type == "error" else None,
+            "pageerror": lambda e: self.errors.append(str(e)),
+        }
+        for event, hear in self._heard.items():
+            page.on(event, hear)
 
-    def _request(self, request: object) -> None:
-        url: str = request.url  # type: ignore[attr-defined]
-        if not url.startswith(("http://localhost:", "ws://localhost:", "data:", "blob:")):
-            self.foreign.append(url)
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith(("http://localhost:", "ws://localhost:", "data:", "blob:")):
+            self.foreign.append(request.url)
+
+    def leave(self) -> None:
+        """Leave the window as a stranger would find it, but for the code it has loaded."""
+        for event, hear in self._heard.items():
+            self.page.remove_listener(event, hear)
+        context = self.page.context
+        for other in context.pages:
+            if other != self.page:
+                other.close()
+        # An address of the same site keeps the process that has compiled the code; about:blank gets another one.
+        self.page.goto("/".join([*self.page.url.split("/")[:3], "_stcore", "health"]))
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.mouse.move(0, 0)
+        context.clear_cookies()
 
     def open(self, url: str, text: str) -> Page:
         """Open an address and wait until a text is shown and nothing runs any more."""
@@ -139,21 +157,32 @@ class Visitor:
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
 
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Returns a function that opens a window of its own."""
-    contexts: list[BrowserContext] = []
+@pytest.fixture(scope="session")
+def windows() -> list[Page]:
+    """The windows of all tests: what Streamlit's code costs a new one (3 s of processor time) is paid once for each."""
+    return []
 
-    def window(*, scheme: str = "light", width: int = 1400, height: int = 1000) -> Visitor:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,  # type: ignore[arg-type]
-            accept_downloads=True,
-        )
-        context.set_default_timeout(60_000)
-        contexts.append(context)
-        return Visitor(context)
+
+@pytest.fixture
+def visitor(browser: Browser, windows: list[Page]) -> Iterator[Callable[..., Visitor]]:
+    """Returns a function that opens a window, each with cookies of its own."""
+    opened: list[Visitor] = []
+
+    def window(*, width: int = 1400, height: int = 1000) -> Visitor:
+        if len(opened) == len(windows):
+            context = browser.new_context(accept_downloads=True)
+            context.set_default_timeout(60_000)
+            windows.append(context.new_page())
+        page = windows[len(opened)]
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="light")
+        opened.append(Visitor(page))
+        return opened[-1]
 
     yield window
-    for context in contexts:
-        context.close()
+    for one in opened:
+        try:
+            one.leave()
+        except PlaywrightError:  # crashed: the next test gets another
+            windows.remove(one.page)
+            one.page.context.close()

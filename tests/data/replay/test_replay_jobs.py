@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from planner.replay.kernel import combined_digest
 from planner.replay.queries import ReplayResults
 from planner.replay.results import result_files
 from planner.replay.runners import run_local
-from planner.replay.spec import job_to_json, tasks_of
+from planner.replay.spec import Job, job_to_json, tasks_of
 from tests.data.replay.replays import EVERY_MINUTE, OFTEN, SHEDDING, make_job, wait_for
 from tests.data.replay.spark_servers import free_port
 
@@ -50,6 +51,17 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def long_job(history: Path) -> Job:
+    """Return a job of 26 tasks, so that a test can act in its middle."""
+    return make_job(history, base=OFTEN, values=tuple(range(1, 13)), clusters=("east",), runner="processes")
+
+
+@cache
+def digest_of_the_long_job(history: Path) -> str:
+    """Return what the long job comes to in this process."""
+    return combined_digest([one.digest for one in run_local(tasks_of(long_job(history)), lambda: False)])
 
 
 @TIMES_OUT
@@ -83,8 +95,7 @@ def test_two_jobs_run_one_after_the_other_and_outlive_who_submitted_them(
 
 @TIMES_OUT
 def test_a_killed_job_is_lost_and_a_retry_goes_on_with_what_is_left(replay_history: Path, jobs_folder: Path) -> None:
-    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 13)), clusters=("east",), runner="processes")
-    stored = submit(job, jobs_folder)
+    stored = submit(long_job(replay_history), jobs_folder)
     results = stored.folder / "results"
     running = wait_for(stored, lambda status: status.done > 0 and bool(result_files(results)["tasks"]))
     assert running.rate_per_min > 0
@@ -100,7 +111,7 @@ def test_a_killed_job_is_lost_and_a_retry_goes_on_with_what_is_left(replay_histo
     retry(stored)
     done = wait_for(stored)
     assert (done.state, done.kept, done.done, done.failed) == ("done", finished, 26, 0)
-    assert done.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+    assert done.digest == digest_of_the_long_job(replay_history)
     with pytest.raises(ReplayError, match="already"):
         retry_while_locked(stored)
 
@@ -157,15 +168,14 @@ def workers_of(pid: int) -> list[int]:
 
 @TIMES_OUT
 def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -> None:
-    job = make_job(replay_history, base=OFTEN, values=tuple(range(1, 31)), clusters=("east",), runner="processes")
-    stored = submit(job, jobs_folder)
+    stored = submit(long_job(replay_history), jobs_folder)
     running = wait_for(stored, lambda status: status.done > 0)
     workers = workers_of(running.pid)
     assert workers
     os.kill(workers[0], signal.SIGKILL)
     status = wait_for(stored)
-    assert (status.state, status.what, status.done) == ("done", "", 62)
-    assert status.digest == combined_digest([one.digest for one in run_local(tasks_of(job), lambda: False)])
+    assert (status.state, status.what, status.done) == ("done", "", 26)
+    assert status.digest == digest_of_the_long_job(replay_history)
 
 
 @pytest.mark.parametrize(
