@@ -64,8 +64,9 @@ def draw_toolbar(view: state.Current) -> None:
             start_over,
             disabled=known.present == scenarios.as_captured(view),
         )
-        with st.popover("Save, open", icon=":material/save:"):
-            _saving(view)
+        with st.popover("Save, open", icon=":material/save:", key="save-open", on_change="rerun") as unfolded:
+            if unfolded.open:
+                _saving(view)
 
 
 def _saving(view: state.Current) -> None:

@@ -41,7 +41,7 @@ from planner.web.session import Kept, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
 from planner.workspace.place import default_path
 
-_PARAM = "scenario"
+_PARAM, _JSON = "scenario", "application/json"
 _LONGEST_IN_ADDRESS = 1_500
 _DEPTH = 100
 _KEPT_RUNS = 12
@@ -224,14 +224,17 @@ def link_to(view: state.Current, scenario: Scenario, page: str = "what-if", **pa
 
 
 def file_exchange(view: state.Current) -> None:
-    """Draw a button that exports the scenario as a file, and a field that imports one."""
+    """Draw a button that exports the scenario as a file, or why it has none, and a field that imports one.
+
+    The file is written at once: of what fails in a download that makes it later, the browser says nothing of use.
+    """
     scenario = present(view)
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in scenario.name) or "scenario"
 
-    def content() -> bytes:
-        return scenario_file(scenario, view.digest, view.saved.name).encode()
-
-    download("Export as a file", content, f"{name}.json", "application/json")
+    try:
+        download("Export as a file", scenario_file(scenario, view.digest, view.saved.name), f"{name}.json", _JSON)
+    except PlannerError as error:
+        show_error(error)
     # Another key after each import, so that the field is empty again.
     key = f"import-{_IMPORTS.get()}"
     st.file_uploader("Import a file", type=["json"], key=key, on_change=_import_file, args=(view, key))

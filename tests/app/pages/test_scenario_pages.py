@@ -16,14 +16,15 @@ from streamlit.testing.v1 import AppTest
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import number
 from planner.share.commands import final_moves
-from planner.share.link import decode_link, encode_link
+from planner.share.link import decode_link, encode_link, encode_reference
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.move_bundles import MoveBundles
 from planner.simulate.edits.registry import KINDS
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.measures import MEASURES
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario, Step
+from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
 from planner.web import registry, state
 from planner.workspace.samples import load_sample, samples
@@ -95,6 +96,24 @@ def test_opens_a_link(page: Page, name: str) -> None:
     assert not test.exception
     assert not [error for error in test.error if "ends worse than now" not in error.value]
     assert test.query_params["snapshot"] == sample()[:12]
+
+
+def test_a_scenario_too_large_for_a_file_is_told_where_it_would_be_exported(page: Page) -> None:
+    digest = state.add_sample(samples()[0]).digest
+    test = page("what_if", snapshot=digest[:12])
+    test.session_state["save-open"] = True
+    assert [part for part in test.run().get("download_button") if "Export" in part.proto.label]
+    pairs = tuple((f"a/{'b' * 200}/0x{at:08x}_0x{at + 1:08x}", "c:1") for at in range(9_000))
+    large = unchanged("4.2.4").with_steps(Step(MoveBundles(moves=pairs), on=False))
+    kept = state.workspace().scenarios.save(large, digest, "")
+    test.query_params["scenario"] = encode_reference(kept.digest, digest)
+    test.run()
+    assert not test.exception
+    assert not [part for part in test.get("download_button") if "Export" in part.proto.label]
+    (error,) = test.error
+    assert re.search(
+        r"The file has [0-9,]+ bytes; a scenario has at most 2,000,000\.\s+Choose fewer moves", error.value
+    )
 
 
 class TestWhatIf:
