@@ -62,7 +62,7 @@ class Window(Visitor):
     def __init__(self, browser: Browser) -> None:
         context = browser.new_context(viewport={"width": 1440, "height": 900})
         context.set_default_timeout(300_000)
-        super().__init__(context)
+        super().__init__(context.new_page())
         self.context = context
         self.sent = 0
         self.page.on("websocket", lambda s: s.on("framereceived", self._received))
