@@ -11,10 +11,10 @@ import argparse
 import resource
 import time
 
+from benchmarks.rival import as_balanced_as
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
-from planner.optimize.rival import as_balanced_as
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
