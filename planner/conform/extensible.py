@@ -63,7 +63,11 @@ class _Reports:
         self.rows: dict[str, tuple[float, float, float, int]] = {}
 
     def take(self, reports: Mapping[str, Json], brokers: BrokerTable, config: Settings) -> BrokerLoadData:
-        """Update every broker that reports, then set the time of its data to what the vector says."""
+        """Update every broker that reports, then set the time of its data to what the vector says.
+
+        Raises:
+            VectorError: An average has become NaN, which means unknown in a snapshot.
+        """
         before = broker_load.fresh(len(brokers))
         rows = [self.rows.get(name, (1.0, 1.0, 0.0, 0)) for name in brokers.name]
         columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else []
@@ -71,6 +75,8 @@ class _Reports:
             before = BrokerLoadData(columns[0], columns[1], columns[2], columns[3].astype(np.int64))
         reporting = np.array([name in reports for name in brokers.name], dtype=bool)
         after = broker_load.clear(broker_load.update(before, brokers, config, 1), ~reporting)
+        if np.isnan(after.weighted_max_ema).any() or np.isnan(after.msg_throughput_ema_bytes_per_s).any():
+            raise VectorError("Usage or throughput of a broker has no average.", remedy="Record numbers of a broker.")
         updated = np.array([reports.get(name, {}).get("updatedAtMs", 0) for name in brokers.name], dtype=np.int64)
         after = replace(after, updated_at_ms=updated)
         for position, name in enumerate(brokers.name):

@@ -1,7 +1,9 @@
 """Reads the `loadData` shape of the vectors into a snapshot."""
 
+import math
 from typing import Any
 
+from planner.cluster.errors import VectorError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_AVERAGES, BUNDLE_STATS, RATES, RESOURCES, TERMS, Json
 from planner.cluster.ranges import parse_bundle
@@ -36,6 +38,9 @@ def snapshot_of_load_data(
         config: Settings in force.
         load_manager: The load manager.
         now_ms: The moment.
+
+    Raises:
+        VectorError: An average of a broker is NaN, which means unknown in a snapshot.
     """
     brokers: dict[str, Json] = load_data.get("brokers", {})
     data: dict[str, Json] = load_data.get("bundleData", {})
@@ -51,6 +56,11 @@ def snapshot_of_load_data(
     place = {namespace: i for i, namespace in enumerate(namespaces)}
 
     averages = [b.get("timeAverageData") or {} for b in brokers.values()]
+    for name, given in zip(brokers, averages, strict=True):
+        for key in BROKER_AVERAGES.keys() & given.keys():
+            if math.isnan(given[key]):
+                what = f"{key} of {name} is NaN, which no broker reports."
+                raise VectorError(what, remedy="Leave it out to have it summed over the bundles.")
     broker_columns: dict[str, Any] = {
         column: [given.get(key, float("nan")) for given in averages] for key, column in BROKER_AVERAGES.items()
     }

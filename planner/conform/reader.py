@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from planner.cluster.errors import VectorError
 from planner.cluster.pulsar_json import Json
@@ -76,6 +76,31 @@ def _bad_gzip(path: Path, lines_read: int, error: Exception) -> VectorError:
     what = f"Not gzip, or damaged: {error}."
     remedy = "Compress the file with gzip again, or drop .gz from its name if it is plain text."
     return VectorError(what, where=f"{path}, line {lines_read + 1}", remedy=remedy)
+
+
+_COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
+
+
+def refuse_long_counts(given: Any) -> None:
+    """Refuse counts that Pulsar, whose own have 32 bits, cannot have been asked about, or cannot add up.
+
+    Args:
+        given: What it was asked.
+
+    Raises:
+        VectorError: A count is beyond 32 bits, or those of one bundle are together.
+    """
+    if isinstance(given, dict):
+        counts = [value for key, value in given.items() if key in _COUNTS and isinstance(value, int)]
+        per_namespace = given.get("namespaceBundleCounts")
+        each = per_namespace.values() if isinstance(per_namespace, dict) else ()
+        for count in (*counts, sum(counts), *each):
+            if isinstance(count, int) and not -(2**31) <= count < 2**31:
+                raise VectorError(
+                    f"{count} is no count: Pulsar's have 32 bits.", remedy="Record what a broker reports."
+                )
+    for value in given.values() if isinstance(given, dict) else given if isinstance(given, list) else ():
+        refuse_long_counts(value)
 
 
 def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:

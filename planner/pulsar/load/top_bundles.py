@@ -91,8 +91,8 @@ def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Arra
         _java_round(bundles.msg_throughput_in_bytes_per_s[at] / _THROUGHPUT_STEP),
         _java_round(bundles.msg_throughput_out_bytes_per_s[at] / _THROUGHPUT_STEP),
         _java_round((bundles.msg_rate_in_per_s[at] + bundles.msg_rate_out_per_s[at]) / _RATE_STEP),
-        ((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) // _CONNECTIONS_STEP).astype(np.float64),
-        (bundles.cache_size_bytes[at] // _CACHE_STEP).astype(np.float64),
+        np.trunc((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) / _CONNECTIONS_STEP),
+        np.trunc(bundles.cache_size_bytes[at] / _CACHE_STEP),
     )
     if not len(columns[0]):
         return np.zeros(0, dtype=np.int64)

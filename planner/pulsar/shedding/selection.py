@@ -106,7 +106,9 @@ def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Arr
     """Return the order by group, then value descending, then rank.
 
     Sorting by all three keys would take three times as long; few values are equal, and only those need their rank.
+    NaN is more than any number, as `Double.compare` has it.
     """
+    values = np.where(np.isnan(values), np.inf, values)
     by_value = np.argsort(-values)
     small = np.uint16 if len(group) == 0 or group[-1] < 2**16 else np.uint32
     order = by_value[np.argsort(group[by_value].astype(small), kind="stable")]

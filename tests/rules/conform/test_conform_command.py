@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,54 @@ def test_a_failing_decision_is_a_mismatch_not_the_end(tmp_path: Path, capsys: py
     found, last = capsys.readouterr().out.splitlines()
     assert "got error KeyError: 'dispatchRate'" in found
     assert last == "2 passed, 1 failed"
+
+
+TOP = {"kind": "top_k_bundles", "id": "t", "config": {}, "expected": {"topBundles": []}}
+BUNDLE = "t/n/0x00000000_0xffffffff"
+
+
+@pytest.mark.parametrize(
+    ("vector", "what"),
+    [
+        ({**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31}}}}, "2147483648 is no count"),
+        ({**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31 - 1, "consumerCount": 1}}}}, "is no count"),
+        ({**TOP, "input": {"bundleStats": {}, "namespaceBundleCounts": {"t/n": 2**63}}}, "is no count"),
+        (
+            {
+                **TOP,
+                "kind": "shedder_transfer",
+                "input": {
+                    "nowMs": 1,
+                    "steps": [{"availableBrokers": ["b:1"], "brokerLoad": {"b:1": {"msgThroughputIn": math.nan}}}],
+                },
+            },
+            "of a broker has no average",
+        ),
+        (
+            {
+                **TOP,
+                "kind": "placement",
+                "input": {
+                    "strategy": "LeastLongTermMessageRate",
+                    "steps": [
+                        {
+                            "candidates": ["b:1"],
+                            "bundle": BUNDLE,
+                            "loadData": {"brokers": {"b:1": {"timeAverageData": {"longTermMsgRateIn": math.nan}}}},
+                        }
+                    ],
+                },
+            },
+            "longTermMsgRateIn of b:1 is NaN",
+        ),
+    ],
+)
+def test_what_pulsar_cannot_hold_is_refused_in_words(
+    vector: dict[str, Any], what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never decided differently in silence."""
+    assert main(["conform", written(tmp_path / "v.jsonl", [vector])]) == 1
+    assert re.search(f"got error VectorError: .*{what}", capsys.readouterr().out)
 
 
 GOOD = {"kind": "top_k_bundles", "id": "v", "config": {}, "input": {"bundleStats": {}}, "expected": {"topBundles": []}}
