@@ -23,7 +23,7 @@ from planner.shadow.record import (
     score_of,
     scores_by_strategy,
 )
-from planner.web import address
+from planner.web import address, names
 from planner.web.live_history import watched_clusters
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, show_error, show_notes, table
@@ -32,7 +32,7 @@ _LOOK_S = 5.0
 _MOST_CYCLES = 2_000
 _DRAWN = 200
 _FRESH_S = 120
-_CARD_PX = 150
+_CARD_PX, _REASON_PX = 150, 210
 _HOW = """
 Nobody follows a cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
 and compares with what the cluster then does:
@@ -82,6 +82,13 @@ def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
         told = (cuts.get(bundle, "no split"), made.get(bundle, "no split"))
         rows.append((bundle, "", *told, *causes.get((bundle, True), ("", ""))))
     return pd.DataFrame(rows, columns=["bundle", "from", "predicted", "actual", "difference", "likely reason"])
+
+
+def brokers_of(cycles: Sequence[ShadowCycle]) -> tuple[str, ...]:
+    """Return the ids of all brokers that cycles name, in order."""
+    unloads = (unload for c in cycles for unload in (*c.predicted, *c.actual, *c.outside))
+    named = {broker for u in unloads for broker in (u.source, u.destination, *u.acceptable)}
+    return tuple(sorted({*named, *(c.leader for c in cycles)} - {""}))
 
 
 def _to(unload: Relocation) -> str:
@@ -141,7 +148,7 @@ def _next(following: NextCycle) -> None:
     rows += [(s.bundle, "", _at(s)) for s in following.splits]
     if rows:
         frame = pd.DataFrame(rows, columns=["bundle", "from", "predicted"])
-        st.dataframe(frame, hide_index=True, width="stretch", key="next-cycle")
+        st.dataframe(names.shortened(frame), hide_index=True, width="stretch", key="next-cycle")
     show_notes(following.notes, "What to know about this prediction")
 
 
@@ -193,7 +200,13 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
         return
     # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
     key = f"shadow-cycles-{len(shown)}-{shown[0].number}"
-    table(cycles_frame(shown), "shadow-cycles", key=key, pick=lambda row: address.put(cycle=str(shown[row].number)))
+    table(
+        cycles_frame(shown),
+        "shadow-cycles",
+        key=key,
+        pick=lambda row: address.put(cycle=str(shown[row].number)),
+        widths={"likely reason": _REASON_PX},
+    )
     asked = address.part("cycle")
     cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
     if asked and asked != str(cycle.number):
@@ -227,6 +240,7 @@ def draw(aside: Any) -> None:
     name = address.choice("cluster", "Cluster", list(found), named=True, clears=("cycle",), place=aside)
     stamp = _stamp(found[name])
     cycles = _record(str(found[name]), *stamp)
+    names.BROKERS.put(brokers_of(cycles))
     if cycles:
         st.caption(f"{count(len(cycles), 'cycle')} on record, from {moment(cycles[0].from_ms)}.")
         _score(cycles)

@@ -21,6 +21,9 @@ from planner.web.session import Kept
 IN_VIEW: Kept[str] = Kept("named-in", str)
 """Digest of the snapshot whose names the page shows; empty where it is about none."""
 
+BROKERS: Kept[tuple[str, ...]] = Kept("named-brokers", tuple)
+"""Ids of the brokers that a page names which is about no snapshot."""
+
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 _LONG_BUNDLE = re.compile(r"^(.{11}).{8,}(.{8}/0x[0-9a-f]{8}_0x[0-9a-f]{8})$")
 """A bundle in whose name the namespace leaves no room for the range, which tells it from the others."""
@@ -38,6 +41,11 @@ def snapshot() -> Snapshot | None:
     return state.snapshot_of(digest) if digest else None
 
 
+def _brokers() -> tuple[str, ...]:
+    of = snapshot()
+    return of.brokers.name if of is not None else BROKERS.get()
+
+
 def endings(brokers: Sequence[str]) -> list[str]:
     """Return the few domains and ports of brokers, the longest first, which nobody needs to tell them apart."""
     heads = without_endings(brokers)
@@ -48,16 +56,14 @@ def endings(brokers: Sequence[str]) -> list[str]:
 
 def short(text: str) -> str:
     """Return a text that names brokers, or its Markdown, without their domains and ports."""
-    of = snapshot()
-    for ending in endings(of.brokers.name) if of is not None else ():
+    for ending in endings(_brokers()):
         text = text.replace(ending, "").replace(plain(ending), "")
     return text
 
 
 def shortened(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose cells name brokers without domain and port, long ones by their end; of bundles the range."""
-    of = snapshot()
-    brokers = of.brokers.name if of is not None else ()
+    brokers = _brokers()
     left_out, heads = endings(brokers), without_endings(brokers)
     clipped = {head: name for head, name in zip(heads, short_names(brokers), strict=True) if head != name}
 

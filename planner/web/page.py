@@ -15,7 +15,7 @@ from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
 from planner.web import address, registry, scenarios, search_box, state
 from planner.web.choices import adopt_settings, adopt_strategies
-from planner.web.names import IN_VIEW
+from planner.web.names import BROKERS, IN_VIEW
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import Kept, bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
@@ -74,6 +74,7 @@ class Page:
         show_refused()
         title, digest, words = _ARRIVED.take()
         IN_VIEW.put("")
+        BROKERS.put(())
         if self.subject is Subject.NOTHING:
             copy_link(lambda: address.at(**address.parts()))
             self.draw(aside)

@@ -106,6 +106,17 @@ def test_the_next_cycle_is_told(page: Page, histories: Path) -> None:
     assert "Nothing is to be unloaded or split." in shown(test)
 
 
+def test_brokers_are_named_without_their_domain(page: Page, histories: Path) -> None:
+    one, two, three = (f"b{number}.messaging.svc.example:8080" for number in range(3))
+    unload, folder = Relocation(A, one, two, (two, three)), histories / "cluster=east"
+    ShadowRecord(folder).add(cycle(1, leader=one, predicted=(unload,), actual=(unload,)))
+    write_next(folder, NextCycle(1, 2, True, "AvgShedder", (unload,)))
+    following, cycles, last = (found.value for found in page("shadow").dataframe)
+    assert following["predicted"].tolist() == ["to b1 or b2"]
+    assert cycles["leader"].tolist() == ["b0"]
+    assert last[["from", "actual"]].to_numpy().tolist() == [["b0", "to b1"]]
+
+
 def test_one_of_several_clusters(page: Page, histories: Path) -> None:
     ShadowRecord(histories / "cluster=east").add(cycle(1))
     ShadowRecord(histories / "cluster=west%2F1").add(cycle(1, cluster="west/1"))
