@@ -50,7 +50,8 @@ def _label(stored: StoredJob) -> str:
     if job is None:
         return stored.name
     days = period(job.first_day, job.last_day)
-    return f"{job.name} · {count(len(job.scenarios), 'scenario')} · {days} · {moment(stored.status.submitted_ms)}"
+    parts = (job.name or "without a name", count(len(job.scenarios), "scenario"), days)
+    return " · ".join((*parts, moment(stored.status.submitted_ms)))
 
 
 def _pick() -> tuple[StoredJob, ...]:

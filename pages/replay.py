@@ -15,6 +15,7 @@ from planner.replay.jobs import Status, StoredJob, log_tail, read_status, result
 from planner.replay.queries import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
 from planner.replay.results import result_files
 from planner.web import address, registry
+from planner.web.names import BROKERS
 from planner.web.page import Page, Subject
 from planner.web.replay_form import draw_form, duration
 from planner.web.widgets import button, chart, show_error, show_refused, table
@@ -275,7 +276,9 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
     found["kind"] = found["kind"].str.replace("_", " ")
     found["at_ms"] = [moment(at).removesuffix(" UTC") for at in found["at_ms"]]
     found["throughput_bytes_per_s"] /= MIB
-    table(found[list(_COLUMNS)].rename(columns=_COLUMNS), f"moves-{key}", height=380)
+    BROKERS.put(tuple(sorted({*found["source"], *found["destination"]} - {"", None})))
+    hidden = ("cluster",) if len(set(found["cluster"])) == 1 else ()
+    table(found[list(_COLUMNS)].rename(columns=_COLUMNS), f"moves-{key}", height=380, hidden=hidden)
     total = kinds[kind] if kind else sum(kinds.values())
     if len(found) < total and not text.strip():
         st.caption(f"The first {len(found):,} of {total:,}; search for a bundle or broker to see others.")

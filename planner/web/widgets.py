@@ -28,7 +28,10 @@ _FILE_ONLY = ("code",)
 """Columns of every table that only the file has."""
 _ANSWERS = ("why", "what happens", "rule", "what became of it")
 """Columns with an answer: they stand behind the names that begin a row, so that narrow tables do not cut them off."""
-_NAMES = {"broker", "bundle", "namespace", "range", "topic", "about", "owner", "from", "to", "what", "cycle", "minute"}
+_NAMES = {
+    "broker", "bundle", "namespace", "range", "topic", "about", "owner", "from", "to", "what", "cycle", "minute",
+    "cluster", "when (UTC)",
+}  # fmt: skip
 """Columns that say what a row is about."""
 _WIDEST_PX = 520
 _LETTER_PX = 6.6

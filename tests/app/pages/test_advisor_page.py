@@ -3,7 +3,7 @@
 import fcntl
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,16 @@ def test_a_search_goes_on_from_what_is_known(page: Page, history: Path, monkeypa
     assert all(THRESHOLD in one.settings for one in first.scenarios)
     assert all(one.name.endswith(" beside good_one*") for one in second.scenarios)
     assert (first.clusters, first.first_day, first.history) == (("tiny",), DAYS[0], str(history))
+
+
+def test_a_replay_without_a_name_is_called_so(page: Page, history: Path) -> None:
+    finished(FIRST, history, NUMBERS)
+    spec = jobs_root() / FIRST / "spec.json"
+    (job,) = [stored.job for stored in list_jobs()]
+    assert job is not None
+    spec.write_text(job_to_json(replace(job, name="")))
+    (box,) = [one for one in page("advisor").selectbox if one.label == "Replay"]
+    assert box.options[0].startswith("without a name · 4 scenarios · ")
 
 
 def test_no_choice_is_lost(page: Page, history: Path) -> None:

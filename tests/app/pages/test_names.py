@@ -64,3 +64,5 @@ def test_the_answer_stands_behind_the_names_that_begin_a_row() -> None:
     events = pd.DataFrame(columns=["cycle", "what", "bundle", "from", "to", "MiB/s", "why"])
     assert _order(events) == ["cycle", "what", "bundle", "from", "to", "why", "MiB/s"]
     assert _order(pd.DataFrame(columns=["score", "why"])) == ["score", "why"]
+    replayed = pd.DataFrame(columns=["cluster", "when (UTC)", "what", "from", "topics", "why"])
+    assert _order(replayed) == ["cluster", "when (UTC)", "what", "from", "why", "topics"]
