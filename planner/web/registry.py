@@ -6,6 +6,7 @@ its name with dashes; the first page is the root.
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The entries of the menu with their pages, by what a person wants; the first one is a page itself."""
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 """All pages."""
+_READING = threading.RLock()
+"""Held while a page is imported, so that nobody is given half of one."""
 
 
 def pages_folder() -> Path:
@@ -48,7 +51,11 @@ def module(name: str) -> ModuleType:
     """
     if name not in NAMES:
         raise KeyError(name)
-    full = f"pages.{name}"
+    with _READING:
+        return _read(f"pages.{name}", name)
+
+
+def _read(full: str, name: str) -> ModuleType:
     if full in sys.modules:
         return sys.modules[full]
     spec = importlib.util.spec_from_file_location(full, pages_folder() / f"{name}.py")
@@ -62,6 +69,12 @@ def module(name: str) -> ModuleType:
         del sys.modules[full]
         raise
     return found
+
+
+def read_pages() -> None:
+    """Import every page."""
+    for name in NAMES:
+        module(name)
 
 
 def page(name: str) -> "Page":
