@@ -99,10 +99,13 @@ class Release:
 
     def has(self, switch: Switch) -> bool:
         """Return whether this release has a rule."""
-        changed = any(
-            _order(one)[:2] == _order(self.name)[:2] and not is_newer(one, self.name) for one in switch.backported
-        )
-        return bool(switch.since) if changed else _covers(switch.since, switch.until, self.name)
+        return _has(self.name, switch)
+
+
+@cache
+def _has(name: ReleaseName, switch: Switch) -> bool:
+    changed = any(_order(one)[:2] == _order(name)[:2] and not is_newer(one, name) for one in switch.backported)
+    return bool(switch.since) if changed else _covers(switch.since, switch.until, name)
 
 
 def _covers(since: str, until: str, version: str) -> bool:

@@ -137,7 +137,9 @@ class ExtensibleFilters:
 
     def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:
         """Keep the brokers of an isolation policy; without one, those that are primary brokers of none."""
-        enabled = self._snapshot.brokers.persistent_topics_enabled.tolist()
-        found = isolate(self._snapshot.policies, namespace, names, lambda name: enabled[self._position[name]])
+        policies, enabled = self._snapshot.policies, self._snapshot.brokers.persistent_topics_enabled
+        if not policies.isolation and enabled.all():
+            return list(names)
+        found = isolate(policies, namespace, names, lambda name: bool(enabled[self._position[name]]))
         candidates = frozenset(found.candidates)
         return [name for name in names if name in candidates]

@@ -235,6 +235,8 @@ class _Rules:
 class _Loads:
     """Numbers of the brokers, by position; what only brokers with load data have is 0 elsewhere."""
 
+    weighted: FloatArray
+    """`load` as an array. Shape (brokers,)."""
     load: list[float]
     throughput: list[float]
     throughput_ema: list[float]
@@ -268,6 +270,7 @@ class _Loads:
                 f"{_count(undated)} without the time of the report: taken as made at the moment of the snapshot."
             )
         return _Loads(
+            known_averages.weighted_max_ema,
             known_averages.weighted_max_ema.tolist(),
             throughput.tolist(),
             known_averages.msg_throughput_ema_bytes_per_s.tolist(),
@@ -328,12 +331,14 @@ def _root(value: float) -> float:
 class _Log:
     """Collects reasons about single brokers and bundles."""
 
-    rows: dict[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]] = field(default_factory=dict)
+    rows: dict[str, tuple[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]]] = field(default_factory=dict)
     named: set[int] = field(default_factory=set)
     whole: list[ReasonBlock] = field(default_factory=list)
 
     def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
-        self.rows.setdefault(code, []).append((broker, bundle, other, values))
+        if code.code not in self.rows:
+            self.rows[code.code] = code, []
+        self.rows[code.code][1].append((broker, bundle, other, values))
         if bundle < 0:
             self.named.add(broker)
 
@@ -354,7 +359,7 @@ class _Log:
 
     def blocks(self) -> list[ReasonBlock]:
         made = list(self.whole)
-        for code, rows in self.rows.items():
+        for code, rows in self.rows.values():
             brokers, bundles, others, values = zip(*rows, strict=True)
             made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
         return made
@@ -384,7 +389,8 @@ class _Pair:
     call: str
     wanted: float
     offers: tuple[_Bundle, ...]
-    counter_offers: tuple[_Bundle, ...]
+    counter_offers: tuple[_Bundle, ...] | None = None
+    """What the receiver reports; read when a swap is first looked for."""
     marked: float = 0.0
     gained: float = 0.0
     swap_from: int = 0
@@ -407,9 +413,8 @@ class _Cycle:
     few: bool = False
     allowed: dict[str, frozenset[str] | ReasonCode] = field(default_factory=dict)
 
-    def shed(self) -> None:
-        """Pair the brokers from both ends and walk the bundles of each donor."""
-        ranked = _by_load(self.loads)
+    def shed(self, ranked: list[int]) -> None:
+        """Pair the brokers from both ends, lowest load first, and walk the bundles of each donor."""
         low, high, pairs = 0, len(ranked) - 1, 0
         in_vain: set[int] = set()
         rest = _MET
@@ -428,7 +433,7 @@ class _Cycle:
                 pairs, low = pairs + 1, low + 1
             else:
                 in_vain.add(receiver)
-        percents = np.array(self.loads.load) * 100
+        percents = self.loads.weighted * 100
         self.log.say_rest(_RECEIVER_NOTHING, [broker for broker in ranked if broker in in_vain], percents)
         self.log.say_rest(rest, ranked, percents, *values)
 
@@ -444,10 +449,10 @@ class _Cycle:
             self.few |= bool(offers)
             self.log.say(_DONOR_SINGLE if offers else _DONOR_EMPTY, donor, -1, -1, load[donor] * 100)
             return False
-        pair = _Pair(donor, receiver, call, wanted, offers, self.top(receiver) if self.rules.transfer else ())
+        pair = _Pair(donor, receiver, call, wanted, offers)
         self.walk(pair)
         if pair.swap_from:
-            for spare in pair.counter_offers[pair.swap_from :]:
+            for spare in (pair.counter_offers or ())[pair.swap_from :]:
                 self.log.say(_SWAP_SPARE, receiver, spare.position, donor)
         percents = load[donor] * 100, load[receiver] * 100
         if not pair.marked > 0:
@@ -505,6 +510,8 @@ class _Cycle:
         Returns:
             None when no exchange leaves the receiver below the donor and the donor well below where it started.
         """
+        if pair.counter_offers is None:
+            pair.counter_offers = self.top(pair.receiver) if self.rules.transfer else ()
         before_high = self.loads.throughput[pair.donor]
         before_low = self.loads.throughput[pair.receiver]
         high = before_high - pair.marked + pair.gained - throughput
@@ -604,7 +611,7 @@ def _divide(dividend: float, divisor: float) -> float:
 def _by_load(loads: _Loads) -> list[int]:
     """Return the brokers with load data by load, lowest first; equal ones as the store lists them."""
     stored = np.array(loads.stored)
-    ranked: list[int] = stored[np.argsort(np.array(loads.load)[stored], kind="stable")].tolist()
+    ranked: list[int] = stored[np.argsort(loads.weighted[stored], kind="stable")].tolist()
     return ranked
 
 
@@ -647,11 +654,10 @@ def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[s
     counted: list[float] = []
     outdated = False
     oldest_ms = now_ms - rules.ttl_ms
-    for broker in loads.stored:
+    if not marks and min(loads.updated_at_ms, default=0) >= oldest_ms:
+        counted = [loads.load[broker] for broker in loads.stored]
+    for broker in loads.stored if not counted else ():
         updated_ms = loads.updated_at_ms[broker]
-        if not marks and updated_ms >= oldest_ms:
-            counted.append(loads.load[broker])
-            continue
         if now_ms - updated_ms > rules.ttl_ms:
             outdated = True
             log.say(_OUTDATED, broker, -1, -1, (now_ms - updated_ms) / 1000, rules.ttl_ms / 1000)
@@ -849,7 +855,7 @@ class TransferShedder:
             memory.recently_unloaded_bundles,
             log,
         )
-        cycle.shed()
+        cycle.shed(ranked)
         if cycle.moves:
             state = replace(state, hit_count=0)
         decision = _decision(
@@ -860,7 +866,7 @@ class TransferShedder:
 
 def _hold(loads: _Loads, rules: _Rules, statistics: _Statistics, hits: int, log: _Log) -> None:
     """Give every broker the reason why nothing is shed yet."""
-    percents = np.array(loads.load) * 100
+    percents = loads.weighted * 100
     if hits:
         log.say_rest(_HIT_COUNT, loads.stored, percents, float(hits), float(rules.hit_threshold))
     else:
@@ -873,9 +879,10 @@ def _counters(cycle: _Cycle) -> dict[str, int]:
         reason = "NoLoadData" if cycle.empty else "NoBundles" if cycle.few else "HitCount"
         return {f"Skip/{reason}": 1}
     counters: dict[str, int] = {}
-    for move in cycle.moves:
-        name = f"Success/{UNLOAD_REASONS[move.reason.code]}"
-        counters[name] = counters.get(name, 0) + 1
+    for code, rows in cycle.log.rows.values():
+        if code in UNLOAD_REASONS:
+            name = f"Success/{UNLOAD_REASONS[code]}"
+            counters[name] = counters.get(name, 0) + len(rows)
     return counters
 
 
@@ -890,7 +897,7 @@ def _decision(
     moves: tuple[Move, ...] = (),
     std_after: float = math.nan,
 ) -> SheddingDecision:
-    scores: FloatArray = np.where(snapshot.brokers.has_load_data, np.array(loads.load), np.nan)
+    scores: FloatArray = np.where(snapshot.brokers.has_load_data, loads.weighted, np.nan)
     lines: tuple[Line, ...] = ()
     measures: dict[str, float] = {"hit_count": float(state.hit_count)}
     if statistics is not None:
