@@ -26,6 +26,7 @@ from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
 from planner.web import address, scenarios, state
 from planner.web.choices import SPLITS, choose_shedder
+from planner.web.later import answer
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
 from planner.web.names import short
@@ -234,10 +235,16 @@ def _acts(steps: Sequence[CycleStep]) -> list[int]:
     return [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
 
 
-@st.cache_resource(max_entries=64, show_spinner="Deciding …", hash_funcs={Settings: repr, _Choice: _Choice.key})
-def _acts_instead(choice: _Choice, config: Settings) -> list[int]:
-    """Return in which cycles another strategy acts, and keep no more of it."""
-    return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
+def _instead(choice: _Choice, other: str, config: Settings, cycles: int) -> None:
+    """Draw in which cycles another strategy acts, which the page does not wait for."""
+    config = config.changed(loadBalancerLoadSheddingStrategy=other)
+
+    def make(_: object) -> list[int]:
+        return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
+
+    acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When {other} would act")
+    if acts is not None:
+        st.caption(f"In its place: {_when(other, acts, cycles)}")
 
 
 def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
@@ -250,8 +257,7 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     st.markdown(_when(shedder.name, fired, len(steps)))
     others = (one for one in _SHEDDERS.values() if one.load_manager is shedder.load_manager and one is not shedder)
     for other in others:
-        acts = _acts_instead(choice, config.changed(loadBalancerLoadSheddingStrategy=other.name))
-        st.caption(f"In its place: {_when(other.name, acts, len(steps))}")
+        _instead(choice, other.name, config, len(steps))
     series: dict[str, list[float]] = {}
     tallies = shedder.profile.tallies
     for place, tally in zip(st.columns(len(tallies)), tallies, strict=True):

@@ -1,6 +1,7 @@
 """The Hit counters page: what a leader counts, and when it acts."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -161,3 +162,11 @@ def test_another_cycle_is_looked_at_without_deciding_anew(page: Page, monkeypatc
     next(n for n in test.number_input if n.key == "setting-loadBalancerAvgShedderHitCountHighThreshold").set_value(5)
     test.run()
     assert asked
+
+
+def test_when_another_strategy_would_act_is_told_as_soon_as_it_is_known(page: Page) -> None:
+    test = page("hit_counters", snapshot=samples()[0].digest[:12])
+    until = time.monotonic() + 60
+    while "In its place" not in shown(test) and time.monotonic() < until:
+        test.run()
+    assert "In its place: **AvgShedder** acts in cycle 2, 4, 6, 8, 10." in shown(test)
