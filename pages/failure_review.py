@@ -25,9 +25,9 @@ _GROWTH = "Nothing is moved meanwhile; memory stays as it is."
 _RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
 
 
-def review_frame(found: FailureReview, limit: int = _SHOWN) -> pd.DataFrame:
+def review_frame(found: FailureReview) -> pd.DataFrame:
     """Return one row for each loss, the worst first."""
-    order = found.worst_first()[:limit]
+    order = found.worst_first()[:_SHOWN]
     return pd.DataFrame(
         {
             "lost": [", ".join(found.names(int(at))) for at in order],

@@ -24,7 +24,7 @@ from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.pulsar.admin_commands import Command
 from planner.replay.aggregate import DayRow, aggregate, totals_of
-from planner.share.commands import CommandOptions, setting_changes, settings_commands
+from planner.share.commands import setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 
@@ -699,9 +699,7 @@ def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[Se
     return setting_changes(configured.settings, after, (configured.load_manager, manager))
 
 
-def apply_commands(
-    scenario: Scenario, configured: Configured, options: CommandOptions | None = None
-) -> tuple[Command, ...]:
+def apply_commands(scenario: Scenario, configured: Configured) -> tuple[Command, ...]:
     """Return the commands that give a cluster the settings of a scenario; its edits are none, and a note says so.
 
     Raises:
@@ -713,4 +711,4 @@ def apply_commands(
         number = f"{len(scenario.edits)} edit{'' if len(scenario.edits) == 1 else 's'}"
         text = f"The replay also supposes {number} of the cluster; these commands change settings only."
         supposed = (Command(section="notes", note=text),)
-    return (*supposed, *settings_commands(changes, options))
+    return (*supposed, *settings_commands(changes))

@@ -375,29 +375,23 @@ def _suggest(one: Parameter, trial: optuna.Trial) -> int | float | bool:
             return bool(trial.suggest_categorical(one.name, [False, True]))
 
 
-def neighbours(
-    space: SearchSpace, scenario: Scenario, steps: int = 2, known: Sequence[Scenario] = ()
-) -> tuple[Scenario, ...]:
+def neighbours(space: SearchSpace, scenario: Scenario, known: Sequence[Scenario] = ()) -> tuple[Scenario, ...]:
     """Return scenarios that differ from one in one setting each, to see how far it can move.
+
+    Each setting takes two steps to each side; a step goes a quarter of the way that is left to the bound.
 
     Args:
         space: What is moved, and within which bounds.
         scenario: What is moved from.
-        steps: How many values to each side; each step goes a quarter of the way that is left to the bound.
         known: Scenarios that need no replay; their names are not used again.
-
-    Raises:
-        SettingError: The number makes no sense.
     """
-    if not 1 <= steps <= _STARTUP:
-        raise SettingError(f"{steps} steps cannot be made.", where="steps", remedy=f"Ask for 1 to {_STARTUP}.")
     config = _values(space, scenario)
     shedder = shedder_by_name(config.text(_STRATEGY)).name
     seen = {config, *(_values(space, one) for one in known)}
     names = {one.name for one in known}
     found: list[Scenario] = []
     for one in space.parameters_of(shedder):
-        for value in _beside(one, config[one.name], steps):
+        for value in _beside(one, config[one.name]):
             moved = replace(scenario, settings={**scenario.settings, one.name: value})
             # What differs comes first, as names are cut.
             name = f"{one.name.removeprefix('loadBalancer')}={value} beside {scenario.name}"[:_MOST_NAME]
@@ -408,14 +402,14 @@ def neighbours(
     return tuple(found)
 
 
-def _beside(one: Parameter, now: object, steps: int) -> list[int | float | bool]:
+def _beside(one: Parameter, now: object) -> list[int | float | bool]:
     if one.low is None or one.high is None or isinstance(now, bool) or not isinstance(now, int | float):
         return [not now]
     whole = REFERENCE.settings[one.name].kind != "double"
     values: list[int | float | bool] = []
     for bound in (one.low, one.high):
         at = float(now)
-        for _ in range(steps):
+        for _ in range(2):
             at += (bound - at) / 4
             values.append(round(at) if whole else float(f"{at:.3g}"))
     return values

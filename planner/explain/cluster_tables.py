@@ -72,11 +72,11 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
     ).sort_values(unit, ascending=False, kind="stable")
 
 
-def hottest_bundles(snapshot: Snapshot, limit: int = _HOTTEST) -> pd.DataFrame:
+def hottest_bundles(snapshot: Snapshot) -> pd.DataFrame:
     """Return the bundles with the highest current throughput."""
     bundles = snapshot.bundles
     throughput = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
-    top = np.argsort(-throughput, kind="stable")[:limit]
+    top = np.argsort(-throughput, kind="stable")[:_HOTTEST]
     top = top[throughput[top] > 0]
     return pd.DataFrame(
         {

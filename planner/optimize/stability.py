@@ -73,20 +73,19 @@ def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Sna
     return replace(trace.end, settings=plan.snapshot.settings)
 
 
-def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False, remedies: bool = True) -> Stability:
+def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -> Stability:
     """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
 
     Args:
         plan: The plan.
         cancelled: Is asked now and then whether to stop.
-        remedies: Whether to look for settings that keep it.
     """
     start = after_plan(plan, cancelled)
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
     trace = simulate(start, watched, cancelled=cancelled)
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
     moved = {move.bundle for move in plan.moves}
-    keeps = _keeping(start, trace, cancelled) if shed and remedies else _NO_CHANGE
+    keeps = _keeping(start, trace, cancelled) if shed else _NO_CHANGE
     return Stability(
         stable=not shed,
         cycle=shed[0][0] if shed else 0,

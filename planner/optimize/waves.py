@@ -15,7 +15,6 @@ from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.registry import BundleMoves, BundleSplit
-from planner.simulate.run import simulate
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 
 HELD: Mapping[str, str | int | float | bool] = {
@@ -27,8 +26,6 @@ HELD: Mapping[str, str | int | float | bool] = {
 _CLIENTS = COSTS.index("clients")
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
 _FULL = 0.95
-_ROUNDING = 1e-4
-"""Percentages of load reports have single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +168,3 @@ def scenario_of(
         settings=HELD if held else {},
         cycles=cycles + math.ceil((len(groups) - 1) * pause_min),
     )
-
-
-def overloaded_on_the_way(plan: Plan, waves: Sequence[Wave], *, pause_min: float = 1.0) -> tuple[str, ...]:
-    """Play the waves in the simulation; return the brokers that are above their limit at some moment.
-
-    A broker's limit is that of `waves_of`.
-
-    Args:
-        plan: The plan.
-        waves: Its waves.
-        pause_min: Minutes from one wave to the next.
-    """
-    trace = simulate(plan.snapshot, scenario_of(plan, waves, pause_min=pause_min, cycles=2))
-    limit = plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    limits = np.maximum(np.maximum(limit, plan.usage_before), plan.usage_after) + _ROUNDING
-    over = np.array([cycle.state.usage > limits for cycle in trace.cycles]).any(axis=0)
-    names = plan.snapshot.brokers.name
-    return tuple(names[at] for at in np.flatnonzero(over).tolist())

@@ -179,7 +179,7 @@ def decide(
 
 
 def decide_all(
-    snapshot: Snapshot, states: Mapping[str, AutoSplitState], config: Settings, splitting: Sequence[str] = ()
+    snapshot: Snapshot, states: Mapping[str, AutoSplitState], config: Settings
 ) -> tuple[dict[str, AutoSplitState], SplitDecision]:
     """Decide one cycle of every broker of a snapshot; each does so by itself.
 
@@ -187,7 +187,6 @@ def decide_all(
         snapshot: The cluster.
         states: What each broker remembers, by its id; nothing where absent.
         config: Settings in force.
-        splitting: Full names of the bundles in state Splitting.
 
     Returns:
         What each broker remembers afterwards, those without counts left out, and all decisions together.
@@ -200,7 +199,7 @@ def decide_all(
     counts = _bundle_counts(snapshot)
     for broker in sorted(busy):
         name = snapshot.brokers.name[broker]
-        visit = _visit(snapshot, broker, tuple(splitting), counts)
+        visit = _visit(snapshot, broker, (), counts)
         state = run.cycle(visit, states.get(name, AutoSplitState()))
         if state.hit_counts:
             after[name] = state

@@ -42,13 +42,11 @@ class Drain:
             half of the simulated time; None when it grows.
         measured: It happened within the simulated time.
         change_msgs_per_s: How the backlog changed over the second half; below 0 when it shrinks.
-        left_msgs: What is left of it at the end.
     """
 
     seconds: float | None
     measured: bool
     change_msgs_per_s: float
-    left_msgs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +166,9 @@ class DispatchTrace:
         change = (left - before) / seconds
         when = self.drained_s[chosen]
         if np.isfinite(when).all() and (left == 0 or change <= 0):
-            return Drain(float(when.max(initial=0.0)), measured=True, change_msgs_per_s=change, left_msgs=left)
+            return Drain(float(when.max(initial=0.0)), measured=True, change_msgs_per_s=change)
         eta = self.periods * self.period_s + left / -change if change < 0 else None
-        return Drain(eta, measured=False, change_msgs_per_s=change, left_msgs=left)
+        return Drain(eta, measured=False, change_msgs_per_s=change)
 
 
 def _sums(values: FloatArray, group: Int64Array) -> FloatArray:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies
@@ -19,12 +20,17 @@ from planner.web import capture_form, registry, state
 from planner.workspace.samples import Sample, load_sample, samples
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _packages_are_scanned_once() -> Iterator[None]:
-    """Streamlit looks into every installed package for components, which takes half a second for each new `AppTest`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
-        yield
+def _drawn(runner: LocalScriptRunner, timeout: float = 3) -> None:
+    """Wait until a page is drawn."""
+    assert runner._script_thread is not None
+    runner._script_thread.join(timeout)
+    assert runner.script_stopped(), f"the page was not drawn within {timeout} s"
+
+
+# For whole processes, as the fuzzer is one without pytest. Streamlit looks into every installed package for components,
+# which takes half a second for each new `AppTest`, and asks a thousand times a second whether a page is drawn.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+local_script_runner.require_widgets_deltas = _drawn
 
 
 @pytest.fixture(scope="session", autouse=True)
