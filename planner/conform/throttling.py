@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from planner.cluster.errors import VectorError
 from planner.cluster.pulsar_json import Json
 from planner.cluster.snapshot import DispatchRate
 from planner.conform.load_data import config_of
@@ -13,6 +14,9 @@ from planner.pulsar.throttling.async_token_bucket import BucketColumn, bucket_co
 from planner.pulsar.throttling.classic_limiter import ClassicColumn
 
 _SECOND_NS = 1_000_000_000
+_MOST = 2**53
+_INTS = frozenset({"ratePeriodInSecond", "dispatchThrottlingRateInMsg"})
+_MOMENTS = frozenset({"atNanos", "createdAtNanos"})
 _BOTH = np.array([0, 1])
 _ALWAYS = np.ones(2, dtype=bool)
 
@@ -99,7 +103,26 @@ def _dispatch_rate(rate: Json) -> DispatchRate:
     )
 
 
+def _refuse_overflows(given: Json) -> None:
+    """Refuse numbers with which a limiter's 64 bits overflow, or that are none.
+
+    Raises:
+        VectorError: It names the number.
+    """
+    for key, value in given.items():
+        if isinstance(value, int | float) and key not in _MOMENTS:
+            least = {"ratePeriodNanos": 1_000_000, "addTokensResolutionNanos": 1}.get(key, -_MOST)
+            most = 2**31 - 1 if key in _INTS else _MOST
+            if not least <= value <= most:
+                what = f"{key} is {value}, which no broker has."
+                raise VectorError(what, remedy=f"Record numbers between {least} and {most}.")
+    for inner in (given.get("dispatchRate"), *given.get("ops", ())):
+        if inner is not None:
+            _refuse_overflows(inner)
+
+
 def _dispatch_throttle(vector: Json) -> Json:
+    _refuse_overflows(vector["input"])
     given, buckets = vector["input"], bucket_column(config_of(vector).release)
     if given["limiter"] == "AsyncTokenBucket":
         return _bare_bucket(given, buckets)

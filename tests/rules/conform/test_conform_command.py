@@ -84,6 +84,14 @@ BUNDLE = "t/n/0x00000000_0xffffffff"
             "of a broker has no average",
         ),
         (
+            {**TOP, "kind": "dispatch_throttle", "input": {"limiter": "classic", "ops": [{"consumeBytes": 2**60}]}},
+            "consumeBytes is 1152921504606846976",
+        ),
+        (
+            {**TOP, "kind": "dispatch_throttle", "input": {"limiter": "", "ratePeriodNanos": 0, "ops": []}},
+            "ratePeriodNanos is 0",
+        ),
+        (
             {
                 **TOP,
                 "kind": "placement",
