@@ -4,9 +4,10 @@ A scenario belongs to a snapshot. The session keeps one for each, with what can 
 so that the page that opens it elsewhere shows the same plan.
 """
 
+import itertools
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -285,36 +286,49 @@ class Run:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Ticket:
-    """A run that waits for its turn, and the tabs that it is for, which may become more."""
+    """A run that waits for its turn: its number, the tabs it is for, which may become more, and whether it began."""
 
+    number: int
     tabs: Collection[str]
+    under_way: bool
 
 
 class _Turns:
-    """Lets a few runs work at a time, those that wait longest first; one passes on its turn to other tabs alone.
+    """Lets a few runs work at a time, for the tabs in turn; one passes on its turn to other tabs alone.
 
     Those of one tab work one after the other, so that few are in memory at once, and the first result comes early.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[_Ticket] = deque()
+        self._waiting: list[_Ticket] = []
         self._working = 0
+        self._numbers = itertools.count(1)
+        self._last: dict[str, int] = {}
+        """Number of the last run of each tab that had a turn."""
         self._changed = threading.Condition()
 
-    def begin(self, stopped: Callable[[], bool], tabs: Collection[str]) -> None:
+    def begin(self, stopped: Callable[[], bool], tabs: Collection[str], *, under_way: bool = False) -> None:
         """Wait for a turn; it is given at once to a run that is stopped, so that it can end."""
-        ticket = _Ticket(tabs)
         with self._changed:
+            ticket = _Ticket(next(self._numbers), tabs, under_way)
             self._waiting.append(ticket)
-            while not stopped() and (self._working >= _AT_ONCE or self._waiting[0] is not ticket):
+            while not stopped() and (self._working >= _AT_ONCE or min(self._waiting, key=self._place) is not ticket):
                 self._changed.wait(_LOOK_S)
             self._waiting.remove(ticket)
             self._working += 1
+            self._last |= dict.fromkeys(tuple(tabs), next(self._numbers))
+
+    def _place(self, ticket: _Ticket) -> tuple[int, bool, int]:
+        """Return what runs are ordered by: whose tab had no turn for longest, then who is under way, then who came."""
+        last = min((self._last.get(tab, 0) for tab in tuple(ticket.tabs)), default=0)
+        return last, not ticket.under_way, ticket.number
 
     def end(self) -> None:
         """Give the turn to the next one."""
         with self._changed:
             self._working -= 1
+            if not self._working and not self._waiting:
+                self._last.clear()
             self._changed.notify_all()
 
     def pass_on(self, stopped: Callable[[], bool], tabs: Collection[str]) -> None:
@@ -324,7 +338,7 @@ class _Turns:
             others = any(mine.isdisjoint(tuple(ticket.tabs)) for ticket in self._waiting)
         if others:
             self.end()
-            self.begin(stopped, tabs)
+            self.begin(stopped, tabs, under_way=True)
 
 
 _TURNS = _Turns()

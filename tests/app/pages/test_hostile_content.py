@@ -129,8 +129,12 @@ def test_turns_are_taken_in_order() -> None:
     assert not turns._waiting
 
 
-@pytest.mark.parametrize("tabs", ["aa", "ab"])
-def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tabs: str) -> None:
+@pytest.mark.parametrize(
+    ("tabs", "order"),
+    [("aa", [0] * 5 + [1] * 5), ("ab", [0, 1] * 5), ("aaabb", [0, 3] * 5 + [1, 4] * 5 + [2] * 5)],
+)
+def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tabs: str, order: list[int]) -> None:
+    """However many tabs there are: else all runs of all of them were in memory at once."""
     monkeypatch.setattr(scenarios, "_AT_ONCE", 1)
     turns, done, started = scenarios._Turns(), [], threading.Event()
 
@@ -150,7 +154,7 @@ def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatc
     started.set()
     for thread in threads:
         thread.join(60)
-    assert done == ([0] * 5 + [1] * 5 if tabs == "aa" else [0, 1] * 5)
+    assert done == order
 
 
 class TestWords:
