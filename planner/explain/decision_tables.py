@@ -60,7 +60,7 @@ _ROTATION = "Round robin for excluded namespaces"
 
 
 def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: bool) -> list[Mapping[str, Any]]:
-    """Return reasons as table rows: about brokers, or about bundles.
+    """Return reasons as table rows, what acts first: about brokers, or about bundles.
 
     Args:
         snapshot: Names the subjects.
@@ -78,7 +78,7 @@ def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: b
                 row["bundle"] = reason.bundle
             row |= {"moves": reason.code.acts, "why": reason.text, "code": reason.code.code}
             rows.append(row)
-    return rows
+    return sorted(rows, key=lambda row: not row["moves"])
 
 
 def _some(names: tuple[str, ...]) -> str:

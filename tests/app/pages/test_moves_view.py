@@ -16,6 +16,7 @@ from planner.explain.decision_tables import (
     destination,
     memory_frame,
     moves_frame,
+    reason_rows,
     step_lines,
     verdict,
 )
@@ -57,6 +58,14 @@ def busy(shedder: str, **changes: Any) -> tuple[Snapshot, LeaderMemory, CycleDec
     if shedder == "AvgShedder":
         config["loadBalancerLoadPlacementStrategy"] = shedder
     return snapshot, *next_cycle(snapshot, None, Settings(config), 1)
+
+
+@pytest.mark.parametrize("bundles", [False, True])
+def test_what_acts_stands_first(*, bundles: bool) -> None:
+    snapshot, _, decision = busy("ThresholdShedder")
+    acts = [row["moves"] for row in reason_rows(snapshot, decision.shedding.reasons, bundles=bundles)]
+    assert len({*acts}) == 2
+    assert acts == sorted(acts, reverse=True)
 
 
 @pytest.mark.parametrize("shedder", [s.name for s in SHEDDERS])
