@@ -213,6 +213,9 @@ def best_plan_sentence(view: state.Current) -> str:
         return "In a cluster of this size it is looked for when you ask."
     try:
         plan = usual(view)
-        return "" if plan is None else summary(plan)
+        if plan is None:
+            return ""
+        proven = plan.gap_percent <= _PROVEN_PERCENT or known(view, plan.question) is not None
+        return f"{summary(plan)}{'' if proven else ' A first answer: the page looks further.'}"
     except PlannerError as error:
         return str(error)

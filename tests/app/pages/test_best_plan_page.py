@@ -102,6 +102,18 @@ def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[...
     assert f"**Best plan.** {first.removeprefix('## ')}" in _said(page("overview", snapshot=sample.digest[:12]))
 
 
+def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
+    sample = samples()[0]
+    state.add_sample(sample)
+    words = "A first answer: the page looks further."
+    view = _view(sample.digest)
+    while not (said := best_plan.best_plan_sentence(view)):
+        pass  # it waits a while for the answer each time
+    assert said.endswith(words)
+    page("best_plan", snapshot=sample.digest[:12])
+    assert words not in best_plan.best_plan_sentence(view)
+
+
 def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
     state.add_sample(samples()[0])
     said = _said(page("best_plan", snapshot=samples()[0].digest[:12]))
