@@ -46,13 +46,15 @@ _PARAM, _JSON = "scenario", "application/json"
 _LONGEST_IN_ADDRESS = 1_500
 _DEPTH = 100
 _KEPT_RUNS = 12
+_MOST_OPEN = 24
+"""How many runs there may be while people look at them."""
 _PATIENCE_S = 1.2
 _LOOK_S = 0.5
 _ASKED_FROM_S = 60.0
 """From which price on a run is started by a click alone."""
 _AT_ONCE = 2
 _MOST_UNFINISHED = 24
-_TURN_S = 0.5
+_TURN_S = 2.0
 _RELOAD_S = 5.0
 """How long a tab may be gone until its run stops."""
 _MOST_DISK_BYTES = 4 << 30
@@ -283,6 +285,10 @@ class Run:
     stop: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
 
+    def is_open(self) -> bool:
+        """Say whether a tab that shows it is open."""
+        return bool(self.watchers) and any(map(_is_open, tuple(self.tabs)))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Ticket:
@@ -377,10 +383,16 @@ class Runs:
             found.watchers.add(watcher)
             found.tabs.add(_tab())
             self._runs.move_to_end(key)
-            ended = [key for key, job in self._runs.items() if job.finished.is_set()]
-            while ended and (len(self._runs) > _KEPT_RUNS or self._disk_bytes() > _MOST_DISK_BYTES):
-                del self._runs[ended.pop(0)]
+            self._drop()
         return found
+
+    def _drop(self) -> None:
+        """Drop the oldest runs that have ended: first those that nobody has open, who would have them run again."""
+        ended = [(job.is_open(), key) for key, job in self._runs.items() if job.finished.is_set()]
+        for is_open, key in sorted(ended, key=lambda one: one[0]):
+            most = _MOST_OPEN if is_open else _KEPT_RUNS
+            if len(self._runs) > most or self._disk_bytes() > _MOST_DISK_BYTES:
+                del self._runs[key]
 
     def _disk_bytes(self) -> int:
         return sum(job.shelf.disk_bytes for job in self._runs.values() if job.shelf is not None)

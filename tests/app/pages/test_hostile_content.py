@@ -109,6 +109,20 @@ def test_a_run_ends_with_its_last_tab(page: Page, small: Snapshot, monkeypatch: 
         assert (job.outcome is not None, job.stop.is_set()) == (tab == "open", tab == "closed")
 
 
+def test_what_somebody_looks_at_is_not_dropped(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else three visitors' comparisons run again and again, each for another's sake."""
+    page("overview")
+    view = state.Current(state.workspace().add(small, "small"), small)
+    monkeypatch.setattr(scenarios, "_KEPT_RUNS", 1)
+    runs, asked = scenarios.Runs(), [Scenario(cycles=cycles) for cycles in (1, 2, 3)]
+    for one in asked:
+        assert runs.of(view, one, "me").finished.wait(60)
+    assert [runs.knows(view, one) for one in asked] == [True, True, True]
+    runs.leave("me")
+    runs.of(view, asked[2], "me")
+    assert [runs.knows(view, one) for one in asked] == [False, False, True]
+
+
 def test_turns_are_taken_in_order() -> None:
     turns, done = scenarios._Turns(), []
 
