@@ -40,7 +40,7 @@ def snapshot_of_load_data(
         now_ms: The moment.
 
     Raises:
-        VectorError: An average of a broker is NaN, which means unknown in a snapshot.
+        VectorError: An average of a broker is no number; NaN means unknown in a snapshot.
     """
     brokers: dict[str, Json] = load_data.get("brokers", {})
     data: dict[str, Json] = load_data.get("bundleData", {})
@@ -58,8 +58,8 @@ def snapshot_of_load_data(
     averages = [b.get("timeAverageData") or {} for b in brokers.values()]
     for name, given in zip(brokers, averages, strict=True):
         for key in BROKER_AVERAGES.keys() & given.keys():
-            if math.isnan(given[key]):
-                what = f"{key} of {name} is NaN, which no broker reports."
+            if not math.isfinite(given[key]):
+                what = f"{key} of {name} is {given[key]}, which no broker reports."
                 raise VectorError(what, remedy="Leave it out to have it summed over the bundles.")
     broker_columns: dict[str, Any] = {
         column: [given.get(key, float("nan")) for given in averages] for key, column in BROKER_AVERAGES.items()

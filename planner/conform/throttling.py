@@ -15,6 +15,7 @@ from planner.pulsar.throttling.classic_limiter import ClassicColumn
 
 _SECOND_NS = 1_000_000_000
 _MOST = 2**53
+_LEAST = {"rate": 1, "ratePeriodNanos": 1_000_000, "addTokensResolutionNanos": 1}
 _INTS = frozenset({"ratePeriodInSecond", "dispatchThrottlingRateInMsg"})
 _MOMENTS = frozenset({"atNanos", "createdAtNanos"})
 _BOTH = np.array([0, 1])
@@ -111,7 +112,7 @@ def _refuse_overflows(given: Json) -> None:
     """
     for key, value in given.items():
         if isinstance(value, int | float) and key not in _MOMENTS:
-            least = {"ratePeriodNanos": 1_000_000, "addTokensResolutionNanos": 1}.get(key, -_MOST)
+            least = _LEAST.get(key, -_MOST)
             most = 2**31 - 1 if key in _INTS else _MOST
             if not least <= value <= most:
                 what = f"{key} is {value}, which no broker has."

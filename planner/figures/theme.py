@@ -69,4 +69,4 @@ def name_brokers(axis: "go.layout.XAxis | go.layout.YAxis", number: int, room: i
     """Name brokers along an axis, where there is no room for all every second one, every third, and so on."""
     axis.update(type="category", dtick=max(1, -(-number // room)))
     if isinstance(axis, go.layout.XAxis):
-        axis.autotickangles = [0, -35]
+        axis.autotickangles = [0, -35, -90]

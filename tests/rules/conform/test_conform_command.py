@@ -106,7 +106,7 @@ BUNDLE = "t/n/0x00000000_0xffffffff"
                     ],
                 },
             },
-            "longTermMsgRateIn of b:1 is NaN",
+            "longTermMsgRateIn of b:1 is nan",
         ),
     ],
 )
