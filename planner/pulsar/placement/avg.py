@@ -5,6 +5,7 @@ kept by the *value* of the bundle's averages: bundles with equal averages share 
 averages change.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -127,7 +128,11 @@ def bundle_keys(snapshot: Snapshot, bundles: Int64Array, release: Release) -> Se
         table.long_term_msg_throughput_in_bytes_per_s,
         table.long_term_msg_throughput_out_bytes_per_s,
     )
-    return list(zip(*(column[bundles].astype(np.float64).tolist() for column in columns), strict=True))
+    values = [column[bundles].astype(np.float64) for column in columns]
+    keys = list(zip(*(column.tolist() for column in values), strict=True))
+    if any(np.isnan(column).any() for column in values):  # equal to itself in Java, and here where it is one object
+        return [tuple(math.nan if math.isnan(value) else value for value in key) for key in keys]
+    return keys
 
 
 def placed(broker: Mapping[BundleKey, str], key: BundleKey, candidates: Sequence[str]) -> str | None:
