@@ -4,7 +4,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from planner.cluster.pulsar_json import Json
 from planner.cluster.releases import REFERENCE
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,6 @@ def _bad_gzip(path: Path, lines_read: int, error: Exception) -> VectorError:
     return VectorError(what, where=f"{path}, line {lines_read + 1}", remedy=remedy)
 
 
-_COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
-
-
 def refuse_long_counts(given: Any) -> None:
     """Refuse counts that Pulsar, whose own have 32 bits, cannot have been asked about, or cannot add up.
 
@@ -90,16 +88,17 @@ def refuse_long_counts(given: Any) -> None:
     Raises:
         VectorError: A count is beyond 32 bits, or those of one bundle are together.
     """
-    if isinstance(given, dict):
+    inner: Iterable[Any] = ()
+    if isinstance(given, list):
+        inner = given
+    elif isinstance(given, dict):
+        inner = given.values()
         counts = [value for key, value in given.items() if key in _COUNTS and isinstance(value, int)]
-        per_namespace = given.get("namespaceBundleCounts")
-        each = per_namespace.values() if isinstance(per_namespace, dict) else ()
-        for count in (*counts, sum(counts), *each):
-            if isinstance(count, int) and not -(2**31) <= count < 2**31:
-                raise VectorError(
-                    f"{count} is no count: Pulsar's have 32 bits.", remedy="Record what a broker reports."
-                )
-    for value in given.values() if isinstance(given, dict) else given if isinstance(given, list) else ():
+        for count in (*counts, sum(counts), *given.get("namespaceBundleCounts", {}).values()):
+            if not -(2**31) <= count < 2**31:
+                what = f"{count} is no count: Pulsar's have 32 bits."
+                raise VectorError(what, remedy="Record what a broker reports.")
+    for value in inner:
         refuse_long_counts(value)
 
 

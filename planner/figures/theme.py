@@ -18,7 +18,6 @@ _LONGEST_NAMESPACE = 28
 _MOST_NAMED = 24
 """Brokers that have room for their names beside each other."""
 
-
 _ADDRESS = re.compile(r"[0-9.]+(:[0-9]+)?|.*:.*:.*")
 """Host of an IP address, whose dots part no name from a domain."""
 

@@ -128,11 +128,13 @@ def bundle_keys(snapshot: Snapshot, bundles: Int64Array, release: Release) -> Se
         table.long_term_msg_throughput_in_bytes_per_s,
         table.long_term_msg_throughput_out_bytes_per_s,
     )
-    values = [column[bundles].astype(np.float64) for column in columns]
-    keys = list(zip(*(column.tolist() for column in values), strict=True))
-    if any(np.isnan(column).any() for column in values):  # equal to itself in Java, and here where it is one object
-        return [tuple(math.nan if math.isnan(value) else value for value in key) for key in keys]
-    return keys
+    keys = zip(*(column[bundles].astype(np.float64).tolist() for column in columns), strict=True)
+    return [_with_one_nan(key) if math.isnan(sum(key)) else key for key in keys]
+
+
+def _with_one_nan(key: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a key whose NaN are one object: equal to itself, as every NaN is in Java."""
+    return tuple(math.nan if math.isnan(value) else value for value in key)
 
 
 def placed(broker: Mapping[BundleKey, str], key: BundleKey, candidates: Sequence[str]) -> str | None:
