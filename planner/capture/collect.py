@@ -15,7 +15,7 @@ from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, AnswerError
 from planner.capture.options import CaptureOptions, Progress, ProgressSink
 from planner.capture.parts import UNSET, Part, Parts, stem_of
-from planner.capture.stores.protocol import MetadataStore
+from planner.capture.stores.protocol import Dump, MetadataStore
 from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
@@ -39,6 +39,8 @@ _NOT_FOUND = 404
 _FORBIDDEN = (401, 403)
 _START = 512
 _REASON = 200
+_LONGEST_WAIT_S = 2.0
+_REPORTS = tuple(folder for folder in STORE_FOLDERS if folder.path == "/loadbalance/brokers")
 _OF_ANSWER = ("asked", "answered", "status", "time_ms", "took_ms", "attempts", "content_type")
 
 
@@ -48,9 +50,18 @@ _Job = Callable[[], Any]
 class Collector:
     """Fills a folder of parts with what the client is told, and tells the progress."""
 
-    def __init__(self, options: CaptureOptions, client: AdminClient, parts: Parts, progress: ProgressSink) -> None:
+    def __init__(
+        self,
+        options: CaptureOptions,
+        client: AdminClient,
+        parts: Parts,
+        progress: ProgressSink,
+        reports_at_s: float = 0.0,
+    ) -> None:
         self.options = options
+        self._reports_at_s = reports_at_s
         self.notes: dict[str, None] = {}
+        self._dumped, self._dumped_ms = Dump((), ()), 0
         self._client = client
         self._parts = parts
         self._progress = progress
@@ -114,8 +125,7 @@ class Collector:
             template = self.options.broker_url.rstrip("/")
             bases = {broker: template.replace("{host}", broker.rpartition(":")[0]) for broker in brokers}
         elif scheme == "https" and store is not None:
-            folders = tuple(f for f in STORE_FOLDERS if f.path == "/loadbalance/brokers")
-            dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), folders))
+            dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), _REPORTS))
             bases |= _tls_addresses(dump.nodes, bases)
         bases |= {name: base for name, _, base in (at.partition("=") for at in self.options.broker_at) if name in bases}
         bases = {name: base.rstrip("/") for name, base in bases.items()}
@@ -220,6 +230,9 @@ class Collector:
             await self._of_brokers(("metrics",), self._leader_of(bases), tags, names)
         if metrics not in {"auto", "off", "admin"}:
             await self._prometheus(bases, tags)
+        if store is not None:
+            await asyncio.sleep(min(max(self._reports_at_s - time.time(), 0.0), _LONGEST_WAIT_S))
+            await asyncio.to_thread(self._keep_dump, store, cluster)
 
     def _leader_of(self, bases: Mapping[str, str]) -> dict[str, str]:
         """Return the leader's address; nothing when nobody knows it."""
@@ -284,14 +297,24 @@ class Collector:
         """Read the metadata store, in a thread of its own."""
         if self._parts.find(DUMP) is not None:
             return
-        time_ms = time.time_ns() // 1_000_000
-        dump = store.dump(cluster, self._wanted)
-        for note in dump.notes:
+        self._dumped_ms = time.time_ns() // 1_000_000
+        self._dumped = store.dump(cluster, self._wanted)
+        for note in self._dumped.notes:
             self._note(note.rstrip("."))
-        data = dump.to_json()
+
+    def _keep_dump(self, store: MetadataStore, cluster: str) -> None:
+        """Keep what was read, with the load reports as they are now: they change most, and all the rest took time."""
+        if self._parts.find(DUMP) is not None:
+            return
+        nodes = self._dumped.nodes
+        others = tuple(node for node in nodes if not str(node["path"]).startswith(f"{_REPORTS[0].path}/"))
+        if len(others) < len(nodes):
+            with contextlib.suppress(CaptureError):  # those of before are there
+                nodes = (*others, *store.dump("", NamespaceFilter(()), _REPORTS).nodes)
+        data = Dump(nodes, ()).to_json()
         self._parts.unfinished(DUMP).write_bytes(data)
         path = " ".join(folder.path.format(cluster=cluster) for folder in STORE_FOLDERS)
-        part = Part(f"{DUMP}.json", path, DUMP, status=_OK, time_ms=time_ms, bytes=len(data), method="ZK")
+        part = Part(f"{DUMP}.json", path, DUMP, status=_OK, time_ms=self._dumped_ms, bytes=len(data), method="ZK")
         self._parts.add(DUMP, part)
 
     # Asking.

@@ -5,6 +5,7 @@ bundle. It differs in that the leader may have seen reports that came and went b
 samples before the first capture are unknown. What is estimated is therefore marked as such.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import refresh
 
@@ -33,12 +35,14 @@ def with_estimated_averages(snapshot: Snapshot, before: Snapshot | None) -> Snap
     known &= before.bundles.has_data[earlier] & before.bundles.averages_estimated[earlier]
     if not known.any():
         return snapshot
-    refreshes = new_reports(before, snapshot)
-    bundles = carried_on(snapshot.bundles, before.bundles, earlier, known, refreshes)
+    reports = new_reports(before, snapshot)
+    averages = with_averages(snapshot.bundles, known, before.bundles, earlier)
+    gone_on = carried_on(snapshot, before, earlier, averages, reports)
+    bundles = with_averages(snapshot.bundles, known, gone_on)
     apart_s = (snapshot.info.captured_at_ms - before.info.captured_at_ms) / 1000
     note = (
         f"Averages of {int(known.sum()):,} bundles are estimated from repeated captures, the last one {apart_s:,.0f} s"
-        f" earlier with {refreshes} new load reports since; those of the leader may differ."
+        f" earlier with {len(reports)} new load reports since; those of the leader may differ."
     )
     info = replace(snapshot.info, warnings=(note, *snapshot.info.warnings))
     return replace(snapshot, info=info, bundles=bundles)
@@ -50,30 +54,61 @@ def average_columns(bundles: BundleTable) -> list[str]:
 
 
 def carried_on(
-    now: BundleTable, before: BundleTable, rows: Int64Array, stands: BoolArray, refreshes: int
+    after: Snapshot,
+    before: Snapshot,
+    rows: Int64Array,
+    averages: BundleTable,
+    reports: Sequence[int],
+    *,
+    known: int = 0,
 ) -> BundleTable:
-    """Return bundles whose averages go on from earlier ones, with so many further samples of the current values.
+    """Return bundles whose averages go on from others, with a sample of all bundles for each load report.
+
+    A report brings the current values of its broker's bundles; those of the others are the earlier ones until theirs.
+    A bundle that has moved begins anew when its old broker reports without it before its new one does.
 
     Args:
-        now: The bundles.
-        before: Where they had the earlier averages.
-        rows: The row of each bundle there. Shape (bundles,).
-        stands: Which averages go on; the others stay. Shape (bundles,).
-        refreshes: How many samples are taken.
+        after: The cluster with the bundles.
+        before: The same earlier, with the earlier values.
+        rows: The row of each bundle there; -1 for none. Shape (bundles,).
+        averages: The averages from which they go on, in the order of `after`.
+        reports: Rows of the brokers that reported, in the order of their reports.
+        known: How many of these the averages hold already.
     """
-    names = average_columns(now)
-    bundles = replace(now, **_where(names, stands, {name: getattr(before, name)[rows] for name in names}, now))
-    for _ in range(refreshes):
-        bundles = refresh(bundles)
-    return replace(now, **_where(names, stands, {name: getattr(bundles, name) for name in names}, now))
+    now, current = after.bundles, tuple(BUNDLE_STATS.values())
+    place = np.array([after.brokers.position.get(name, -1) for name in before.brokers.name] + [-1], dtype=np.int64)
+    told = (rows >= 0) & np.append(before.bundles.has_stats, False)[rows]
+    teller = np.where(told, place[np.append(before.bundles.owner, -1)[rows]], -1)
+    values = {name: np.append(getattr(before.bundles, name), 0)[rows] for name in current}
+    bundles = replace(averages, **_where(told, values, now))
+    for number, broker in enumerate(reports):
+        theirs = {name: getattr(bundles, name) for name in current}
+        bundles = replace(bundles, **_where(now.owner != broker, theirs, now))
+        its = (now.owner == broker) & now.has_stats
+        teller = np.where(its, broker, np.where(teller == broker, -1, teller))
+        if number >= known:
+            bundles = refresh(replace(bundles, has_stats=frozen(teller >= 0)))
+    return bundles
 
 
-def _where(names: list[str], stands: BoolArray, values: dict[str, Any], now: BundleTable) -> dict[str, Any]:
-    return {name: frozen(np.where(stands, values[name], getattr(now, name))) for name in names}
+def with_averages(
+    bundles: BundleTable, where: BoolArray, source: BundleTable, rows: Int64Array | None = None
+) -> BundleTable:
+    """Return bundles some of which have the averages of others, in the same rows unless others are given."""
+    columns = {name: getattr(source, name) for name in average_columns(bundles)}
+    if rows is not None:
+        columns = {name: column[rows] for name, column in columns.items()}
+    return replace(bundles, **_where(where, columns, bundles))
 
 
-def new_reports(before: Snapshot, after: Snapshot) -> int:
-    """Return how many brokers have reported since an earlier capture."""
+def _where(chosen: BoolArray, columns: Mapping[str, Any], others: BundleTable) -> dict[str, Any]:
+    """Return columns, and where they are not chosen those of a table."""
+    return {name: frozen(np.where(chosen, column, getattr(others, name))) for name, column in columns.items()}
+
+
+def new_reports(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
+    """Return the rows of the brokers that have reported since an earlier capture, in the order of their reports."""
     updated = dict(zip(before.brokers.name, before.brokers.updated_at_ms.tolist(), strict=True))
-    now = zip(after.brokers.name, after.brokers.updated_at_ms.tolist(), strict=True)
-    return min(sum(1 for name, at_ms in now if updated.get(name) != at_ms), _MOST_REFRESHES)
+    times = after.brokers.updated_at_ms.tolist()
+    fresh = (row for row, name in enumerate(after.brokers.name) if updated.get(name) != times[row])
+    return tuple(sorted(fresh, key=times.__getitem__))[:_MOST_REFRESHES]

@@ -83,7 +83,11 @@ def _silent(_progress: Progress) -> None:
 
 
 def capture_cluster(
-    options: CaptureOptions, progress: ProgressSink = _silent, *, fresh: Collection[str] = ()
+    options: CaptureOptions,
+    progress: ProgressSink = _silent,
+    *,
+    fresh: Collection[str] = (),
+    reports_at_s: float = 0.0,
 ) -> CaptureResult:
     """Capture a running cluster with read-only requests.
 
@@ -94,6 +98,8 @@ def capture_cluster(
         options: What to capture, and how.
         progress: Told for each part.
         fresh: Names of requests that are sent again where the folder has their answers already.
+        reports_at_s: When the load reports in the metadata store are read, s since 1970, if all else is there by then;
+            it is waited for up to two seconds.
 
     Raises:
         CaptureError: The cluster cannot be captured, or a bound was broken; what arrived stays in the folder.
@@ -104,7 +110,7 @@ def capture_cluster(
     began = time.monotonic()
     parts = Parts(options.out / RAW, _purpose(options), fresh)
     try:
-        client, notes = asyncio.run(_collect(options, parts, progress))
+        client, notes = asyncio.run(_collect(options, parts, progress, reports_at_s))
         parts.finish()
     finally:
         parts.close()
@@ -130,13 +136,13 @@ def capture_cluster(
 
 
 async def _collect(
-    options: CaptureOptions, parts: Parts, progress: ProgressSink
+    options: CaptureOptions, parts: Parts, progress: ProgressSink, reports_at_s: float
 ) -> tuple[AdminClient, tuple[str, ...]]:
     # Errors of the network are answers that nobody gave; what the disk refuses ends the capture.
     with writing(parts.folder, CaptureError, "Make room, or choose another folder."):
         try:
             async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
-                collector = Collector(options, client, parts, progress)
+                collector = Collector(options, client, parts, progress, reports_at_s)
                 await collector.run()
                 return client, tuple(collector.notes)
         except TimeoutError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 
 from planner.capture.catalogue import CATALOGUE
 from planner.capture.collect import MOMENT
@@ -31,7 +32,14 @@ _LEAST_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _MOST_DOUBLINGS = 10
 _MOST_LEARNED = 20
+_BEFORE_CYCLE_S = 0.25
+"""How long before a cycle a capture should be done: a leader decides up to some tenths of a second early or late."""
+_READS_S = 0.13
+"""How long before it is due the load reports are read; most leaders decide a tenth of a second before it seems due."""
+_RECENT = 5
 _OF_BROKERS = "owned."
+_AFTERWARDS = "brokers-after."
+"""What is asked after the load reports, which may be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +122,32 @@ class _State:
     refreshed_s: float = -float("inf")
     failed: int = 0
     last: Snapshot | None = None
+    leads_s: tuple[float, ...] = ()
     url: str = ""
     learned: tuple[str, ...] = ()
     names: frozenset[str] = field(default_factory=lambda: frozenset(r.name for r in CATALOGUE) | FAST)
 
 
-def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event | None = None) -> int:
+def watch_cluster(
+    options: WatchOptions,
+    sink: WatchSink,
+    stop: threading.Event | None = None,
+    cycle_ms: Callable[[], int] = lambda: 0,
+) -> int:
     """Capture at every interval, telling of each capture, until told to stop.
+
+    Where it is known when the load balancer decides next, a capture is made that is done shortly before, so that it
+    holds the load reports that the leader knows; the interval counts from there on.
 
     A capture that fails is told and tried again at the next interval with the next address; when all have failed, at
     longer and longer intervals, up to a minute. A capture that takes longer than the interval moves the next one to the
     next multiple. Killed at any moment, the history holds whole snapshots only.
+
+    Args:
+        options: What is watched, and how.
+        sink: Told of each capture.
+        stop: Set to end it.
+        cycle_ms: Asked after each capture when the load balancer decides next, ms since 1970; 0 for unknown.
 
     Returns:
         How many captures succeeded.
@@ -139,11 +162,12 @@ def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event 
     shutil.rmtree(working, ignore_errors=True)
     state = _State(options.interval_s or 5.0, url=options.capture.admin_url)
     number = succeeded = 0
-    due_s = time.monotonic()
+    due_s, timed_ms, reports_at_s = time.monotonic(), 0, 0.0
+    took_s: tuple[float, ...] = ()
     try:
         while not ended.wait(max(0.0, due_s - time.monotonic())):
-            number += 1
-            watched = _once(options, history, working, state, number)
+            number, began_s = number + 1, time.monotonic()
+            watched = _once(options, history, working, state, number, reports_at_s)
             succeeded += watched.snapshot is not None
             sink(watched)
             if 0 < options.failures <= state.failed:
@@ -160,6 +184,15 @@ def watch_cluster(options: WatchOptions, sink: WatchSink, stop: threading.Event 
             if rounds:
                 pause_s = min(state.interval_s * 2 ** min(rounds, _MOST_DOUBLINGS), _LONGEST_PAUSE_S)
                 due_s = max(due_s, now_s + pause_s)
+            took_s = (*took_s, now_s - began_s)[-_RECENT:]
+            cycle_s = (at_ms := cycle_ms()) / 1000 - time.time() + now_s
+            begin_s = cycle_s - _BEFORE_CYCLE_S - (median(state.leads_s) if state.leads_s else 0.0)
+            if at_ms != timed_ms:
+                begin_s = max(begin_s, min(now_s, cycle_s - _BEFORE_CYCLE_S))
+            # What begins just before would still be under way then.
+            timed = not state.failed and now_s <= begin_s <= due_s + max(took_s)
+            due_s, timed_ms = (begin_s, at_ms) if timed else (due_s, timed_ms)
+            reports_at_s = at_ms / 1000 - _READS_S if timed else 0.0
     finally:
         shutil.rmtree(working, ignore_errors=True)
     return succeeded
@@ -193,12 +226,15 @@ def _check_same(before: Snapshot | None, now: Snapshot, url: str) -> None:
         )
 
 
-def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int) -> Watched:
-    began_s = time.monotonic()
-    whole = began_s - state.refreshed_s >= options.refresh_s
+def _once(
+    options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int, reports_at_s: float
+) -> Watched:
+    """Capture once; shortly before a cycle, for which `reports_at_s` is given, only what changes fast if possible."""
+    began_s, began_ms = time.monotonic(), time.time_ns() // 1_000_000
+    whole = began_s - state.refreshed_s >= options.refresh_s * (2 if reports_at_s else 1)
     asked = replace(options.capture, out=working, admin_url=state.url)
     try:
-        result = capture_cluster(asked, fresh=state.names if whole else FAST)
+        result = capture_cluster(asked, fresh=state.names if whole else FAST, reports_at_s=reports_at_s)
         _check_same(state.last, result.snapshot, state.url)
         snapshot = with_estimated_averages(result.snapshot, state.last)
         folder = history.add(snapshot)
@@ -208,6 +244,9 @@ def _once(options: WatchOptions, history: HistoryFolder, working: Path, state: _
         return Watched(number, None, None, error, time.monotonic() - began_s, state.interval_s)
     if whole:
         state.refreshed_s = began_s
+    else:
+        asked_ms = max(part.time_ms for part in result.parts if not part.file.startswith(_AFTERWARDS))
+        state.leads_s = (*state.leads_s, max(asked_ms - began_ms, 0) / 1000)[-_RECENT:]
     state.failed, state.last = 0, snapshot
     told = {part.asked: None for part in result.parts if part.good and part.file.startswith(_OF_BROKERS)}
     state.learned = tuple(told)[:_MOST_LEARNED]

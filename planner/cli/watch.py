@@ -81,7 +81,7 @@ def watch(
             _follow(watched, watched.snapshot, predictions, answers)
 
     try:
-        watch_cluster(options, tell)
+        watch_cluster(options, tell, cycle_ms=lambda: predictions.cycle_ms if predictions is not None else 0)
     except KeyboardInterrupt:  # how it is meant to end
         return
     finally:

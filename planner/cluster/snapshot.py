@@ -403,6 +403,8 @@ class SnapshotInfo:
         leader_metrics: What the leader's metrics say of its strategy since that broker started; empty unknown:
             `unloaded` bundles, and of the extensible load manager cycles without an unload by `Skip/reason`, and
             `load_avg` and `load_std` of the last one (1.0 = 100 %).
+        averages_written_ms: When the leader wrote the averages of bundles last, by the clock of the metadata store; 0
+            unknown.
     """
 
     __pydantic_config__ = _EXACT
@@ -422,6 +424,7 @@ class SnapshotInfo:
     leader_metrics: Annotated[
         Mapping[Name, Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]], Field(max_length=100)
     ] = field(default_factory=dict)
+    averages_written_ms: Annotated[int, Field(ge=0, lt=2**53)] = 0
 
 
 _RANGES = ("namespace", "low", "high")

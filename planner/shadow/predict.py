@@ -373,7 +373,7 @@ class _Step:
 
     def follow_splits(self) -> None:
         """Let splits be judged."""
-        reports = max(new_reports(self.before, self.after), 1)
+        reports = max(len(new_reports(self.before, self.after)), 1)
         splits, seen = follow_splits(self.state.splits, self.known, self.view, reports)
         self.change(
             splits=splits,
@@ -519,7 +519,8 @@ class _Step:
         made = self.state.prediction
         foreseen = made.bundles if made is not None else frozenset()
         early = {b: s for b, s in moved.items() if 0 < self.taken_ms(b) < self.state.due_ms - near_ms}
-        early = {b: s for b, s in early.items() if b not in foreseen}
+        if self.after.info.load_manager is not LoadManager.MODULAR or self.own() != 0:
+            early = {b: s for b, s in early.items() if b not in foreseen}
         self.aside(early, self.outside_cause(early))
         return {bundle: source for bundle, source in moved.items() if bundle not in early}
 

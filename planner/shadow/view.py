@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.capture.estimate import average_columns, carried_on, new_reports
+from planner.capture.estimate import average_columns, carried_on, new_reports, with_averages
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
@@ -67,10 +67,17 @@ def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapsho
     """Return a capture with the averages of bundles gone on."""
     rows = np.array([before.bundle_position.get(name, -1) for name in after.bundle_names], dtype=np.int64)
     stands = _unchanged(before.bundles, after.bundles, rows)
-    if not stands.any():
-        return after
-    bundles = carried_on(after.bundles, known.bundles, rows, stands, new_reports(before, after))
-    return after.with_columns(bundles=bundles)
+    reports, written_ms = new_reports(before, after), after.info.averages_written_ms
+    written = sum(after.brokers.updated_at_ms[row] <= written_ms for row in reports) if written_ms else len(reports)
+    bundles = after.bundles
+    if written < len(reports) and not stands.all():
+        fresh = ~stands & bundles.has_data & ~bundles.averages_estimated
+        gone_on = carried_on(after, before, rows, bundles, reports, known=written)
+        bundles = with_averages(bundles, fresh, gone_on)
+    if stands.any():
+        averages = with_averages(after.bundles, stands, known.bundles, rows)
+        bundles = with_averages(bundles, stands, carried_on(after, before, rows, averages, reports))
+    return after if bundles is after.bundles else after.with_columns(bundles=bundles)
 
 
 def _with_brokers(known: Snapshot, before: Snapshot, after: Snapshot, view: Snapshot) -> Snapshot:
@@ -112,31 +119,35 @@ def at_decision(view: Snapshot, later: Snapshot, moment_ms: int) -> Snapshot:
     """
     rows = np.array([view.brokers.position.get(name, -1) for name in later.brokers.name], dtype=np.int64)
     was, now = view.brokers.updated_at_ms, later.brokers.updated_at_ms
-    fresh = {
-        int(row): at
-        for at, row in enumerate(rows.tolist())
+    fresh = [
+        (int(row), at)
+        for at, row in sorted(enumerate(rows.tolist()), key=lambda one: now[one[0]])
         if row >= 0 and was[row] < now[at] <= moment_ms and later.brokers.has_load_data[at]
-    }
-    if not fresh:
-        return view
-    mine, theirs = np.array(list(fresh)), np.array(list(fresh.values()))
+    ]
+    for row, at in fresh:
+        view = _after_report(view, later, row, at)
+    return view
+
+
+def _after_report(view: Snapshot, later: Snapshot, row: int, at: int) -> Snapshot:
+    """Return a capture after one broker has reported; it is in this row, and in the row `at` of the later capture."""
     reported = [
         name
         for name in view.brokers.__dataclass_fields__
         if not name.startswith(_AVERAGES) and isinstance(getattr(view.brokers, name), np.ndarray)
     ]
-    brokers = replace(view.brokers, **_taken(view.brokers, later.brokers, mine, theirs, reported))
+    brokers = replace(view.brokers, **_taken(view.brokers, later.brokers, [row], [at], reported))
+    names, bundles = view.bundle_names, view.bundles
     place = [
         (i, j)
-        for i, (name, owner) in enumerate(zip(view.bundle_names, view.bundles.owner.tolist(), strict=True))
-        if owner in fresh and (j := later.bundle_position.get(name, -1)) >= 0 and later.bundles.has_stats[j]
+        for i in np.flatnonzero(bundles.owner == row).tolist()
+        if (j := later.bundle_position.get(names[i], -1)) >= 0 and later.bundles.has_stats[j]
     ]
-    bundles = view.bundles
     if place:
         here, there = (np.array(column) for column in zip(*place, strict=True))
         bundles = replace(bundles, **_taken(bundles, later.bundles, here, there, BUNDLE_STATS.values()))
     changed = view.with_columns(brokers=brokers, bundles=bundles)
-    return after_reports(changed, len(fresh)) if view.info.load_manager is LoadManager.MODULAR else changed
+    return after_reports(changed, 1) if view.info.load_manager is LoadManager.MODULAR else changed
 
 
 def _taken(mine: Any, theirs: Any, here: Any, there: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -106,6 +106,11 @@ class ShadowWatch:
             )
 
     @property
+    def cycle_ms(self) -> int:
+        """When the leader decides next, ms since 1970; 0 as long as its rhythm is not known."""
+        return self.state.due_ms if self.state.rhythm_known else 0
+
+    @property
     def score(self) -> Score:
         """The score so far."""
         return score_of(self.cycles)

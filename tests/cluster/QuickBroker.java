@@ -33,11 +33,10 @@ import org.apache.pulsar.common.util.ObjectMapperFactory;
  * <p>Pulsar's own task is taken off its clock, and what it calls is called here in the same rhythm: one interval after
  * the election for the first time, then an interval after the end of a cycle (modular load manager) or after its begin
  * (extensible). What is decided, and from what, is Pulsar's own doing, and what the leader knew then goes into
- * inputs.jsonl beside that file. Averages are written every two seconds.
+ * inputs.jsonl beside that file.
  */
 public final class QuickBroker {
   private static final long TICK_MS = 20;
-  private static final long WRITE_MS = 2_000;
   private static final int MIB = 1 << 20;
   private static final Deque<ByteBuffer> BALLAST = new ArrayDeque<>();
 
@@ -57,7 +56,6 @@ public final class QuickBroker {
     boolean extensible = conf.getLoadManagerClassName().contains("Extensible");
     Path inputs = ballast.resolveSibling("inputs.jsonl");
     long dueMs = 0;
-    long wroteMs = 0;
     while (true) {
       try {
         Thread.sleep(TICK_MS);
@@ -72,10 +70,6 @@ public final class QuickBroker {
           dueMs = nowMs + intervalMs;
         }
         stopClock(pulsar, extensible);
-        if (!extensible && nowMs - wroteMs >= WRITE_MS) {
-          pulsar.getLoadManager().get().writeResourceQuotasToZooKeeper();
-          wroteMs = nowMs;
-        }
         if (nowMs >= dueMs) {
           System.err.println(nowMs + " CYCLE");
           Files.writeString(inputs, known(pulsar, extensible, nowMs) + "\n", CREATE, APPEND);

@@ -265,14 +265,19 @@ def _watch(cluster: Cluster, folder: Path, ended: threading.Event, raw: bool) ->
         limits=Limits(attempts=1, connect_s=2.0, request_s=5.0, per_second=500.0),
     )
 
+    shadow = ShadowWatch(None, lambda _: None, interval_ms=INTERVAL_MS)
+
     def tell(watched: Watched) -> None:
+        if watched.snapshot is not None:
+            shadow.add(watched.snapshot)
         said = watched.error if watched.snapshot is None else f"{watched.took_s:.1f} s"
         with (folder / "watch.log").open("a") as file:
             file.write(f"{time.time_ns() // 1_000_000} {watched.number}: {said}\n")
         if raw and watched.snapshot is not None and watched.raw is not None:
             shutil.copytree(watched.raw, folder / "raw" / str(watched.snapshot.info.captured_at_ms))
 
-    watch_cluster(WatchOptions(capture, folder / "history", interval_s=CAPTURE_S, refresh_s=60.0), tell, ended)
+    options = WatchOptions(capture, folder / "history", interval_s=CAPTURE_S, refresh_s=60.0)
+    watch_cluster(options, tell, ended, lambda: shadow.cycle_ms)
 
 
 def judge(folder: Path, wrong: bool) -> Sequence[ShadowCycle]:  # noqa: FBT001 - a switch of the command

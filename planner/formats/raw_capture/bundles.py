@@ -26,6 +26,8 @@ from planner.formats.raw_capture.reports import Report
 from planner.formats.raw_capture.system_topics import SystemTopics
 from planner.formats.raw_capture.topics import ServedTopic
 
+_AVERAGES = "/loadbalance/bundle-data"
+
 Stats = Mapping[str, float]
 """Current values of a bundle by column; counts are whole."""
 
@@ -128,7 +130,7 @@ def bundle_columns(
     Raises:
         FormatError: A stored average is no number.
     """
-    stored = [store.node(f"/loadbalance/bundle-data/{name}") for name in names]
+    stored = [store.node(f"{_AVERAGES}/{name}") for name in names]
     current = [stats.get(name, {}) for name in names]
     estimated = [bool(now) and not data for now, data in zip(current, stored, strict=True)]
     if any(estimated):
@@ -167,7 +169,7 @@ def bundle_columns(
 
 
 def _where(name: str) -> str:
-    return f"{DUMP}, /loadbalance/bundle-data/{name}"
+    return f"{DUMP}, {_AVERAGES}/{name}"
 
 
 def top_ranks(topics: SystemTopics, names: Sequence[str], owners: Mapping[str, str]) -> list[int] | None:
@@ -180,3 +182,8 @@ def top_ranks(topics: SystemTopics, names: Sequence[str], owners: Mapping[str, s
         for rank, (name, _) in enumerate(top_bundles(report))
     }
     return [place.get((owners.get(name, ""), name), -1) for name in names]
+
+
+def averages_written_ms(store: MetadataStore) -> int:
+    """Return when the leader wrote averages of bundles last, ms since 1970; 0 unknown."""
+    return max((at for path, at in store.changed_ms.items() if path.startswith(f"{_AVERAGES}/")), default=0)

@@ -12,7 +12,13 @@ from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
-from planner.formats.raw_capture.bundles import broker_sums, bundle_columns, current_stats, top_ranks
+from planner.formats.raw_capture.bundles import (
+    averages_written_ms,
+    broker_sums,
+    bundle_columns,
+    current_stats,
+    top_ranks,
+)
 from planner.formats.raw_capture.identity import CapturedBrokers, cluster_of, find_brokers, load_manager_of
 from planner.formats.raw_capture.layout import claimed_bundles, read_boundaries, read_owners, taken_lately
 from planner.formats.raw_capture.metadata_store import MetadataStore, read_metadata_store
@@ -104,6 +110,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             leader=leader,
             leader_since_ms=leader_since_ms,
             taken_ms=taken_lately(store, captured_at_ms),
+            averages_written_ms=averages_written_ms(store),
             leader_metrics=leader_metrics(answers, brokers.aliases.get(leader, "")),
             source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
             f" {len(answers.index)} answers",

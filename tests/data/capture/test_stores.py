@@ -1,7 +1,10 @@
 """A metadata store is its file and one line of the registry: everything else asks the registry."""
 
+import json
 import re
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,30 @@ def test_another_store_is_captured_like_the_first(cluster: Cluster, options: Cal
     dump = next(part for part in result.parts if part.file == "zookeeper.json")
     assert PATH in (result.folder / "raw" / dump.file).read_text()
     assert "It is small." in result.snapshot.info.warnings
+
+
+def test_load_reports_are_read_last(
+    cluster: Cluster, options: Callable[..., CaptureOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = "/loadbalance/brokers/127.0.0.1:18081"
+    when_s, read_s = time.time() + 1.5, []
+
+    class Reporting(EtcdStore):
+        def dump(self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS) -> Dump:
+            if len(folders) < len(STORE_FOLDERS):
+                read_s.append(time.time())
+                return Dump(({"path": report, "data": '{"lastUpdate": 2}'},), ())
+            first = super().dump(cluster, wanted, folders)
+            return Dump((*first.nodes, {"path": report, "data": '{"lastUpdate": 1}'}), ())
+
+    monkeypatch.setattr(registry, "STORES", (*registry.STORES, replace(ETCD, open=Reporting)))
+    result = capture_cluster(options(cluster, metadata_store="etcd:http://e1:2379"), reports_at_s=when_s)
+    assert read_s[0] >= when_s, "not before the moment that was asked for"
+    nodes = json.loads((result.folder / "raw" / "zookeeper.json").read_text())
+    assert {node["path"]: json.loads(node["data"]) for node in nodes} == {
+        PATH: {"brokerId": "127.0.0.1:18081"},
+        report: {"lastUpdate": 2},
+    }, "as they are after the topics, which take long"
 
 
 @pytest.mark.usefixtures("etcd")

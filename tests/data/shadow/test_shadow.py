@@ -25,7 +25,7 @@ from planner.shadow.memory import unreported
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
-from planner.shadow.view import at_decision, most_bundles, with_reported_order
+from planner.shadow.view import at_decision, leader_view, most_bundles, with_reported_order
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -560,6 +560,53 @@ def test_what_was_unloaded_before_the_cycle_was_due_is_not_the_leaders(busy: Sna
     _, cycles, _ = follow([*still(counted(since(busy, 0), 0), (0, 60)), *still(after, (61, 120))])
     by_hand = [d.bundle for d in cycles[0].differences if d.cause is Cause.MANUAL]
     assert by_hand == [early]
+
+
+def test_averages_go_on_with_each_report_and_from_when_they_were_written() -> None:
+    """Two brokers report twice as much, one after the other; the leader wrote between the two, or did not write."""
+    first = cluster((0.3, 0.3, 0.3), {0: (8.0,), 1: (8.0,), 2: (8.0,)})
+    rate = first.bundles.msg_rate_in_per_s[0]
+    doubled = replace(first.bundles, msg_rate_in_per_s=first.bundles.msg_rate_in_per_s * np.array([2.0, 2.0, 1.0]))
+    later = at(replace(first, bundles=doubled), 10)
+    times = frozen(first.brokers.updated_at_ms + np.array([4_000, 6_000, 0]))
+    later = replace(later, brokers=replace(later.brokers, updated_at_ms=times))
+
+    def averages(view: Snapshot) -> list[float]:
+        told = leader_view(first, first, view).bundles.short_term_msg_rate_in_per_s / rate
+        return [round(value, 9) for value in told.tolist()]
+
+    assert averages(later) == [1.19, 1.1, 1.0], "two samples, of which the second broker's report brought one"
+    wrote = later.bundles.short_term_msg_rate_in_per_s + rate
+    written = replace(later, bundles=replace(later.bundles, short_term_msg_rate_in_per_s=wrote))
+    for after_ms, told in ((3_000, [2.0, 1.91, 1.81]), (5_000, [2.0, 2.0, 1.9]), (7_000, [2.0, 2.0, 2.0])):
+        when_ms = int(first.brokers.updated_at_ms[0]) + after_ms
+        assert averages(replace(written, info=replace(written.info, averages_written_ms=when_ms))) == told
+
+
+@pytest.mark.parametrize(("old_ms", "new_ms", "samples"), [(4_000, 6_000, 1), (6_000, 4_000, 12)])
+def test_averages_of_a_bundle_that_moves_begin_anew_when_nobody_reports_it(
+    old_ms: int, new_ms: int, samples: int
+) -> None:
+    first = cluster((0.3, 0.3), {0: (8.0, 4.0), 1: (8.0,)})
+    first = replace(first, bundles=replace(first.bundles, long_term_samples=first.bundles.long_term_samples * 0 + 10))
+    later = at(moved(first, {first.bundle_names[0]: 1}), 10)
+    times = frozen(first.brokers.updated_at_ms + np.array([old_ms, new_ms]))
+    view = leader_view(first, first, replace(later, brokers=replace(later.brokers, updated_at_ms=times)))
+    assert view.bundles.long_term_samples.tolist() == [samples, 12, 12]
+
+
+def test_a_bundle_that_was_foreseen_and_unloaded_by_hand_long_before(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """As recorded: somebody unloads it half a minute too early, and the leader, who counts, the others in time."""
+    first, *others = chosen
+    early = dict.fromkeys([first], 2)
+    later = {**early, **{bundle: chosen[bundle] for bundle in others}}
+    by_hand = counted(since(moved(busy, early), 0, {first: 31}), 0)
+    after = counted(since(moved(busy, later), 0, {first: 31} | dict.fromkeys(others, 60.5)), len(others))
+    captures = [*still(counted(since(busy, 0), 0), (0, 40)), *still(by_hand, (40, 61)), *still(after, (70, 130))]
+    _, cycles, _ = follow(captures)
+    assert [d.cause for d in cycles[0].differences if d.bundle == first] == [Cause.MANUAL]
+    assert cycles[0].from_ms == START_MS + 50_000, "the cycle did not begin with what was done by hand"
+    assert {u.bundle for u in cycles[0].outside} == {first}
 
 
 def test_what_the_leader_gave_to_itself_and_does_not_report_counts_on() -> None:
