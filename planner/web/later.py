@@ -10,6 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import streamlit as st
 
+from planner.web.heap import give_back_holes
+
 T = TypeVar("T")
 Make: TypeAlias = Callable[[Callable[[], bool]], T]
 """Works an answer out, in another thread. Draws nothing; is given what says whether to stop, with any answer."""
@@ -39,6 +41,7 @@ class _Work:
 
     def _run(self) -> Any:
         found = None if self.is_forgotten() else self.make(self.is_forgotten)
+        give_back_holes()
         if self.is_forgotten():  # and what was found may be half an answer
             raise _ForgottenError
         return found
@@ -72,8 +75,10 @@ def answer(key: str, make: Make[T], words: str) -> T | None:
     """
     while True:
         work = _begun(key, make)
-        work.asked_s = time.monotonic()
-        wait((work.future,), _PATIENCE_S)
+        until_s = time.monotonic() + _PATIENCE_S
+        while (left_s := until_s - time.monotonic()) > 0 and not work.future.done():
+            work.asked_s = time.monotonic()  # who waits asks, however long
+            wait((work.future,), min(left_s, _LOOK_S))
         if not work.future.done() or not isinstance(work.future.exception(), _ForgottenError):
             break
         _begun.clear(key, make)

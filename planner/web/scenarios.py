@@ -53,6 +53,8 @@ _LOOK_S = 0.5
 _ASKED_FROM_S = 60.0
 """From which price on a run is started by a click alone."""
 _AT_ONCE = 2
+_LARGE_ROWS = 500_000
+"""From how many bundles and topics on a run takes hundreds of megabytes."""
 _MOST_UNFINISHED = 24
 _TURN_S = 2.0
 _RELOAD_S = 5.0
@@ -292,47 +294,60 @@ class Run:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Ticket:
-    """A run that waits for its turn: its number, the tabs it is for, which may become more, and whether it began."""
+    """A run that waits for its turn: its number, the tabs it is for (which may grow), if it began, if it is large."""
 
     number: int
     tabs: Collection[str]
     under_way: bool
+    large: bool
 
 
 class _Turns:
     """Lets a few runs work at a time, for the tabs in turn; one passes on its turn to other tabs alone.
 
-    Those of one tab work one after the other, so that few are in memory at once, and the first result comes early.
+    Those of one tab work one after the other, so that few are in memory at once, and the first result comes early. Of
+    large ones as many begin as may work: who waits in the middle keeps its memory.
     """
 
     def __init__(self) -> None:
         self._waiting: list[_Ticket] = []
-        self._working = 0
+        self._working = self._large = 0
         self._numbers = itertools.count(1)
         self._last: dict[str, int] = {}
         """Number of the last run of each tab that had a turn."""
         self._changed = threading.Condition()
 
-    def begin(self, stopped: Callable[[], bool], tabs: Collection[str], *, under_way: bool = False) -> None:
+    def begin(
+        self, stopped: Callable[[], bool], tabs: Collection[str], *, under_way: bool = False, large: bool = False
+    ) -> None:
         """Wait for a turn; it is given at once to a run that is stopped, so that it can end."""
         with self._changed:
-            ticket = _Ticket(next(self._numbers), tabs, under_way)
+            ticket = _Ticket(next(self._numbers), tabs, under_way, large)
             self._waiting.append(ticket)
-            while not stopped() and (self._working >= _AT_ONCE or min(self._waiting, key=self._place) is not ticket):
+            while not stopped() and (self._working >= _AT_ONCE or self._next() is not ticket):
                 self._changed.wait(_LOOK_S)
             self._waiting.remove(ticket)
             self._working += 1
+            self._large += large and not under_way
             self._last |= dict.fromkeys(tuple(tabs), next(self._numbers))
+
+    def _may_begin(self, ticket: _Ticket) -> bool:
+        return ticket.under_way or not ticket.large or self._large < _AT_ONCE
+
+    def _next(self) -> _Ticket | None:
+        """Return who has the next turn; None when nobody may have it now."""
+        return min(filter(self._may_begin, self._waiting), key=self._place, default=None)
 
     def _place(self, ticket: _Ticket) -> tuple[int, bool, int]:
         """Return what runs are ordered by: whose tab had no turn for longest, then who is under way, then who came."""
         last = min((self._last.get(tab, 0) for tab in tuple(ticket.tabs)), default=0)
         return last, not ticket.under_way, ticket.number
 
-    def end(self) -> None:
-        """Give the turn to the next one."""
+    def end(self, *, large: bool = False) -> None:
+        """Give the turn to the next one; `large` when it was that of a large run, which is over."""
         with self._changed:
             self._working -= 1
+            self._large -= large
             if not self._working and not self._waiting:
                 self._last.clear()
             self._changed.notify_all()
@@ -341,7 +356,7 @@ class _Turns:
         """Let runs of other tabs have a turn, if any waits."""
         mine = set(tabs)
         with self._changed:
-            others = any(mine.isdisjoint(tuple(ticket.tabs)) for ticket in self._waiting)
+            others = any(mine.isdisjoint(tuple(t.tabs)) for t in self._waiting if self._may_begin(t))
         if others:
             self.end()
             self.begin(stopped, tabs, under_way=True)
@@ -441,7 +456,8 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             begun = time.monotonic()
         return job.stop.is_set()
 
-    _TURNS.begin(job.stop.is_set, job.tabs)
+    large = len(snapshot.bundles) + len(snapshot.topics) > _LARGE_ROWS
+    _TURNS.begin(job.stop.is_set, job.tabs, large=large)
     try:
         job.shelf = Shelf(scenario.cycles, snapshot, default_path().parent)
         trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
@@ -459,7 +475,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
         )
     finally:
         give_back_holes()
-        _TURNS.end()
+        _TURNS.end(large=large)
         job.finished.set()
 
 

@@ -32,6 +32,23 @@ def test_what_nobody_asks_for_any_more_is_ended_and_begun_anew(monkeypatch: pyte
     assert ended == [True, False]
 
 
+def test_who_waits_long_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an answer that takes longer than that is begun again and again."""
+    monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
+    monkeypatch.setattr(later, "_PATIENCE_S", 60.0)
+    begun: list[int] = []
+
+    def make(cancelled: Callable[[], bool]) -> str:
+        begun.append(1)
+        until = time.monotonic() + 1
+        while time.monotonic() < until and not cancelled():
+            time.sleep(0.01)
+        return "late"
+
+    assert later.answer("patience", make, "Looking") == "late"
+    assert begun == [1]
+
+
 def test_why_there_is_no_answer_is_said_each_time() -> None:
     def make(_: Callable[[], bool]) -> str:
         raise PlannerError("There is none.")
