@@ -28,7 +28,6 @@ _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
 _SPLITS = best_plan.USUAL.splits or 0
 _SHOWN = 2_000
 _CARD_PX = 165
-_MANY = 12
 
 
 def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
@@ -183,7 +182,7 @@ def _moves(plan: Plan) -> None:
         return
     st.markdown(f"#### {count(len(plan.moves), 'move')}")
     widths = {"bundle": 240, "from": 120, "to": 120, "clients": 60, "MiB/s": 70}
-    table(frame, "best-plan-moves", height=420 if len(frame) > _MANY else None, widths=widths)
+    table(frame, "best-plan-moves", height=420, widths=widths)
 
 
 def draw(view: state.Current) -> None:

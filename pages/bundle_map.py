@@ -27,7 +27,7 @@ from planner.web.widgets import chart, show_error, show_notes, table
 
 _ROWS = 24
 _TOPIC_ROWS = 2_000
-_FEW_ROWS, _FEW_ROWS_PX = 7, 280
+_FEW_ROWS_PX = 280
 
 
 def _map(snapshot: Snapshot) -> str | None:
@@ -177,8 +177,7 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
     shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
     summary = f"{count(len(frame), 'topic')}{shown} at their places in the hash space. **Split:** {split}"
     chart(figure, summary, f"topics-{bundle}")
-    height = _FEW_ROWS_PX if len(frame) > _FEW_ROWS else None
-    table(frame, "topics-of-bundle", height=height, formats={"MiB/s": "%.4f"})
+    table(frame, "topics-of-bundle", height=_FEW_ROWS_PX, formats={"MiB/s": "%.4f"})
 
 
 def draw(view: state.Current) -> None:

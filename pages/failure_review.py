@@ -19,7 +19,6 @@ from planner.web.widgets import chart, metrics, table
 
 _SHOWN = 2_000
 _BARS = 24
-_MANY = 12
 _CARD_PX = 230
 _GROWTH = "Nothing is moved meanwhile; memory stays as it is."
 _RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
@@ -124,7 +123,7 @@ def draw(view: state.Current) -> None:
     if lost == "1" and when == "now":
         _safe_plan(view)
     formats = {"peak usage (%)": "%.1f", "headroom (times)": "%.2f"}
-    table(frame, "losses", height=420 if len(frame) > _MANY else None, formats=formats)
+    table(frame, "losses", height=420, formats=formats)
     st.caption(f"An estimate. {found.method}")
 
 

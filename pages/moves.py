@@ -23,7 +23,6 @@ from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, table
 
-_MANY = 12
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
 
@@ -89,7 +88,7 @@ def _moves(outcome: Outcome) -> None:
         by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)
         chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
     frame = outcome.events[keep]
-    table(frame, "moves", height=420 if len(frame) > _MANY else None, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
+    table(frame, "moves", height=420, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
 
 
 def _before_after(outcome: Outcome) -> bool:
@@ -183,7 +182,7 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
     final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
     if final:
         st.markdown("**Who serves what at the end, where that differs from the start**")
-        table(pd.DataFrame(final), "final-moves", height=420 if len(final) > _MANY else None)
+        table(pd.DataFrame(final), "final-moves", height=420)
 
 
 def _follow(view: state.Current, trace: Trace) -> None:
@@ -216,7 +215,7 @@ def _follow(view: state.Current, trace: Trace) -> None:
             {"what became of it": STATES[s.state], "step": s.kind, "of": s.name, "planned": s.wanted, "now": s.found}
             for s in sorted(followed.steps, key=lambda step: list(STATES).index(step.state), reverse=True)
         ]
-        table(pd.DataFrame(rows), "followed", height=420 if len(rows) > _MANY else "content")
+        table(pd.DataFrame(rows), "followed", height=420)
     if followed.strayed:
         st.markdown(f"**{count(len(followed.strayed), 'bundle')} not of this plan went elsewhere meanwhile**")
         table(pd.DataFrame(followed.strayed, columns=["bundle", "then", "now"]), "strayed")

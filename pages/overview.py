@@ -31,7 +31,6 @@ from planner.web.quick_edits import quick_edits
 from planner.web.reviews import losses, standing_of
 from planner.web.widgets import chart, metrics, show_notes, table
 
-_ROOM = 8
 _CARD_PX = 160
 _FINDINGS = 6
 _LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
@@ -179,7 +178,7 @@ def _moves(view: state.Current, step: CycleStep) -> None:
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:
         with st.expander(f"Every bundle that was examined ({len(rows):,})"):
-            table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320 if len(rows) > _ROOM else None)
+            table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320)
     show_memory(step.after, "next")
     show_notes(decision.shedder.profile.differences, "Where the public documentation differs from the code")
 

@@ -31,7 +31,7 @@ from planner.web.widgets import chart, show_notes, table
 
 _MOST_CYCLES = 30
 _SHOWN_REASONS = 5_000
-_ROOM, _FEW_ROWS_PX = 9, 280
+_FEW_ROWS_PX = 280
 _CYCLE_HELP = (
     "1 is the next one, by a leader that was just elected. A later one has seen this same load in every cycle"
     " before, as nothing is carried out in between; strategies that count hits need several."
@@ -143,7 +143,7 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
         st.markdown("**Each broker before and after**")
         frame = before_and_after(snapshot, decision)
         formats = {column: "%.2f" for column in frame.columns if "MiB/s" in column}
-        table(frame, "before-and-after", height=_FEW_ROWS_PX if len(frame) > _ROOM else None, formats=formats)
+        table(frame, "before-and-after", height=_FEW_ROWS_PX, formats=formats)
 
 
 def _reasons(view: state.Current, step: CycleStep) -> None:
@@ -160,7 +160,7 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
         )
         if rows:
             shown = pd.DataFrame(rows[:_SHOWN_REASONS])
-            table(shown, "bundle-reasons", height=360 if len(rows) > _ROOM else None)
+            table(shown, "bundle-reasons", height=360)
     show_memory(step.after, "shedding")
     show_notes(
         step.decision.shedder.profile.differences,

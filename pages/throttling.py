@@ -38,7 +38,7 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _ASKED_FROM_S = 5.0
 """From which price on dispatch is simulated by a click alone."""
 _PAID: Kept[frozenset[str]] = Kept("paid_dispatch", frozenset)
-_ROW_PX, _TEXT_PX, _WHERE_PX = 35, 200, 330
+_TEXT_PX, _WHERE_PX = 200, 330
 
 
 def duration(seconds: float) -> str:
@@ -88,9 +88,8 @@ def _chain_table(chains: tuple[LimitChain, ...], name: str) -> None:
     """Show the chains, what is in force in bold and what loses in grey."""
     frame = chain_frame(chains)
     style = frame.style.apply(lambda row: [_WINNER if row["in force"] else _LOSER] * len(row), axis=1)
-    height = _ROW_PX * (len(frame) + 1) + 3
     widths = {"limit": _TEXT_PX, "where": _WHERE_PX}
-    table(frame, name, style=style, height=height, widths=widths, hidden=("in force", "code"))
+    table(frame, name, style=style, height="content", widths=widths, hidden=("in force", "code"))
 
 
 def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:

@@ -58,7 +58,7 @@ _QUANTITIES: dict[str, str] = {
 _VIEWS = {"lines": "Lines", "map": "Heat map"}
 _NAMESPACES = 16
 _STEP_S = 0.8
-_FEW_EVENTS, _EVENTS_PX = 5, 210
+_EVENTS_PX = 210
 _SHOWN_EVENTS = 5_000
 _AT: Kept[dict[str, int]] = Kept("cycle-in-view", dict)
 """The cycle in view of each snapshot, 1 for the first."""
@@ -261,8 +261,9 @@ def _cycle_by_cycle(outcome: Outcome, digest: str) -> None:
     _owners(outcome, index)
     frame = outcome.events[outcome.events["cycle"] == index + 1]
     if len(frame):
-        height = _EVENTS_PX if len(frame) > _FEW_EVENTS else None
-        table(frame, "events-of-cycle", height=height, widths=EVENT_WIDTHS, formats=EVENT_FORMATS, hidden=("cycle",))
+        table(
+            frame, "events-of-cycle", height=_EVENTS_PX, widths=EVENT_WIDTHS, formats=EVENT_FORMATS, hidden=("cycle",)
+        )
 
 
 def _overload(outcome: Outcome) -> None:

@@ -29,7 +29,6 @@ EVENT_WIDTHS = {
 _IN_WORDS = 3
 _EXPLAINED = 2_000
 _SHOWN = 5_000
-_ROOM = 8
 _HOW = {
     "named": "The bundle's own name says which broker it belongs to.",
     "owner": "It stays with its present owner.",
@@ -102,6 +101,6 @@ def show_memory(memory: LeaderMemory, key: str) -> None:
         else:
             more = f" Shown are the first {_SHOWN:,}." if len(frame) > _SHOWN else ""
             st.markdown(f"A leader that is elected next starts without all of this.{more}")
-            table(frame.head(_SHOWN), f"{key}-memory", height=280 if len(frame) > _ROOM else None)
+            table(frame.head(_SHOWN), f"{key}-memory", height=280)
         content = json.dumps(memory_to_json(memory), indent=2)
         download("Download as JSON", content, "leader-memory.json", "application/json", key=f"{key}-memory-json")

@@ -34,6 +34,7 @@ _NAMES = {
 }  # fmt: skip
 """Columns that say what a row is about."""
 _WIDEST_PX = 520
+_ROW_PX, _EDGE_PX = 35, 2
 _LETTER_PX = 6.6
 _WAYS, _WIDEST_WAY_PX = ("from", "to"), 180
 _COMMON: Final[Mapping[str, Any]] = {
@@ -130,7 +131,7 @@ def table(
     Args:
         frame: What to show.
         name: Names the file, and the widgets.
-        height: In pixels; `content` to show every row; some ten rows when None.
+        height: In pixels, at most; `content` to show every row; some ten rows when None.
         style: The same frame with colours.
         key: Names the widgets, where the file's name is not enough: another key begins without a selection.
         formats: How to write the numbers of columns, where it is not as in all tables.
@@ -140,6 +141,8 @@ def table(
         pick: Called with the place of a row that a person selects, before the page is drawn again.
     """
     key = key or name
+    if isinstance(height, int):
+        height = min(height, _ROW_PX * (len(frame) + 1) + _EDGE_PX)
     shown = names.shortened(frame) if style is None else frame
     columns: dict[str, Any] = {column: _COMMON[column] for column in frame.columns if column in _COMMON}
     number = st.column_config.NumberColumn
