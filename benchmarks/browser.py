@@ -23,7 +23,7 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario, Step
 from planner.workspace.database import open_workspace
-from tests.e2e.conftest import ARGUMENTS, CHROMIUM, Server, Visitor
+from tests.e2e.conftest import AS_A_PERSON, CHROMIUM, Server, Visitor
 
 # What a page shows when it is done.
 PAGES = {
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         workspace.close()
         server = Server(Path(folder) / "planner.duckdb")
         own = {"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {}
-        browser = playwright.chromium.launch(args=ARGUMENTS, **own)  # type: ignore[arg-type]
+        browser = playwright.chromium.launch(args=AS_A_PERSON, **own)  # type: ignore[arg-type]
         try:
             print("  page                    by clock  server      sent   peak memory of the server")
             for path in [args.only] if args.only is not None else PAGES:

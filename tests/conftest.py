@@ -30,6 +30,13 @@ _LONGEST = (
 )
 """What takes longest, so that it begins first and two workers end together."""
 
+_LONGEST_IN_WINDOWS = (
+    "tests/e2e/test_questions.py",
+    "tests/e2e/test_every_page.py::test_no_page_of_a_large_cluster",
+    "tests/e2e/test_scenario_story.py",
+)
+"""The same of those that need a browser, which come last: the longest in the end would leave one worker alone."""
+
 _TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_command.py")
 """Files whose tests share something that takes seconds to make: one worker makes it."""
 
@@ -60,15 +67,19 @@ def _tell_group(item: Any) -> None:
         item._id = type(item._id).parse(f"{item.nodeid}@{group.args[0]}")
 
 
-def _turn(item: pytest.Item) -> int:
+def _turn(item: pytest.Item) -> tuple[int, int]:
     """Return when a test begins: what needs the JVM, the longest in their order, the others, those of a browser."""
     if item.get_closest_marker("spark"):
-        return 0
+        return 0, 0
     if item.get_closest_marker("e2e"):
-        # A browser keeps an event loop in its worker, where no other may begin; the newcomer takes longest.
-        return len(_LONGEST) + (2 if "test_questions" in item.nodeid else 3)
-    found = (place for place, start in enumerate(_LONGEST, start=1) if item.nodeid.startswith(start))
-    return next(found, len(_LONGEST) + 1)
+        # A browser keeps an event loop in its worker, where no other may begin; what opens no window is over at once.
+        return 2, _place(item, _LONGEST_IN_WINDOWS) + int("visitor" not in getattr(item, "fixturenames", ()))
+    return 1, _place(item, _LONGEST)
+
+
+def _place(item: pytest.Item, longest: tuple[str, ...]) -> int:
+    """Return where a test stands among those that take longest; behind them, where it does not."""
+    return next((place for place, start in enumerate(longest) if item.nodeid.startswith(start)), len(longest))
 
 
 @pytest.fixture(scope="session")

@@ -38,9 +38,8 @@ def test_the_search_finds_pages_settings_and_commands() -> None:
     assert CALL.findall(everything)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_a_message_names_is_there(path: Path) -> None:
-    for text in texts(path):
+def test_what_a_message_names_is_there() -> None:
+    for text in (text for path in FILES for text in texts(path)):
         pages = {name.lower().replace("-", " ") for name in PAGE.findall(text)}
         assert pages <= PAGES | OF_THE_DOCUMENTATION, text
         # A name at the end of a text may go on in what is filled in there.

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +143,17 @@ def test_turns_are_taken_in_order() -> None:
     assert not turns._waiting
 
 
+def in_order(turns: scenarios._Turns, started: threading.Event, threads: Sequence[threading.Thread]) -> None:
+    """Let each wait for its turn before the next one comes, then let them work to their end."""
+    for at, thread in enumerate(threads):
+        thread.start()
+        while turns._working + len(turns._waiting) <= at:
+            time.sleep(0.001)
+    started.set()
+    for thread in threads:
+        thread.join(60)
+
+
 @pytest.mark.parametrize(
     ("tabs", "order"),
     [("aa", [0] * 5 + [1] * 5), ("ab", [0, 1] * 5), ("aaabb", [0, 3] * 5 + [1, 4] * 5 + [2] * 5)],
@@ -160,15 +171,27 @@ def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatc
             turns.pass_on(lambda: False, {tab})
         turns.end()
 
-    threads = [threading.Thread(target=work, args=one) for one in enumerate(tabs)]
-    for at, thread in enumerate(threads):
-        thread.start()
-        while turns._working + len(turns._waiting) <= at:
-            time.sleep(0.001)
-    started.set()
-    for thread in threads:
-        thread.join(60)
+    in_order(turns, started, [threading.Thread(target=work, args=one) for one in enumerate(tabs)])
     assert done == order
+
+
+def test_a_large_run_that_passes_its_turn_on_keeps_its_place_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else as many large runs as there are visitors were in memory at once, each waiting in the middle."""
+    monkeypatch.setattr(scenarios, "_AT_ONCE", 1)
+    turns, done, started = scenarios._Turns(), [], threading.Event()
+
+    def work(name: int, large: bool) -> None:  # noqa: FBT001 - of a table
+        turns.begin(lambda: False, {str(name)}, large=large)
+        started.wait(60)
+        for _ in range(3):
+            done.append(name)
+            turns.pass_on(lambda: False, {str(name)})
+        turns.end(large=large)
+
+    threads = [threading.Thread(target=work, args=one) for one in enumerate((True, True, False))]
+    in_order(turns, started, threads)
+    assert done == [0, 2, 0, 2, 0, 2, 1, 1, 1], "the small one takes turns with the first large one, the other waits"
+    assert turns._large == 0
 
 
 class TestWords:
