@@ -34,15 +34,18 @@ class _Work:
     def __init__(self, make: Make[Any]) -> None:
         self.make = make
         self.asked_s = time.monotonic()
+        self._forgotten = False
         self.future: Future[Any] = _POOL.submit(self._run)
 
     def is_forgotten(self) -> bool:
-        return time.monotonic() - self.asked_s > _FORGOTTEN_S
+        """Return whether nobody asked for long; once said it stays so: what was stopped by it is half an answer."""
+        self._forgotten = self._forgotten or time.monotonic() - self.asked_s > _FORGOTTEN_S
+        return self._forgotten
 
     def _run(self) -> Any:
         found = None if self.is_forgotten() else self.make(self.is_forgotten)
         give_back_holes()
-        if self.is_forgotten():  # and what was found may be half an answer
+        if self.is_forgotten():
             raise _ForgottenError
         return found
 

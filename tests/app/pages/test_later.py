@@ -32,6 +32,26 @@ def test_what_nobody_asks_for_any_more_is_ended_and_begun_anew(monkeypatch: pyte
     assert ended == [True, False]
 
 
+def test_half_an_answer_is_not_given_to_who_asks_as_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
+    monkeypatch.setattr(later, "give_back_holes", lambda: time.sleep(1))
+    ended: list[bool] = []
+
+    def make(cancelled: Callable[[], bool]) -> str:
+        while not ended and not cancelled():
+            time.sleep(0.01)
+        ended.append(cancelled())
+        return "half" if ended[-1] else "whole"
+
+    answers = [later.answer("stopped", make, "Looking")]
+    deadline = time.monotonic() + 60
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.05)
+    while answers[-1] is None and time.monotonic() < deadline:
+        answers.append(later.answer("stopped", make, "Looking"))
+    assert answers[-1] == "whole"
+
+
 def test_who_waits_long_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an answer that takes longer than that is begun again and again."""
     monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
