@@ -5,7 +5,7 @@ import pytest
 from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.placement.modular import fresh_memory, select_broker
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
-from tests.cluster.watch import robust, settled_snapshot, shed_by_leader
+from tests.cluster.watch import robust, settled_snapshot, shed_by_leader, words_before
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -29,5 +29,6 @@ def test_threshold_shedder(modular: Scene) -> None:
     for unload in done:
         assert unload.bundle.startswith(f"{SHED}/")
         _, selection = select_broker(before, unload.bundle, fresh_memory(before.settings), before.settings, 0)
-        assert selection.decision.acceptable == (unload.destination,)
+        said = words_before(modular.cluster.leader, unload)
+        assert selection.decision.acceptable == (unload.destination,), said
         assert owners[unload.bundle] == unload.destination

@@ -22,7 +22,7 @@ from tests.cluster.extensible import captured_as_answered, moves_as_the_leader
 from tests.cluster.launch import wait_for
 from tests.cluster.pulsar_admin import PulsarAdmin
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
-from tests.cluster.watch import settled_snapshot, shed_by_leader
+from tests.cluster.watch import settled_snapshot, shed_by_leader, words_before
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -70,7 +70,7 @@ def test_decided_as_its_leader_does(older: Scene, tmp_path: Path, capsys: pytest
             memory = replace(fresh_memory(before.settings), preallocated=placed)
             _, selection = select_broker(before, unload.bundle, memory, before.settings, 0)
             acceptable.update(selection.decision.acceptable)
-        assert unload.destination in acceptable
+        assert unload.destination in acceptable, words_before(older.cluster.leader, unload)
         assert now[unload.bundle] == unload.destination
 
 

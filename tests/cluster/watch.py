@@ -20,6 +20,7 @@ _UNLOADING = re.compile(
 _STEADY = 0.05
 _CYCLE_S = 60.0
 _ALL_OF_A_CYCLE_S = 12.0
+_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ def unloads(broker: Broker) -> list[Unload]:
         Unload(int(line["at"]), line["shedder"], line["bundle"], line["source"], line["destination"])
         for line in _UNLOADING.finditer(broker.log)
     ]
+
+
+def words_before(broker: Broker, unload: Unload) -> str:
+    """Return what a leader wrote just before it unloaded a bundle: the brokers it compared, and by what."""
+    before, _, _ = broker.log.partition(f"Unloading bundle: {unload.bundle} from broker {unload.source}")
+    return "\n".join(before.splitlines()[-_WORDS:])
 
 
 def robust(before: Snapshot, settings: Mapping[str, object], name: str, values: Iterable[float]) -> float:
