@@ -34,7 +34,7 @@ from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
 from planner.web.scenario_controls import draw_controls, draw_toolbar
-from planner.web.session import Kept, bound
+from planner.web.session import Kept, bound, draw_again
 from planner.web.widgets import button, chart, show_error, show_notes, table
 
 _CARDS = {
@@ -143,7 +143,7 @@ def _player(last: int, digest: str) -> int:
     go(at)
     if playing and at == last:
         _PLAYING.put(False)
-        st.rerun()
+        draw_again()
 
     def play() -> None:
         _PLAYING.put(not playing)

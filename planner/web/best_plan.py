@@ -20,7 +20,7 @@ from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import Scenario
 from planner.web import later, state
-from planner.web.session import Kept
+from planner.web.session import Kept, draw_again
 
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
@@ -105,7 +105,7 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
 
     for one in left:
         _further(_key(view, one)).append(best_plan(view.snapshot, one, cancelled=cancelled))
-    st.rerun()
+    draw_again()
 
 
 def without_budget(question: Question) -> Question:

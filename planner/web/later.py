@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import streamlit as st
 
 from planner.web.heap import give_back_holes
+from planner.web.session import draw_again
 
 T = TypeVar("T")
 Make: TypeAlias = Callable[[Callable[[], bool]], T]
@@ -62,7 +63,7 @@ def _watch(work: _Work, words: str) -> None:
     work.asked_s = time.monotonic()
     st.caption(f"{WAITS} {words} …")
     if work.future.done():
-        st.rerun()
+        draw_again()
 
 
 def answer(key: str, make: Make[T], words: str) -> T | None:

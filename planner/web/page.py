@@ -66,7 +66,7 @@ class Page:
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         if self.subject is not Subject.NOTHING:
-            scenarios.take_from_address()
+            scenarios.take_from_address(self.title)
         head, aside = st.columns([1, 1], vertical_alignment="bottom")
         with head:
             st.title(self.title)

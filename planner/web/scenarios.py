@@ -38,7 +38,7 @@ from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import address, registry, state
 from planner.web.heap import give_back_holes
-from planner.web.session import Kept, widget_state
+from planner.web.session import Kept, draw_again, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
 from planner.workspace.place import default_path
 
@@ -83,6 +83,8 @@ class History:
 _HISTORIES: Kept[dict[str, History]] = Kept("scenario_histories", dict)
 _IN_ADDRESS = Kept("scenario_param", str)
 """The scenario that the planner itself put into the address."""
+_UNTAKEN: Kept[tuple[str, str, PlannerError | None]] = Kept("untaken", lambda: ("", "", None))
+"""The link that could not be taken: title of the page, digest of the snapshot that it waits for, or the error."""
 PENDING: Kept[dict[str, tuple[Scenario, str]]] = Kept("pending_scenarios", dict)
 """Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
 _IMPORTS = Kept("imports", int)
@@ -164,45 +166,64 @@ def _scenario_of(linked: LinkedScenario) -> Scenario:
     return state.workspace().scenarios.load(linked.scenario_digest)
 
 
-def _adopt(text: str) -> bool:
-    """Take the scenario of a link; say where that fails and return False.
+def _adopt(text: str) -> str:
+    """Take the scenario of a link; return the digest of its snapshot, or nothing when it was taken.
 
     A link names its snapshot. When it is not here the scenario waits until it is.
+
+    Raises:
+        PlannerError: The link is none.
     """
-    try:
-        linked = decode_link(text)
-        scenario = _scenario_of(linked)
-    except PlannerError as error:
-        show_error(error)
-        return False
-    digest, name = linked.snapshot_digest, linked.snapshot_name or "without a name"
+    linked = decode_link(text)
+    scenario, digest = _scenario_of(linked), linked.snapshot_digest
     found = state.find(digest)
     if found is None:
-        PENDING.get()[digest] = (scenario, name)
-        show_error(
-            PlannerError(
-                f"This link changes the snapshot '{name}' ({short_digest(digest)}), which is not on this server.",
-                remedy="Load that snapshot on the Snapshots page; the scenario goes on from there.",
-            )
-        )
-        st.caption(f"Digest of the snapshot: {digest}")
-        registry.link("snapshots", "Load the snapshot")
-        return False
+        PENDING.get()[digest] = (scenario, linked.snapshot_name or "without a name")
+        return digest
     known = _HISTORIES.get().setdefault(found.digest, History(unchanged(found.pulsar_version)))
     if known.present != scenario:
         known.past.append(known.present)
         known.present, known.future = scenario, []
     state.select(found.digest, **{name: value for name, value in address.parts().items() if name != "snapshot"})
-    return True
+    return ""
 
 
-def take_from_address() -> None:
-    """Take the scenario of the address, unless the planner itself put it there."""
+def take_from_address(page: str) -> None:
+    """Take the scenario of the address, unless the planner itself put it there.
+
+    Why that fails is said until somebody goes to another page: this one may draw itself again at any time.
+    """
     text = address.part(_PARAM)
     if text and text != _IN_ADDRESS.get():
         _IN_ADDRESS.put(text)
-        if not _adopt(text):
+        digest, error = "", None
+        try:
+            digest = _adopt(text)
+        except PlannerError as refused:
+            error = refused
+        if digest or error:
             address.put(**{_PARAM: ""})
+        _UNTAKEN.put((page, digest, error))
+    where, digest, error = _UNTAKEN.get()
+    if where == page and error is not None:
+        show_error(error)
+    elif where == page and digest in PENDING.get():
+        _say_awaited(digest)
+    else:
+        _UNTAKEN.take()
+
+
+def _say_awaited(digest: str) -> None:
+    """Say that a link waits for a snapshot, and how it comes here."""
+    name = PENDING.get()[digest][1]
+    show_error(
+        PlannerError(
+            f"This link changes the snapshot '{name}' ({short_digest(digest)}), which is not on this server.",
+            remedy="Load that snapshot on the Snapshots page; the scenario goes on from there.",
+        )
+    )
+    st.caption(f"Digest of the snapshot: {digest}")
+    registry.link("snapshots", "Load the snapshot")
 
 
 def attach(view: state.Current) -> None:
@@ -502,7 +523,7 @@ def _watch(jobs: Sequence[Run], keys: Collection[_Key], names: Sequence[str]) ->
     if arrived:
         st.markdown("\n".join(f"- **{plain(name)}**: {_in_short(summary)}" for name, summary in arrived))
     if all(job.finished.is_set() for job in jobs):
-        st.rerun()
+        draw_again()
 
 
 def _in_short(summary: Summary) -> str:

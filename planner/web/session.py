@@ -8,7 +8,7 @@ choice can be lost between two runs.
 
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import streamlit as st
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -46,6 +46,20 @@ class Kept(Generic[T]):
         found = self.get()
         del st.session_state[self._name]
         return found
+
+
+_AGAIN = Kept("again", bool)
+
+
+def draw_again() -> NoReturn:
+    """Draw the page again, though nobody did anything: what was said last is said once more."""
+    _AGAIN.put(value=True)
+    st.rerun()
+
+
+def is_drawn_again() -> bool:
+    """Return whether the page draws itself again; asked once a run."""
+    return _AGAIN.take()
 
 
 def widget_state(key: str) -> Any:

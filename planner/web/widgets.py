@@ -13,13 +13,15 @@ from planner.cluster.errors import PlannerError, SnapshotError
 from planner.explain.text import plain
 from planner.share.export import no_formula
 from planner.web import names
-from planner.web.session import Kept, widget_state
+from planner.web.session import Kept, is_drawn_again, widget_state
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
 """Why what a person asked for last was not done."""
+_SAID: Final[Kept[PlannerError | None]] = Kept("said_refused", lambda: None)
+"""The same as it was shown by the last run."""
 
 _SHOWN_VIOLATIONS = 20
 _SHOWN_NOTES = 100
@@ -107,8 +109,11 @@ def _act(act: Callable[[], None]) -> None:
 
 
 def show_refused() -> None:
-    """Show why what was asked for last was not done."""
-    error = REFUSED.take()
+    """Show why what was asked for last was not done; until somebody does something else."""
+    said, error = _SAID.take(), REFUSED.take()
+    if is_drawn_again() and error is None:
+        error = said
+    _SAID.put(error)
     if error is not None:
         show_error(error)
 

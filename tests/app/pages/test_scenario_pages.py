@@ -166,6 +166,17 @@ class TestWhatIf:
         press(test, "Redo")
         assert test.query_params["scenario"] == changed
 
+    @pytest.mark.parametrize(
+        "text", [encode_link(Scenario(), "f" * 64, "our production"), "no link"], ids=["waits", "none"]
+    )
+    def test_why_a_link_is_not_taken_stays_though_the_page_draws_itself_again(self, page: Page, text: str) -> None:
+        test = page("what_if", scenario=text)
+        (said,) = [error.value for error in test.error]
+        test.run()
+        assert [error.value for error in test.error] == [said]
+        test.session_state["untaken"] = ("Overview", *test.session_state["untaken"][1:])  # it was opened there
+        assert not test.run().error
+
     def test_an_opened_link_can_be_undone(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         opened = link(Step(AddBrokers(count=2)))
