@@ -3,15 +3,13 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.placement.modular import unreported
 from planner.pulsar.shedding.registry import shedder_by_name, shedder_of_state
 
 _MS_PER_MIN = 60_000
@@ -55,21 +53,6 @@ def remembering(
         shedding=replace(known.shedding, recently_unloaded_bundles=recent),
         modular=replace(known.modular, preallocated=preallocated),
     )
-
-
-def unreported(view: Snapshot) -> dict[str, str]:
-    """Return the bundles that the modular load manager's leader owns and does not report, as none has a topic.
-
-    When the leader gave them to itself it counts them as bundles that are on their way, for good, with the rates that
-    it supposes of a new bundle; what it gave to other brokers it forgets when they report (`updateBundleData`).
-    """
-    leader = view.brokers.position.get(view.info.leader, -1)
-    if leader < 0 or view.info.load_manager is not LoadManager.MODULAR:
-        return {}
-    rows = np.flatnonzero((view.bundles.owner == leader) & ~view.bundles.has_stats).tolist()
-    names, decides = (view.bundle_names[row] for row in rows), view.settings.release
-    counted = (n for n in names if not is_heartbeat_or_sla_namespace(n.rpartition("/")[0], decides))
-    return dict.fromkeys(counted, view.info.leader)
 
 
 def settle_memory(

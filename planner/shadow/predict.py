@@ -34,7 +34,6 @@ from planner.shadow.memory import (
     other_memories,
     remembering,
     settle_memory,
-    unreported,
 )
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
@@ -412,7 +411,7 @@ class _Step:
     def given_since_election(view: Snapshot) -> dict[str, str]:
         """Return what a leader gave to itself and does not report, as far as the metadata store tells when."""
         since_ms, taken_ms = view.info.leader_since_ms, view.info.taken_ms
-        return {b: to for b, to in unreported(view).items() if 0 < since_ms <= taken_ms.get(b, 0)}
+        return {b: to for b, to in modular.unreported(view).items() if 0 < since_ms <= taken_ms.get(b, 0)}
 
     def follow_preallocated(self, *, elected_now: bool) -> None:
         """Follow which bundles the leader counts for itself: those that it gave to itself and does not report.
@@ -423,8 +422,8 @@ class _Step:
             self.change(preallocated=self.given_since_election(self.after))
             return
         was = _owners(self.before)
-        given = {b: to for b, to in unreported(self.after).items() if was.get(b, to) != to}
-        kept = {b: to for b, to in unreported(self.after).items() if self.state.preallocated.get(b) == to}
+        given = {b: to for b, to in modular.unreported(self.after).items() if was.get(b, to) != to}
+        kept = {b: to for b, to in modular.unreported(self.after).items() if self.state.preallocated.get(b) == to}
         self.change(preallocated={**kept, **given})
 
     # Unloads

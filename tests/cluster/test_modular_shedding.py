@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.pulsar.manager.cycle import next_cycle
-from planner.pulsar.placement.modular import fresh_memory, select_broker
-from planner.shadow.memory import unreported
+from planner.pulsar.placement.modular import fresh_memory, select_broker, unreported
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SHED, Scene
 from tests.cluster.watch import robust, settled_snapshot, shed_by_leader, words_before
 

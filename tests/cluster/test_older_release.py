@@ -11,8 +11,7 @@ from planner.__main__ import main
 from planner.capture.options import CaptureOptions
 from planner.capture.run import capture_cluster
 from planner.cluster.releases import REFERENCE
-from planner.pulsar.placement.modular import fresh_memory, select_broker
-from planner.shadow.memory import unreported
+from planner.pulsar.placement.modular import fresh_memory, select_broker, unreported
 from planner.share.commands import CommandOptions, plan_commands
 from planner.share.scenario_file import scenario_file
 from planner.share.script import command_script

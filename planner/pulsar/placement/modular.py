@@ -83,6 +83,22 @@ def fresh_memory(config: Settings) -> ModularMemory:
     return ModularMemory(configured_placement(config).initial())
 
 
+def unreported(snapshot: Snapshot) -> dict[str, str]:
+    """Return the bundles that the modular load manager's leader owns and does not report, as none has a topic.
+
+    When the leader gave them to itself it counts them as bundles that are on their way, for good, with the rates that
+    it supposes of a new bundle; what it gave to other brokers it forgets when they report (`updateBundleData`). A
+    snapshot does not tell which of them it gave to itself.
+    """
+    leader = snapshot.brokers.position.get(snapshot.info.leader, -1)
+    if leader < 0 or snapshot.info.load_manager is not LoadManager.MODULAR:
+        return {}
+    rows = np.flatnonzero((snapshot.bundles.owner == leader) & ~snapshot.bundles.has_stats).tolist()
+    names, decides = (snapshot.bundle_names[row] for row in rows), snapshot.settings.release
+    counted = (n for n in names if not is_heartbeat_or_sla_namespace(n.rpartition("/")[0], decides))
+    return dict.fromkeys(counted, snapshot.info.leader)
+
+
 def with_known_rates(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with unknown averages of brokers filled in, so that it is done only once."""
     sums: dict[str, Any] = {}

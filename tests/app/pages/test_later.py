@@ -80,24 +80,27 @@ def test_why_there_is_no_answer_is_said_each_time() -> None:
         assert len(caught.traceback) < 5
 
 
-def _refuses() -> None:
-    import streamlit as st
+_REFUSES = """
+import streamlit as st
 
-    from planner.cluster.errors import PlannerError
-    from planner.web import session, widgets
+from planner.cluster.errors import PlannerError
+from planner.web import session, widgets
 
-    def act() -> None:
-        raise PlannerError("It cannot be done.")
 
-    widgets.button("Do it", "add", act)
-    widgets.show_refused()
-    if st.session_state.get("answers", 0):
-        st.session_state["answers"] -= 1
-        session.draw_again()
+def act():
+    raise PlannerError("It cannot be done.")
+
+
+widgets.button("Do it", "add", act)
+widgets.show_refused()
+if st.session_state.get("answers", 0):
+    st.session_state["answers"] -= 1
+    session.draw_again()
+"""
 
 
 def test_a_refusal_outlives_answers_that_draw_the_page_again() -> None:
-    test = AppTest.from_function(_refuses, default_timeout=60).run()
+    test = AppTest.from_string(_REFUSES, default_timeout=60).run()
     test.session_state["answers"] = 2
     assert [error.value for error in test.button[0].click().run().error] == ["It cannot be done."]
     assert test.session_state["answers"] == 0

@@ -265,6 +265,25 @@ class TestBrokers:
         assert not trace.cycles[3].memory.shedding.state.usage_ema
         assert any("was the leader" in note for note in trace.notes)
 
+    def test_what_a_leader_may_count_for_itself_is_told(self) -> None:
+        snapshot = small()
+        leader = snapshot.brokers.name[2]
+        used = replace(snapshot, info=replace(snapshot.info, leader=leader))
+        idle = np.flatnonzero(snapshot.bundles.owner == 2)[:2]
+        has_stats = snapshot.bundles.has_stats.copy()
+        has_stats[idle] = False
+        unused = replace(used, bundles=replace(used.bundles, has_stats=has_stats))
+
+        def told(start: Snapshot, **changes: Any) -> list[str]:
+            return [note for note in run(start, cycles=1, **changes).notes if "that nobody uses" in note]
+
+        (said,) = told(unused)
+        assert said.startswith(f"{leader} leads and owns bundles that nobody uses (2).")
+        assert "(100 msg/s each" in said
+        assert not told(used)
+        assert not told(replace(unused, info=replace(unused.info, leader="")))
+        assert not told(unused, settings={"loadBalancerLoadPlacementStrategy": "LeastResourceUsageWithWeight"})
+
     def test_a_smaller_machine_is_fuller(self) -> None:
         snapshot = small()
         halved = float(snapshot.brokers.cpu_limit_percent[0]) / 200

@@ -17,11 +17,11 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.leader import elected
+from planner.pulsar.placement.modular import unreported
 from planner.pulsar.shedding.registry import shedder_by_name
 from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
 from planner.pulsar.shedding.transfer import TransferState
 from planner.pulsar.splitting.factory import apply_split
-from planner.shadow.memory import unreported
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
