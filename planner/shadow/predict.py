@@ -421,9 +421,9 @@ class _Step:
         if elected_now:
             self.change(preallocated=self.given_since_election(self.after))
             return
-        was = _owners(self.before)
-        given = {b: to for b, to in modular.unreported(self.after).items() if was.get(b, to) != to}
-        kept = {b: to for b, to in modular.unreported(self.after).items() if self.state.preallocated.get(b) == to}
+        was, silent = _owners(self.before), modular.unreported(self.after)
+        given = {b: to for b, to in silent.items() if was.get(b, to) != to}
+        kept = {b: to for b, to in silent.items() if self.state.preallocated.get(b) == to}
         self.change(preallocated={**kept, **given})
 
     # Unloads

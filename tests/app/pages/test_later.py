@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -10,16 +11,18 @@ from planner.cluster.errors import PlannerError
 from planner.web import later
 
 
+def stopped_at_first(ended: list[bool], cancelled: Callable[[], bool]) -> str:
+    """Work until it is stopped, for the first time; note how it ended."""
+    while not ended and not cancelled():
+        time.sleep(0.01)
+    ended.append(cancelled())
+    return "half" if ended[-1] else "whole"
+
+
 def test_what_nobody_asks_for_any_more_is_ended_and_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
     ended: list[bool] = []
-
-    def make(cancelled: Callable[[], bool]) -> str:
-        while not ended and not cancelled():
-            time.sleep(0.01)
-        ended.append(cancelled())
-        return "half" if ended[-1] else "whole"
-
+    make = partial(stopped_at_first, ended)
     assert later.answer("forgotten", make, "Looking") is None
     for _ in range(4):  # more than half a second, but it goes on while somebody asks
         assert later.answer("forgotten", make, "Looking") is None
@@ -37,13 +40,7 @@ def test_half_an_answer_is_not_given_to_who_asks_as_it_is_stopped(monkeypatch: p
     monkeypatch.setattr(later, "_FORGOTTEN_S", 0.5)
     monkeypatch.setattr(later, "give_back_holes", lambda: time.sleep(1))
     ended: list[bool] = []
-
-    def make(cancelled: Callable[[], bool]) -> str:
-        while not ended and not cancelled():
-            time.sleep(0.01)
-        ended.append(cancelled())
-        return "half" if ended[-1] else "whole"
-
+    make = partial(stopped_at_first, ended)
     answers = [later.answer("stopped", make, "Looking")]
     deadline = time.monotonic() + 60
     while not ended and time.monotonic() < deadline:
