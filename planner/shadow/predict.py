@@ -326,7 +326,9 @@ class _Step:
         elected_now = self.elected()
         if elected_now and self.state.current is not None and not self.state.current.sources:
             self.change(current=None)  # who was to decide is gone, and who comes after it decides at another time
-        if not _sheds(self.after) or not _sheds(self.before):
+        if _sheds(self.after) and not _sheds(self.before) and self.due_now() and self.own():
+            self.wake()
+        elif not _sheds(self.after) or not _sheds(self.before):
             self.rest()
         elif self.gap_ms > _MISSED_SHARE * self.interval_ms:
             self.missed()
@@ -364,6 +366,12 @@ class _Step:
         while due_ms <= self.to_ms:
             due_ms += self.interval_ms
         self.change(current=None, due_ms=due_ms)
+
+    def wake(self) -> None:
+        """Let a leader decide by settings that no capture held: shedding was switched on just before."""
+        made = _predict(replace(self.known, settings=self.after.settings), self.remembered(self.known))
+        self.change(prediction=made, recent=(made,))
+        self.follow_unloads(Cause.SETTINGS)
 
     def follow_acting(self, at_ms: int) -> None:
         """Note since when the prediction has been one with unloads."""

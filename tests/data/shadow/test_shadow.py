@@ -361,6 +361,20 @@ def test_no_cycle_is_judged_while_shedding_is_off(busy: Snapshot, chosen: dict[s
     assert set(cycles[0].causes) == {Cause.MANUAL}
 
 
+def test_what_the_leader_unloads_as_soon_as_shedding_is_switched_on(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """As recorded: shedding is switched on, the leader decides within the second, and somebody unloads a bundle."""
+    off = counted(replace(busy, settings=busy.settings.changed(loadBalancerSheddingEnabled=False)), 3)
+    by_hand = next(n for n, owner in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if owner == 1)
+    after = counted(moved(busy, {**chosen, by_hand: 2}), 3 + len(chosen))
+    state, cycles, _ = follow(still(off, (0, 60)) + still(after, (60, 120)))
+    assert {u.bundle for u in cycles[0].actual} == set(chosen)
+    assert cycles[0].right
+    assert not cycles[0].in_time
+    assert {d.bundle: d.cause for d in cycles[0].differences} == {by_hand: Cause.MANUAL}
+    assert state.memory is not None
+    assert set(state.memory.shedding.recently_unloaded_bundles) == set(chosen)
+
+
 def test_cycles_that_differ_by_manual_unloads_alone_are_counted_apart(busy: Snapshot, chosen: dict[str, int]) -> None:
     extra = next(n for n, o in zip(busy.bundle_names, busy.bundles.owner, strict=True) if o == 1)
     _, cycles, _ = follow(still(busy, (0, 60)) + still(moved(busy, {**chosen, extra: 2}), (60, 120)))
