@@ -133,11 +133,21 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
     size = table_size
     if size is None:
         size = hash_map_size(len(hashes), concurrent=concurrent)
-    bucket = _spread(hashes) & np.uint32(size - 1)
+    bucket = hash_map_buckets(hashes, size)
     if not concurrent or size <= _FIRST_SIZE:
         return np.argsort(bucket, kind="stable")
     one = np.zeros(len(hashes), dtype=np.int64)
     return np.lexsort((_ranks_in_buckets(hashes, one, np.array([size])), bucket))
+
+
+def hash_map_buckets(hashes: IntArray, table_size: int) -> UInt32Array:
+    """Return the bucket of a Java hash map that each key is in. Shape (keys,).
+
+    Args:
+        hashes: `String.hashCode` of the keys.
+        table_size: Size of the table, a power of two.
+    """
+    return _spread(hashes) & np.uint32(table_size - 1)
 
 
 def grouped_map_order(

@@ -11,7 +11,7 @@ last capture from before it was due, and the captures around that one are looked
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +37,7 @@ from planner.shadow.memory import (
 )
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
-from planner.shadow.view import at_decision, leader_view, most_bundles, with_loads_of, with_reported_order
+from planner.shadow.view import at_decision, leader_view, most_bundles, other_orders, with_loads_of, with_reported_order
 
 _MS_PER_MIN = 60_000
 _SEED = 0
@@ -750,6 +750,8 @@ class _Step:
             and current.stable
             and current.disturbed is None
             and current.gap_ms <= _WAIT_SHARE * self.interval_ms
+            and not late
+            and not self.undecided(current)
         )
         self.cycles.append(
             ShadowCycle(
@@ -765,7 +767,7 @@ class _Step:
                 predicted_splits=state.predicted_splits,
                 actual_splits=state.actual_splits,
                 differences=(*state.differences, *differences),
-                in_time=in_time and not late,
+                in_time=in_time,
             )
         )
         self.change(
@@ -828,6 +830,18 @@ class _Step:
         after = _predict(self.loads_of(made.view, later), made.before)
         then = _predict(at_decision(made.view, later, self.moment_ms(current, None)), made.before)
         return {after.bundles, then.bundles} != {made.bundles}
+
+    def in_other_orders(self, made: Prediction, bundles: AbstractSet[str]) -> Iterator[Prediction]:
+        """Yield what the leader decides when equals, of which these are some, came to it in other orders."""
+        return (_predict(view, made.before) for view in other_orders(made.view, self.state.most, bundles))
+
+    def undecided(self, current: _OpenCycle) -> bool:
+        """Say whether the order of equals, which no capture tells, would have made a decision another one."""
+        made = current.prediction
+        if not made.bundles and not current.sources:
+            return False
+        others = self.in_other_orders(made, made.bundles | current.sources.keys())
+        return any(other.bundles != made.bundles for other in others)
 
     def loads_of(self, view: Snapshot, later: Snapshot) -> Snapshot:
         return with_loads_of(view, later, self.state.most)
@@ -928,6 +942,9 @@ class _Step:
         explaining = [one for one in others if one[1].explains(left)]
         for cause, other in sorted(explaining, key=lambda one: not self.agrees(one[1])):
             return (lambda _, why=cause: why), other
+        for other in self.in_other_orders(made, left ^ made.bundles):
+            if other.explains(left):
+                return (lambda _: Cause.ORDER), other
         unseen = self.unseen_unloads(current, left)
         if unseen is not None:
             return (lambda _: Cause.MEMORY), unseen

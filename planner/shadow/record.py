@@ -37,6 +37,7 @@ class Cause(StrEnum):
     EARLIER = "decided earlier"
     LATE_REPORT = "late report"
     MEMORY = "different leader memory"
+    ORDER = "order of equals"
     MANUAL = "manual unload"
     MANUAL_SPLIT = "manual split"
     LEADER = "leader changed"

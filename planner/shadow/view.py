@@ -6,8 +6,10 @@ captured stands still; here it goes on with one sample for each broker that has 
 reported twice between two captures.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,11 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
-from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.top_bundles import undecided, with_top_ranks
+from planner.pulsar.manager.cycle import the_other_way_round
 
 _AVERAGES = ("short_term_", "long_term_")
+_MOST_PAIRS = 5
 
 
 def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
@@ -61,6 +65,28 @@ def with_reported_order(view: Snapshot, most: Mapping[str, tuple[int, int]]) -> 
     if not np.array_equal(worked_out.bundles.top_rank, view.bundles.top_rank):
         return view
     return with_top_ranks(view, view.settings, most={name: count for name, (_, count) in most.items()})
+
+
+def other_orders(view: Snapshot, most: Mapping[str, tuple[int, int]], bundles: AbstractSet[str]) -> Iterator[Snapshot]:
+    """Yield a capture with equals in other orders, in which they may have come to their broker: no capture tells it.
+
+    Args:
+        view: The capture.
+        most: How many bundles each broker ever had, after when it started, by broker id.
+        bundles: Those whose place among their equals matters.
+    """
+    if view.info.load_manager is not LoadManager.EXTENSIBLE:
+        yield the_other_way_round(view)
+        return
+    counts = {name: count for name, (_, count) in most.items()}
+    at = {view.bundle_position[bundle] for bundle in bundles if bundle in view.bundle_position}
+    pairs = [pair for pair in undecided(view, view.settings, counts) if not at.isdisjoint(pair)][:_MOST_PAIRS]
+    for count in range(1, len(pairs) + 1):
+        for chosen in combinations(pairs, count):
+            rank = view.bundles.top_rank.copy()
+            for one, other in chosen:
+                rank[[one, other]] = rank[[other, one]]
+            yield view.with_columns(bundles=replace(view.bundles, top_rank=frozen(rank)))
 
 
 def _with_samples(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.cluster.hashing import hash_map_order, hash_map_size
+from planner.cluster.hashing import hash_map_buckets, hash_map_order, hash_map_size
 from planner.cluster.internal_namespaces import is_never_reported
 from planner.cluster.java import ContradictoryOrderError, tim_sort
 from planner.cluster.releases import Switch
@@ -230,6 +230,28 @@ def top_bundles(
     keys, eligible = load_keys(snapshot.bundles, rows), _eligible(snapshot, config, rows)
     parts = zip(asked, mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
     return tuple(report(*part) for part in parts)
+
+
+def undecided(snapshot: Snapshot, config: Settings, most: Mapping[str, int] = _NOTHING) -> tuple[tuple[int, int], ...]:
+    """Return pairs of equally loaded bundles of one broker that share a bucket of its map.
+
+    Which of two is the heavier one decides the order in which they came to the broker, which no capture tells.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        most: See `top_bundles`.
+    """
+    found: list[tuple[int, int]] = []
+    for broker, name in enumerate(snapshot.brokers.name):
+        owned = snapshot.bundles_of(broker)
+        listed = owned[snapshot.bundles.has_stats[owned]]
+        size = hash_map_size(max(len(listed), most.get(name, 0)), concurrent=True)
+        mine = listed[_eligible(snapshot, config, listed)]
+        keys, buckets = load_keys(snapshot.bundles, mine), hash_map_buckets(snapshot.bundle_name_hashes[mine], size)
+        alike = (keys[:, None] == keys) & (buckets[:, None] == buckets)
+        found += [(int(mine[i]), int(mine[j])) for i, j in np.argwhere(np.triu(alike, 1)).tolist()]
+    return tuple(found)
 
 
 def with_top_ranks(

@@ -194,11 +194,11 @@ def next_cycle(
     notes += release_notes(snapshot.info.pulsar_version, config)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     if explain:
-        notes += _order_notes(decision, shedder.decide(_the_other_way_round(snapshot), known, config)[1])
+        notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1])
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
 
 
-def _the_other_way_round(snapshot: Snapshot) -> Snapshot:
+def the_other_way_round(snapshot: Snapshot) -> Snapshot:
     """Return a cluster whose brokers and bundles are listed in the opposite order, without its topics."""
     tables: dict[str, Any] = {"brokers": snapshot.brokers, "bundles": snapshot.bundles}
     for part, table in tables.items():
