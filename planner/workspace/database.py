@@ -244,8 +244,9 @@ class Workspace:
         """Return a row; one that was changed in the file is told all the same, so that it can be deleted."""
         values = dict(zip((field.name for field in fields(SavedSnapshot)), row, strict=True))
         for field in fields(SavedSnapshot):
-            if values[field.name] is None:
-                values[field.name] = 0 if field.type == "int" else ""
+            kind = int if field.type is int else str
+            if not isinstance(values[field.name], kind):
+                values[field.name] = kind()
         try:
             warnings = tuple(map(str, json.loads(values["warnings"])))
         except (ValueError, TypeError):
@@ -304,7 +305,7 @@ class Workspace:
             query = f"SELECT {name} FROM {part} WHERE snapshot = ?{order}"
             return cursor.sql(query, params=[digest]).to_arrow_table().column(0).combine_chunks()
 
-        in_order = np.all(np.diff(column("row").to_numpy()) > 0)
+        in_order = np.all(np.diff(column("row").to_numpy(zero_copy_only=False)) > 0)
         order = "" if in_order else " ORDER BY row"
         return pa.table({info.name: column(info.name, order) for info in column_info(TABLES[part])})
 

@@ -208,6 +208,8 @@ class TestTroubles:
             "UPDATE bundles SET low = low + 1",
             "UPDATE bundles SET owner = 'nobody:1'",
             "UPDATE brokers SET name = NULL",
+            "UPDATE bundles SET row = NULL, low = low + 1",
+            "ALTER TABLE snapshots ALTER captured_at_ms TYPE VARCHAR; UPDATE snapshots SET info = NULL",
             "DELETE FROM topics",
         ],
     )
@@ -221,7 +223,7 @@ class TestTroubles:
         (saved,) = workspace.saved()
         assert moment(saved.captured_at_ms)
         if "warnings" in change:
-            assert saved.name == ""
+            assert (saved.name, saved.brokers) == ("", 0)
         else:
             with pytest.raises(StoreError, match="cannot be read from the workspace any more") as caught:
                 workspace.snapshot(digest)
