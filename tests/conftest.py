@@ -1,5 +1,6 @@
 """What tests of several packages share."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ _LONGEST = (
     "tests/app/pages/test_every_widget.py",
     "tests/data/replay/test_replay_jobs.py",
 )
-"""What takes longest, so that it begins first and two workers end together."""
+"""What takes longest, so that it begins first and the workers end together."""
 
 _LONGEST_IN_WINDOWS = (
     "tests/e2e/test_questions.py",
@@ -39,6 +40,12 @@ _LONGEST_IN_WINDOWS = (
 
 _TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_command.py")
 """Files whose tests share something that takes seconds to make: one worker makes it."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: a third of what tests take is waiting for a browser, a process or a clock."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -298,7 +298,7 @@ def judge(folder: Path, wrong: bool) -> Sequence[ShadowCycle]:  # noqa: FBT001 -
 
 
 _DONE_BY: Mapping[Cause, tuple[str, float]] = {
-    Cause.MANUAL: ("unload", 25.0),
+    Cause.MANUAL: ("unload", 35.0),  # while shedding is off no cycle is judged: it is told with the next one
     Cause.MANUAL_SPLIT: ("split", 15.0),
     Cause.BROKER_LEFT: ("restart|leader killed", 60.0),
     Cause.LEADER: ("leader killed", 60.0),

@@ -10,12 +10,14 @@ import pytest
 
 from planner.cluster.arrays import frozen
 from planner.cluster.errors import CaptureError
+from planner.cluster.hashing import hash_map_buckets
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
-from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.top_bundles import undecided, with_top_ranks
+from planner.pulsar.manager.cycle import next_cycle, the_other_way_round
 from planner.pulsar.manager.leader import elected
 from planner.pulsar.placement.modular import unreported
 from planner.pulsar.shedding.registry import shedder_by_name
@@ -25,7 +27,7 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
-from planner.shadow.view import at_decision, leader_view, most_bundles, with_reported_order
+from planner.shadow.view import at_decision, leader_view, most_bundles, other_orders, with_reported_order
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -763,6 +765,37 @@ def test_the_order_of_a_broker_that_once_had_more_bundles() -> None:
     assert known == {base.brokers.name[0]: (0, 20)}
     restarted = replace(now, brokers=replace(now.brokers, started_at_ms=now.brokers.started_at_ms + 5))
     assert most_bundles(known, restarted) == {base.brokers.name[0]: (5, 5)}
+
+
+def test_equally_loaded_bundles_of_one_bucket_may_leave_in_another_order() -> None:
+    def shed(snapshot: Snapshot) -> dict[str, int]:
+        moves = next_cycle(snapshot, None, snapshot.settings, 0)[1].moves
+        return {m.bundle: snapshot.brokers.position[m.destination or ""] for m in moves}
+
+    alike = [cluster((0.8, 0.2, 0.2), {0: (1.0,) * n, 1: (1.0,), 2: (1.0,)}, settings=THRESHOLD) for n in range(12, 40)]
+    tied = next(c for c in alike if shed(c).keys() != shed(the_other_way_round(c)).keys())
+    mine, yours = shed(tied), shed(the_other_way_round(tied))
+    other = dict.fromkeys(yours, 1)
+    _, cycles, _ = follow(still(tied, (0, 60)) + still(calmed(moved(tied, other)), (60, 130)))
+    assert {d.bundle: d.cause for d in cycles[0].differences} == dict.fromkeys(mine.keys() ^ yours.keys(), Cause.ORDER)
+    _, cycles, _ = follow(still(tied, (0, 60)) + still(calmed(moved(tied, dict.fromkeys(mine, 1))), (60, 130)))
+    assert cycles[0].right
+    assert not cycles[0].in_time, "it may as well have been the other ones"
+
+
+def test_pairs_that_only_their_arrival_orders() -> None:
+    edges = [n << 26 for n in range(40)]
+    base = cluster((0.3,), {0: (0.001,) * 40}, load_manager=LoadManager.EXTENSIBLE)
+    pairs = undecided(base, base.settings)
+    buckets = hash_map_buckets(base.bundle_name_hashes, 64)
+    loads = base.bundles.msg_throughput_in_bytes_per_s
+    assert pairs
+    assert all(buckets[one] == buckets[other] and loads[one] == loads[other] for one, other in pairs)
+    assert len(pairs) == sum(int(buckets[i] == buckets[j]) for i in range(len(edges)) for j in range(i))
+    view = with_top_ranks(base, base.settings)
+    turned = list(other_orders(view, {}, {base.bundle_names[pairs[0][0]]}))
+    ranks = [tuple(other.bundles.top_rank[list(pairs[0])].tolist()) for other in turned]
+    assert tuple(view.bundles.top_rank[list(pairs[0])][::-1].tolist()) in ranks
 
 
 def test_what_is_counted_before_it_is_seen_belongs_to_the_next_cycle(busy: Snapshot, chosen: dict[str, int]) -> None:
