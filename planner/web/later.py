@@ -37,6 +37,7 @@ class _Work:
         self.asked_s = time.monotonic()
         self._forgotten = False
         self.future: Future[Any] = _POOL.submit(self._run)
+        self.future.add_done_callback(lambda _: give_back_holes())
 
     def is_forgotten(self) -> bool:
         """Return whether nobody asked for long; once said it stays so: what was stopped by it is half an answer."""
@@ -45,7 +46,6 @@ class _Work:
 
     def _run(self) -> Any:
         found = None if self.is_forgotten() else self.make(self.is_forgotten)
-        give_back_holes()
         if self.is_forgotten():
             raise _ForgottenError
         return found
