@@ -47,6 +47,10 @@ class Clock:
         """Plan an action. Of one moment, that comes first which was planned while fewer others waited."""
         insort(self._planned, (round(at_ms), len(self._planned), action), key=lambda planned: planned[:2])
 
+    def clear(self) -> None:
+        """Forget what is planned."""
+        self._planned.clear()
+
     def due(self, now: int) -> Iterator[tuple[int, Action]]:
         """Yield what is planned up to a moment, each with its moment; what is planned meanwhile is among it."""
         while self._planned and self._planned[0][0] <= now:

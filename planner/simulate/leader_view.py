@@ -9,6 +9,7 @@ checks whether to report at one moment of each `stats_interval_s`, and that repo
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
+from weakref import proxy
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class LeaderView:
     """
 
     def __init__(self, truth: Truth, snapshot: Snapshot, config: Settings) -> None:
-        self.truth = truth
+        self.truth: Truth = proxy(truth)  # which holds this view: neither waits until Python looks for circles
         self.config = config
         self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE

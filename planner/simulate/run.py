@@ -77,17 +77,20 @@ def simulate(
     running.cancelled = cancelled or running.cancelled
     found: list[Cycle] = []
     following = running.cycles(scenario.cycles)
-    with suppress(_Cancelled):
-        while len(found) < scenario.cycles:
-            running.check()
-            found.append(keep(next(following)))
-            if progress is not None:
-                progress(len(found), scenario.cycles)
-    complete = len(found) == scenario.cycles
-    notes = tuple(dict.fromkeys(running.notes))
-    return Trace(
-        scenario, running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
-    )
+    try:
+        with suppress(_Cancelled):
+            while len(found) < scenario.cycles:
+                running.check()
+                found.append(keep(next(following)))
+                if progress is not None:
+                    progress(len(found), scenario.cycles)
+        complete = len(found) == scenario.cycles
+        notes = tuple(dict.fromkeys(running.notes))
+        return Trace(
+            scenario, running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
+        )
+    finally:
+        running.close()
 
 
 class _Cancelled(Exception):  # noqa: N818 - no error: somebody asked for it
@@ -151,6 +154,10 @@ class Simulation:
             self.at(self.start_ms, lambda _: self.cluster.limit_dispatch())
         if not self._extensible:
             self.at(self.start_ms + self._write_back_ms(), self._write_back)
+
+    def close(self) -> None:
+        """Forget what is planned: it holds the simulation, whose memory would stay until Python looks for circles."""
+        self._clock.clear()
 
     def _counted_for_itself(self) -> list[str]:
         """Return what is to be known of bundles that nobody uses: which of them the leader counts no snapshot tells."""

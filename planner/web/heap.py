@@ -1,7 +1,6 @@
 """How the C library keeps memory that was freed: with its own rules a server holds on to gigabytes of it."""
 
 import ctypes
-import gc
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _LARGE_BYTES = 4 << 20
@@ -20,12 +19,7 @@ def give_back_what_is_freed() -> None:
 
 
 def give_back_holes() -> None:
-    """Give back what is free between what is kept, after work that used much; it takes a tenth of a second or two.
-
-    A simulation holds itself, by what it has planned and by what its leader looks at. Python looks for such circles
-    after so many new objects, and hundreds of megabytes of arrays are few.
-    """
-    gc.collect()
+    """Give back what is free between what is kept, after work that used much; it takes a tenth of a second or two."""
     _ask("malloc_trim", 0)
 
 

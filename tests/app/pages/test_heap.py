@@ -1,15 +1,10 @@
 """The heap is bounded where there is glibc, and nothing fails where there is none."""
 
 import ctypes
-import gc
 
 import pytest
 
-from planner.simulate.leader_view import LeaderView
-from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario
 from planner.web.heap import give_back_holes, give_back_what_is_freed
-from planner.workspace.samples import load_sample, samples
 
 
 def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,19 +25,3 @@ def test_without_glibc_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     give_back_what_is_freed()
     give_back_holes()
-
-
-def test_what_a_simulation_leaves_is_gone() -> None:
-    def left() -> int:
-        return sum(isinstance(one, LeaderView) for one in gc.get_objects())
-
-    cluster = load_sample(samples()[0])
-    gc.collect()
-    before = left()
-    gc.disable()
-    try:
-        simulate(cluster, Scenario(cycles=2))
-        give_back_holes()
-        assert left() == before
-    finally:
-        gc.enable()

@@ -1,5 +1,6 @@
 """Simulations: what must hold in any of them, and what each kind of edit does."""
 
+import gc
 from collections import Counter
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -32,7 +33,8 @@ from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.generate import generate
-from planner.simulate.run import simulate
+from planner.simulate.leader_view import LeaderView
+from planner.simulate.run import Simulation, simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
 
@@ -50,6 +52,30 @@ def run(snapshot: Snapshot, *edits: Any, cycles: int = 8, **changes: Any) -> Tra
 
 def quiet(snapshot: Snapshot, *edits: Any, cycles: int = 8) -> Trace:
     return run(snapshot, *edits, cycles=cycles, settings=QUIET)
+
+
+@pytest.mark.parametrize("load_manager", LoadManager)
+@pytest.mark.parametrize("stops", [0, 1])
+@pytest.mark.parametrize("dispatch_limited", [0, 1])
+def test_a_simulation_is_gone_as_soon_as_it_is_over(
+    load_manager: LoadManager, stops: int, dispatch_limited: int
+) -> None:
+    """It is 0.1 to 0.4 GiB of a large cluster, and Python looks for circles after so many new objects alone."""
+    start = small(load_manager)
+
+    def left() -> int:
+        return sum(isinstance(one, LeaderView | Cluster | Simulation) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        settings = {"dispatchThrottlingRateInMsg": 10} if dispatch_limited else {}
+        steps = (Step(ScaleTraffic(factor=1.5)), Step(AddBrokers(at_min=60)))
+        trace = simulate(start, Scenario(steps=steps, settings=settings, cycles=3), cancelled=lambda: bool(stops))
+        assert trace.complete == (not stops)
+        assert left() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_leader_that_claims_more_samples_than_its_window_has_a_full_one() -> None:
@@ -517,7 +543,8 @@ class TestStoredAverages:
     def test_only_the_busiest_are_written_back(self) -> None:
         snapshot = small()
         config = snapshot.settings.changed(loadBalancerMaxNumberOfBundlesInBundleLoadReport=1)
-        known = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, config).leader_view
+        cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, config)
+        known = cluster.leader_view
         for samples in known.stored_samples:
             samples[:] = 0
         known.write_back()
