@@ -804,9 +804,12 @@ class _Step:
         times = dict(current.taken_ms)
         from_ms = self.state.due_ms - _SHARP_SHARE * self.interval_ms if self.state.rhythm_known else 0
 
-        def place(name: str) -> tuple[bool, bool, int]:
-            at_ms = times.get(name, self.to_ms)
-            return name not in made.bundles, at_ms < from_ms, at_ms
+        acceptable = {unload.bundle: unload.acceptable for unload in made.unloads}
+
+        def place(name: str) -> tuple[bool, bool, bool, int, str]:
+            at_ms, to = times.get(name, self.to_ms), current.destinations.get(name, "")
+            elsewhere = bool(to) and to not in acceptable.get(name, (to,))
+            return name not in made.bundles, at_ms < from_ms, elsewhere, at_ms, name
 
         first = sorted(left, key=place)
         others = (other() for _, other in self.others(made, current.around, current.later))

@@ -568,6 +568,20 @@ def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chos
     assert set(state.memory.shedding.recently_unloaded_bundles) == set(chosen)
 
 
+def test_what_went_elsewhere_is_what_the_leader_did_not_count() -> None:
+    """As recorded: a foreseen bundle is unloaded by hand, to another broker, just before the leader unloads the rest."""
+    first = cluster((0.9, 0.2, 0.2), {0: (10.0, 9.0, 8.0, 7.0, 5.0), 1: (5.0, 5.0), 2: (45.0,)}, settings=THRESHOLD)
+    _, result = shadow_step(ShadowState(), at(first, 0), at(first, 10))
+    foreseen = {unload.bundle: unload.acceptable for unload in result.prediction.unloads}
+    assert len(foreseen) > 1
+    assert set(foreseen.values()) == {("b3:8080",)}
+    for by_hand in foreseen:
+        after = counted(moved(first, {**dict.fromkeys(foreseen, 2), by_hand: 1}), len(foreseen) - 1)
+        _, (cycle,), _ = follow(still(counted(first, 0), (0, 60)) + still(after, (60, 120)))
+        assert [unload.bundle for unload in cycle.outside] == [by_hand]
+        assert score_of([cycle]).destinations_right == len(foreseen) - 1
+
+
 def test_what_was_unloaded_before_the_cycle_was_due_is_not_the_leaders(busy: Snapshot, chosen: dict[str, int]) -> None:
     """As recorded: somebody unloads a bundle a second before the leader unloads those predicted, and one more."""
     early, own = (n for n, o in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if o == 1)
