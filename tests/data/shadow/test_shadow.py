@@ -569,7 +569,7 @@ def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chos
 
 
 def test_what_went_elsewhere_is_what_the_leader_did_not_count() -> None:
-    """As recorded: a foreseen bundle is unloaded by hand, to another broker, just before the leader unloads the rest."""
+    """As recorded: somebody unloads a foreseen bundle to another broker just before the leader unloads the rest."""
     first = cluster((0.9, 0.2, 0.2), {0: (10.0, 9.0, 8.0, 7.0, 5.0), 1: (5.0, 5.0), 2: (45.0,)}, settings=THRESHOLD)
     _, result = shadow_step(ShadowState(), at(first, 0), at(first, 10))
     foreseen = {unload.bundle: unload.acceptable for unload in result.prediction.unloads}
