@@ -906,14 +906,18 @@ class _Step:
         acceptable = {u.bundle: u.acceptable for u in predicted}
         elsewhere = [u for u in actual if u.destination and u.destination not in acceptable.get(u.bundle, ())]
         elsewhere = [u for u in elsewhere if u.bundle in wanted]
-        sure = {u.bundle for u in predicted if not u.may_stay}
+        aside = {(u.bundle, u.source) for u in self.state.outside}
+        before_it = {u.bundle for u in predicted if u.bundle not in left and (u.bundle, u.source) in aside}
+        by_hand = [Deviation(bundle, "stayed", Cause.MANUAL) for bundle in sorted(before_it)]
+        sure = {u.bundle for u in predicted if not u.may_stay} - before_it
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
-            return (), self.fitting_metrics(current, left)
+            return tuple(by_hand), self.fitting_metrics(current, left)
         choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(current, unload) for unload in elsewhere]
+        found += by_hand
         return tuple(found), explained
 
     def fitting_metrics(self, current: _OpenCycle, left: set[str]) -> Prediction | None:

@@ -580,6 +580,9 @@ def test_what_went_elsewhere_is_what_the_leader_did_not_count() -> None:
         _, (cycle,), _ = follow(still(counted(first, 0), (0, 60)) + still(after, (60, 120)))
         assert [unload.bundle for unload in cycle.outside] == [by_hand]
         assert score_of([cycle]).destinations_right == len(foreseen) - 1
+        assert cycle.by_hand
+        of_it = [(d.what, d.cause) for d in cycle.differences if d.bundle == by_hand]
+        assert of_it == [("unloaded", Cause.MANUAL), ("stayed", Cause.MANUAL)]
 
 
 def test_what_was_unloaded_before_the_cycle_was_due_is_not_the_leaders(busy: Snapshot, chosen: dict[str, int]) -> None:
