@@ -3,9 +3,9 @@
     python -m benchmarks.browser [--brokers 1000 --bundles 100000 --topics 2000000 --visitors 3] [--only what-if]
 
 For each page, opened by its address in a new window on a server that has the cluster in its workspace: seconds by the
-clock until everything is drawn, processor seconds of the server, megabytes sent, and the most memory that the server
-had so far. `cold` is the first visit of all, `again` the second. Then visitors open What-if and Compare at the same
-time, each with a scenario of their own. Needs `/proc` (Linux).
+clock until everything is drawn, processor seconds of the server, megabytes sent, and the memory of the server, now and
+at most. `cold` is the first visit of all, `again` the second. Then visitors open What-if and Compare at the same time,
+each with a scenario of their own. Needs `/proc` (Linux).
 """
 
 import argparse
@@ -50,10 +50,11 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS
 
 
-def peak_gib(pid: int) -> float:
-    """Return the most memory that the server ever had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith("VmHWM"))
+def memory(pid: int) -> str:
+    """Return how much memory the server has, and the most that it ever had."""
+    words = [line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+    gib = {name: int(rest[0]) / 2**20 for name, *rest in words if name in {"VmRSS:", "VmHWM:"}}
+    return f"{gib['VmRSS:']:6.2f} {gib['VmHWM:']:6.2f} GiB"
 
 
 class Window(Visitor):
@@ -81,7 +82,7 @@ def visit(browser: Browser, server: Server, path: str, query: str, label: str) -
     failed = "  TRACEBACK" if window.page.locator('[data-testid="stException"]').count() else ""
     print(
         f"  {path or 'overview':15} {label:6} {seconds:7.1f} s {worked:7.1f} s {window.sent / 1e6:6.2f} MB"
-        f" {peak_gib(server.process.pid):6.2f} GiB{failed}",
+        f" {memory(server.process.pid)}{failed}",
         flush=True,
     )
     window.context.close()
@@ -98,7 +99,7 @@ def together(browser: Browser, server: Server, digest: str, visitors: int) -> No
         for window in windows:
             window.settled(PAGES[path])
         seconds = time.perf_counter() - start
-        print(f"  {path:15} x {visitors} {seconds:9.1f} s {peak_gib(server.process.pid):26.2f} GiB", flush=True)
+        print(f"  {path:15} x {visitors} {seconds:9.1f} s {'':20}{memory(server.process.pid)}", flush=True)
         for window in windows:
             window.context.close()
 
@@ -110,7 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--bundles", type=int, default=100_000)
     parser.add_argument("--topics", type=int, default=2_000_000)
     parser.add_argument("--visitors", type=int, default=3)
-    parser.add_argument("--only", choices=list(PAGES), help="one page alone")
+    parser.add_argument(
+        "--only", choices=[*PAGES, "together"], help="one page, or the visitors at the same time, alone"
+    )
     args = parser.parse_args(arguments)
     spec = ClusterSpec(
         brokers=args.brokers,
@@ -127,11 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         own = {"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {}
         browser = playwright.chromium.launch(args=AS_A_PERSON, **own)  # type: ignore[arg-type]
         try:
-            print("  page                    by clock  server      sent   peak memory of the server")
-            for path in [args.only] if args.only is not None else PAGES:
+            print("  page                    by clock  server      sent    memory now and at most")
+            for path in PAGES if args.only is None else [args.only] if args.only in PAGES else []:
                 for label in ("cold", "again"):
                     visit(browser, server, path, f"snapshot={digest}", label)
-            if args.only is None:
+            if args.only in {None, "together"}:
                 together(browser, server, digest, args.visitors)
         finally:
             browser.close()

@@ -14,7 +14,8 @@ from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.run import simulate
-from planner.simulate.scenario import unchanged
+from planner.simulate.scenario import Scenario, unchanged
+from planner.simulate.shelf import Shelf
 from planner.simulate.trace import Event, Trace
 
 CYCLES: Final = 30
@@ -39,7 +40,6 @@ class Stability:
         splits: Bundles that were split automatically meanwhile.
         why: Why the first one was shed, one sentence; empty where nothing was.
         keeps: Settings with which nothing is shed, so that the plan stays; none where it is stable anyway.
-        trace: The simulation after the plan.
     """
 
     stable: bool
@@ -49,7 +49,6 @@ class Stability:
     splits: int
     why: str
     keeps: Mapping[str, SettingValue]
-    trace: Trace
 
     @property
     def sentence(self) -> str:
@@ -69,8 +68,16 @@ class Stability:
 
 def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
     """Return the cluster some minutes after a plan, shedding held until then: what the leader knows has caught up."""
-    trace = simulate(plan.snapshot, scenario_of(plan, cycles=_REPORTED), cancelled=cancelled)
+    trace = _on_disk(plan.snapshot, scenario_of(plan, cycles=_REPORTED), cancelled)
     return replace(trace.end, settings=plan.snapshot.settings)
+
+
+def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool]) -> Trace:
+    """Simulate with the cycles on disk: thirty of a large cluster are a gigabyte."""
+    shelf = Shelf(scenario.cycles, start)
+    trace = simulate(start, scenario, cancelled=cancelled, keep=shelf.keep)
+    shelf.rest()
+    return trace
 
 
 def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -> Stability:
@@ -82,7 +89,7 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
     """
     start = after_plan(plan, cancelled)
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
-    trace = simulate(start, watched, cancelled=cancelled)
+    trace = _on_disk(start, watched, cancelled)
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
     moved = {move.bundle for move in plan.moves}
     keeps = _keeping(start, trace, cancelled) if shed else _NO_CHANGE
@@ -94,7 +101,6 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
         splits=sum(event.kind == "split" for event in trace.events),
         why=shed[0][1].why if shed else "",
         keeps=keeps,
-        trace=trace,
     )
 
 
@@ -123,7 +129,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
             break
         first = next((one for one in usable if one.setting in changes), usable[0])
         changes[first.setting] = _rounded(first)
-        trace = simulate(start, replace(trace.scenario, settings=changes), cancelled=cancelled)
+        trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes)
     return {_SHEDDING: False}
