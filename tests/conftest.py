@@ -1,5 +1,6 @@
 """What tests of several packages share."""
 
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if getattr(config.option, "loadgroup", False):
         for item in items:
             _tell_group(item)
+
+
+def pytest_collection_finish() -> None:
+    """Let Python no longer look through what was imported and collected each time it looks for circles."""
+    gc.collect()
+    gc.freeze()
 
 
 def _tell_group(item: Any) -> None:

@@ -71,15 +71,19 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
     assert window.foreign == []
 
 
+_OPENED = [*((name, "") for name in NAMES), ("hit_counters", "&strategy=AvgShedder")]
+
+
+@pytest.mark.parametrize("third", range(3))
 def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
-    server: Server, visitor: Callable[..., Visitor]
+    server: Server, visitor: Callable[..., Visitor], third: int
 ) -> None:
     window = visitor(width=_WIDE, height=900)
     page = window.page
     digest = next(sample.digest for sample in samples() if sample.file == "generated-100.zip")
     scenario = encode_link(unchanged(REFERENCE.name).with_steps(Step(TrafficGrowth(factor=1.3))), digest)
     tall = {}
-    for name, more in [*((name, "") for name in NAMES), ("hit_counters", "&strategy=AvgShedder")]:
+    for name, more in _OPENED[third::3]:
         address = f"{name.replace('_', '-')}?snapshot={digest[:12]}&scenario={scenario}{more}"
         window.open(f"{server.url}/{address}", registry.page(name).purpose)
         expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
