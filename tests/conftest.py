@@ -2,6 +2,8 @@
 
 import gc
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,20 @@ from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 
 ROOT = Path(__file__).parent.parent
+
+
+def _keep_files_in_memory() -> None:
+    """Let files of tests lie in memory where there is plenty: a third of what they take is waiting for a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - of this user alone
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 8 << 30:
+        return
+    if not os.statvfs(memory).f_flag & os.ST_NOEXEC:
+        own = memory / f"planner-tests-{os.getuid()}"
+        own.mkdir(mode=0o700, exist_ok=True)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(own)
+
+
+_keep_files_in_memory()
 
 hypothesis.settings.register_profile("house", deadline=None)  # how fast a machine is decides no test
 hypothesis.settings.load_profile("house")
@@ -69,6 +85,11 @@ def pytest_collection_finish() -> None:
     """Let Python no longer look through what was imported and collected each time it looks for circles."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let what is left be given back as usual."""
+    gc.unfreeze()
 
 
 def _tell_group(item: Any) -> None:
