@@ -8,8 +8,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.explain.text import MIB, count, moment, period, plain
-from planner.figures.replay import curves_over_days
-from planner.figures.simulation import MOST_CURVES
+from planner.figures.simulation import MOST_CURVES, curves_over_days
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status, results_folder
 from planner.replay.queries import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
