@@ -1,6 +1,5 @@
 """Answers vectors about placement strategies."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +62,3 @@ def _known_averages(snapshot: Snapshot) -> Snapshot:
         for column in ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
     }
     return replace(snapshot, brokers=replace(snapshot.brokers, **known))
-
-
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {"placement": placement}
-"""What the planner answers to a vector, by kind."""
