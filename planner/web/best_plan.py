@@ -130,11 +130,8 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-
-    def watch(cancelled: Callable[[], bool]) -> Stability:
-        return stability_of(plan, cancelled=cancelled)
-
-    return later.answer(f"stability {plan.digest()}", watch, "Watching what Pulsar makes of it")
+    words = "Watching what Pulsar makes of it"
+    return later.answer(f"stability {plan.digest()}", lambda cancelled: stability_of(plan, cancelled=cancelled), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:
