@@ -156,11 +156,7 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
 def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> pd.DataFrame:
     """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MiB/s.
 
-    Args:
-        snapshot: The cluster.
-        policies: Dispatch policies.
-        config: Settings of the brokers.
-        subscriptions: Subscriptions that each topic is taken to have.
+    Each topic is taken to have so many subscriptions.
     """
     caps = dispatch_caps(snapshot, config, policies, subscriptions=subscriptions)
     total = broker_dispatch(snapshot, caps, config)
@@ -181,11 +177,6 @@ def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subsc
             "may / bandwidth": may / bandwidth,
         }
     )
-
-
-def _draw_chains(chains: tuple[LimitChain, ...], partitions: int) -> None:
-    st.markdown(chain_sentence(chains, partitions))
-    _chain_table(chains, "limit-chain")
 
 
 def _edit(topic: str, subscription: str, view: state.Current) -> tuple[tuple[LimitEdit, ...], Settings]:
@@ -326,13 +317,7 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
     """Return a scenario with dispatch limits in it, as far as a scenario can have them.
 
     Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not tell what
-    they would hold back.
-
-    Args:
-        present: The scenario so far.
-        edits: The limits.
-        before: Settings of the snapshot.
-        after: Settings with the limits.
+    they would hold back. Settings are those of the snapshot before, and with the limits after.
     """
     made = [edit for edit in map(DispatchLimit.of, edits) if edit is not None]
     steps = (*present.steps, *map(Step, made))
@@ -391,7 +376,9 @@ def draw(view: state.Current) -> None:
             load, seconds = traffic_form(traffic, topic, subscription)
     policies, config = edited(edits, snapshot.policies, config)
     with verdict_place:
-        _draw_chains(all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription), load.partitions)
+        chains = all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription)
+        st.markdown(chain_sentence(chains, load.partitions))
+        _chain_table(chains, "limit-chain")
         if not throttles_consumers(config):
             st.warning(
                 "dispatchThrottlingOnNonBacklogConsumerEnabled is off and cursors of connected consumers are never"

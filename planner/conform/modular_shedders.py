@@ -15,12 +15,7 @@ from planner.pulsar.shedding.protocol import Shedder
 
 
 def shedding_steps(shedder: Shedder, vector: Json) -> Json:
-    """Answer a vector of a modular shedding strategy: one strategy object lives through its steps.
-
-    Args:
-        shedder: The strategy.
-        vector: The vector; its `expected` is not read.
-    """
+    """Answer a vector of a modular shedding strategy: one strategy object lives through its steps."""
     config = config_of(vector)
     memory: SheddingMemory[Any] = SheddingMemory(shedder.initial())
     steps: list[Json] = []

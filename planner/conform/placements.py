@@ -19,9 +19,6 @@ from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
 def placement(vector: Json) -> Json:
     """Answer a vector of kind `placement`: one strategy object lives through its steps.
 
-    Args:
-        vector: The vector; its `expected` is not read.
-
     Raises:
         VectorError: The strategy is unknown.
     """

@@ -70,13 +70,7 @@ def broker_scores(
 
 
 def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted: Sequence[bool]) -> go.Figure:
-    """Draw the resources of one broker as percentages of their limits.
-
-    Args:
-        labels: Resource names.
-        percents: Usage in percent of the limit.
-        counted: Whether the resource can decide the score; others are greyed.
-    """
+    """Draw the resources of one broker in percent of their limits; grey those that cannot decide its score."""
     figure = go.Figure(
         go.Bar(
             x=list(percents),
@@ -95,12 +89,9 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
 
 
 def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str) -> go.Figure:
-    """Draw one bar for each name in the order given, with a limit as a line; bars above it stand out.
+    """Draw one bar for each name in the order given; a limit is a line, and bars above it stand out.
 
-    Args:
-        values: By name.
-        limit: Where the line is; None for no line.
-        y_title: What the values are, with their unit.
+    The title of the axis says what the values are, with their unit.
     """
     high = [limit is not None and value > limit for value in values.values()]
     figure = go.Figure(

@@ -19,14 +19,7 @@ def _shares(right: Sequence[bool]) -> list[float]:
 def shadow_score(
     numbers: Sequence[int], predicted: Sequence[int], unloaded: Sequence[int], right: Sequence[bool]
 ) -> go.Figure:
-    """Draw what was predicted and unloaded in each cycle, and the share of right cycles so far.
-
-    Args:
-        numbers: Numbers of the cycles.
-        predicted: Bundles predicted in each. Same length.
-        unloaded: Bundles unloaded in each. Same length.
-        right: Whether each was as predicted. Same length.
-    """
+    """Draw how many bundles were predicted and unloaded in each cycle, and the share of right cycles so far."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.45, 0.55], vertical_spacing=0.06)
     cycles, shares = list(numbers), _shares(right)
     hover = "cycle %{x}: %{y:.1f} % right so far"

@@ -307,11 +307,7 @@ def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str) -> go.F
 
 
 def curves_over_days(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], y_title: str) -> go.Figure:
-    """Draw quantities of replays over days.
-
-    Args:
-        curves: Moments (ms since 1970) and values by the name of the curve; at most eight.
-        y_title: What the values are, with their unit.
+    """Draw quantities of replays over days: by the name of each curve, at most eight, its moments (ms) and values.
 
     Raises:
         ValueError: There are more than eight.

@@ -86,9 +86,9 @@ def add_line(
         x: Places of its points.
         y: Their heights, NaN where there is none.
         colour: Its colour.
-        hover: What a point says when somebody points at it, as a template of Plotly's.
+        hover: What a point says when somebody points at it, in Plotly's words.
         width: In pixels.
-        look: How else the line looks, such as its `dash` and its `shape`.
+        look: How else it looks, such as `dash` and `shape`.
         row: Row of a figure that has several.
         more: What else Plotly's `Scatter` has.
     """

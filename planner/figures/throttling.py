@@ -60,13 +60,7 @@ def dispatch_timeline(
 
 
 def scenario_lines(ends_s: FloatArray, series: Mapping[str, FloatArray], y_title: str) -> go.Figure:
-    """Draw one line for each scenario.
-
-    Args:
-        ends_s: End of each period.
-        series: Values by scenario, in the order of the legend.
-        y_title: What they are, with the unit.
-    """
+    """Draw one line for each scenario over the ends of the periods; the title says what its values are, with unit."""
     figure = go.Figure()
     dashes = ("solid", "dash", "dot", "dashdot")
     for at, (name, values) in enumerate(series.items()):

@@ -75,13 +75,7 @@ def shown(view: state.Current, question: Question) -> Plan | None:
 
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
-    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew.
-
-    Args:
-        view: What is looked at.
-        questions: What is asked.
-        first: What is shown.
-    """
+    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew."""
     found = [(one, shown(view, one)) for one in questions if not known(view, one)]
     left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     if not left:
