@@ -235,12 +235,8 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     if not chosen:
         st.info("Choose a scenario.", icon=":material/show_chart:")
         return
-    found = results.curves(which, chosen, cluster or "").to_pandas()
-    curves = {}
-    for name in chosen:
-        mine = found[found["scenario"] == name]
-        if len(mine):
-            curves[name] = (mine["at_ms"].tolist(), mine["value"].tolist())
+    found = dict(list(results.curves(which, chosen, cluster or "").to_pandas().groupby("scenario")))
+    curves = {n: (found[n]["at_ms"].tolist(), found[n]["value"].tolist()) for n in chosen if n in found}
     if not curves:
         st.info("These scenarios have nothing there.", icon=":material/show_chart:")
         return
