@@ -80,9 +80,7 @@ def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, 
 def comparison_frame(found: Comparison, *, alike: bool = True) -> pd.DataFrame:
     """Return one row for each measure, one column for each scenario; the best are marked with a star.
 
-    Args:
-        found: What was compared.
-        alike: Also those measures that are the same in all.
+    Measures that are the same in all are there only when `alike` says so.
     """
     rows = []
     for row in found.rows:

@@ -95,14 +95,7 @@ def _cycles(place: DeltaGenerator, label: str, help_: str) -> int:
 
 
 def pair_frame(step: CycleStep, before: Any, profile: Profile, config: Settings) -> pd.DataFrame:
-    """Return one row for each pair that a strategy compares in a cycle, with the counters before and afterwards.
-
-    Args:
-        step: The cycle.
-        before: What the strategy remembered before.
-        profile: What is known of the strategy, which compares pairs.
-        config: Settings in force.
-    """
+    """Return one row for each pair that a strategy compares in a cycle, with its counters afterwards and `before`."""
     shedding, names = step.decision.shedding, step.snapshot.brokers.name
     points, after = shedding.scores * 100, step.after.shedding.state
     moves = {move.source for move in shedding.moves}

@@ -1,6 +1,8 @@
 """Moves: what the scenario moves, whom it disconnects, and the commands to take away."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import pandas as pd
 import streamlit as st
@@ -16,7 +18,7 @@ from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
-from planner.simulate.trace import Trace
+from planner.simulate.trace import Event, Trace
 from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
@@ -35,18 +37,14 @@ class _Filter:
     brokers: frozenset[str]
     text: str
 
-    def passes(self, kind: str, bundle: str, source: str, destination: str) -> bool:
+    def passes(self, event: Event) -> bool:
         """Say whether something is shown."""
-        return (
-            kind in self.kinds
-            and (not self.brokers or source in self.brokers or destination in self.brokers)
-            and self.text in bundle
-        )
+        somewhere = not self.brokers or not self.brokers.isdisjoint((event.source, event.destination))
+        return event.kind in self.kinds and somewhere and self.text in event.bundle
 
 
-def _blast_radius(trace: Trace, wanted: _Filter) -> None:
+def _blast_radius(trace: Trace, shown: Sequence[Event]) -> None:
     """Draw whom the moves disconnect."""
-    shown = [e for e in trace.events if wanted.passes(e.kind, e.bundle, e.source, e.destination)]
     chosen = set(map(id, shown))
     radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
     numbers = {
@@ -77,12 +75,12 @@ def _moves(outcome: Outcome) -> None:
         st.info("Nothing moves in this scenario.", icon=":material/check_circle:")
         return
     wanted = _choose(trace)
-    keep = [wanted.passes(e.kind, e.bundle, e.source, e.destination) for e in trace.events]
+    keep = list(map(wanted.passes, trace.events))
     if not any(keep):
         st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
         return
-    _blast_radius(trace, wanted)
-    moves = [move for move in outcome.moves if wanted.passes(move.kind, move.bundle, move.source, move.destination)]
+    _blast_radius(trace, list(compress(trace.events, keep)))
+    moves = list(filter(wanted.passes, outcome.moves))
     if any(move.destination for move in moves):
         st.caption("A destination is a wish: a lookup in the moment of the unload may put the bundle elsewhere.")
         by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)

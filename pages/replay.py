@@ -8,8 +8,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.explain.text import MIB, count, moment, period, plain
-from planner.figures.replay import curves_over_days
-from planner.figures.simulation import MOST_CURVES
+from planner.figures.simulation import MOST_CURVES, curves_over_days
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status, results_folder
 from planner.replay.queries import CURVES, SCENARIO_MEASURES, Curve, ReplayResults
@@ -236,12 +235,8 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     if not chosen:
         st.info("Choose a scenario.", icon=":material/show_chart:")
         return
-    found = results.curves(which, chosen, cluster or "").to_pandas()
-    curves = {}
-    for name in chosen:
-        mine = found[found["scenario"] == name]
-        if len(mine):
-            curves[name] = (mine["at_ms"].tolist(), mine["value"].tolist())
+    found = dict(list(results.curves(which, chosen, cluster or "").to_pandas().groupby("scenario")))
+    curves = {n: (found[n]["at_ms"].tolist(), found[n]["value"].tolist()) for n in chosen if n in found}
     if not curves:
         st.info("These scenarios have nothing there.", icon=":material/show_chart:")
         return

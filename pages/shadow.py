@@ -26,7 +26,7 @@ from planner.shadow.record import (
 from planner.web import address, names
 from planner.web.live_history import watched_clusters
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, show_error, show_notes, table
+from planner.web.widgets import chart, metrics, show_error, show_notes, table
 
 _LOOK_S = 5.0
 _MOST_CYCLES = 2_000
@@ -166,11 +166,8 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
         ("Destinations", score.destinations_right, score.destinations, "Bundles that went to a predicted broker."),
         ("Splits", score.splits_right, score.splits, "Splits made as predicted, at the same boundaries."),
     )
-    with st.container(horizontal=True):
-        for label, right, of, meaning in cards:
-            shown = f"{right:,} of {of:,}" if of else None
-            value = percent(right / of) if of else "none yet"
-            st.metric(label, value, shown, "off", delta_arrow="off", help=meaning, width=_CARD_PX)
+    shares = [(label, percent(right / of) if of else "none yet", meaning) for label, right, of, meaning in cards]
+    metrics(shares, _CARD_PX, {label: f"{right:,} of {of:,}" for label, right, of, _ in cards if of})
     scores = scores_by_strategy(cycles)
     lines = [f"{strategy}: {one.text}" for strategy, one in scores.items()] if len(scores) > 1 else []
     lines += [f"{count(score.by_hand, 'more cycle')} differ by manual unloads alone."] if score.by_hand else []

@@ -1,7 +1,6 @@
 """Snapshots: load, check, keep, and take away."""
 
 import io
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,8 @@ from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
 _DOCUMENT_TOPICS = 50_000
+_UPLOAD: Kept[tuple[str, PlannerError | None]] = Kept("upload-result", lambda: ("", None))
+"""The last upload that is not open: id of its file, and why."""
 
 
 def saved_frame(saved: tuple[SavedSnapshot, ...]) -> pd.DataFrame:
@@ -71,25 +72,14 @@ def document_bytes(snapshot: Snapshot) -> bytes:
     return write_document(snapshot).encode()
 
 
-@dataclass(frozen=True)
-class _Upload:
-    """What became of the last upload that is not open: its file, and why."""
-
-    file: str = ""
-    error: PlannerError | None = None
-
-
-_UPLOAD: Kept[_Upload] = Kept("upload-result", _Upload)
-
-
 def _load(given: UploadedFile) -> None:
     """Keep what was uploaded and open it where it is waited for, else on the first page; or note why that cannot be."""
-    _UPLOAD.put(_Upload(given.file_id))
+    _UPLOAD.put((given.file_id, None))
     try:
         before = {s.digest for s in state.workspace().saved()}
         saved = state.workspace().add(read_apart(given.name, given), given.name.rsplit(".", 1)[0])
     except PlannerError as error:
-        _UPLOAD.put(_Upload(given.file_id, error))
+        _UPLOAD.put((given.file_id, error))
         return
     finally:
         forget_upload(given)
@@ -105,11 +95,11 @@ def _upload() -> None:
     )
     given = st.file_uploader("Snapshot file", type=["zip", "json"], max_upload_size=250, key="upload")
     if given is None:
-        _UPLOAD.put(_Upload())
+        _UPLOAD.put(("", None))
         return
-    if _UPLOAD.get().file != given.file_id:
+    if _UPLOAD.get()[0] != given.file_id:
         _load(given)
-    error = _UPLOAD.get().error
+    error = _UPLOAD.get()[1]
     if error is not None:
         show_error(error)
         st.caption("Nothing was changed: every snapshot that was here still is.")

@@ -18,7 +18,7 @@ from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throt
 from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
 from planner.simulate.dispatch.edits import LimitEdit, edited, setting_commands
 from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
-from planner.simulate.dispatch.prefill import topic_traffic
+from planner.simulate.dispatch.prefill import topic_traffic, with_limits
 from planner.simulate.dispatch.simulate import price_s, simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
@@ -28,7 +28,7 @@ from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.session import Kept
 from planner.web.setting_form import setting_form
-from planner.web.throttling_form import SWITCHES, TrafficForm, choose_topic, edit_form, traffic_form
+from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
 from planner.web.widgets import button, chart, show_notes, table
 
 _LOSER = "color: #7a8594"
@@ -156,11 +156,7 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
 def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> pd.DataFrame:
     """Return one row for each broker: what its topics may dispatch in all, beside its bandwidth; MiB/s.
 
-    Args:
-        snapshot: The cluster.
-        policies: Dispatch policies.
-        config: Settings of the brokers.
-        subscriptions: Subscriptions that each topic is taken to have.
+    Each topic is taken to have so many subscriptions.
     """
     caps = dispatch_caps(snapshot, config, policies, subscriptions=subscriptions)
     total = broker_dispatch(snapshot, caps, config)
@@ -181,11 +177,6 @@ def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subsc
             "may / bandwidth": may / bandwidth,
         }
     )
-
-
-def _draw_chains(chains: tuple[LimitChain, ...], partitions: int) -> None:
-    st.markdown(chain_sentence(chains, partitions))
-    _chain_table(chains, "limit-chain")
 
 
 def _edit(topic: str, subscription: str, view: state.Current) -> tuple[tuple[LimitEdit, ...], Settings]:
@@ -326,13 +317,7 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
     """Return a scenario with dispatch limits in it, as far as a scenario can have them.
 
     Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not tell what
-    they would hold back.
-
-    Args:
-        present: The scenario so far.
-        edits: The limits.
-        before: Settings of the snapshot.
-        after: Settings with the limits.
+    they would hold back. Settings are those of the snapshot before, and with the limits after.
     """
     made = [edit for edit in map(DispatchLimit.of, edits) if edit is not None]
     steps = (*present.steps, *map(Step, made))
@@ -350,22 +335,22 @@ def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: S
         registry.go("what_if")
 
 
-def _draw_dispatch(form: TrafficForm, topic: str, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
+def _draw_dispatch(topic: TopicLoad, seconds: int, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
     """Draw what dispatch comes to over time; where that takes long, only once it is asked for."""
     st.header("Dispatch over time")
-    loads = {name: form.load(topic, limits, settings) for name, (limits, settings) in cases.items()}
-    keys = {name: repr((loads[name], form.duration_s, settings.overrides)) for name, (_, settings) in cases.items()}
-    seconds = sum(price_s([load], form.duration_s) for load in loads.values())
-    if seconds > _ASKED_FROM_S and not set(keys.values()) <= _PAID.get():
-        one = loads["As it is"]
+    loads = {name: with_limits(topic, limits, settings) for name, (limits, settings) in cases.items()}
+    keys = {name: repr((loads[name], seconds, settings.overrides)) for name, (_, settings) in cases.items()}
+    work_s = sum(price_s([load], seconds) for load in loads.values())
+    if work_s > _ASKED_FROM_S and not set(keys.values()) <= _PAID.get():
+        subscriptions = count(len(topic.subscriptions), "subscription")
         st.info(
-            f"This simulates {count(one.partitions, 'partition')} with {count(len(one.subscriptions), 'subscription')}"
-            f" for {form.duration_s:,} s, {len(cases)} times: some {seconds:,.0f} s of work for this server.",
+            f"This simulates {count(topic.partitions, 'partition')} with {subscriptions} for {seconds:,} s,"
+            f" {len(cases)} times: some {work_s:,.0f} s of work for this server.",
             icon=":material/hourglass_top:",
         )
         button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | set(keys.values())))
         return
-    traces = {name: _simulated(keys[name], form.duration_s, loads[name], case[1]) for name, case in cases.items()}
+    traces = {name: _simulated(keys[name], seconds, loads[name], case[1]) for name, case in cases.items()}
     name = "Edited" if "Edited" in cases else "As it is"
     _draw_timeline(traces[name], name)
     st.caption(
@@ -388,10 +373,12 @@ def draw(view: state.Current) -> None:
         st.header("Other limits")
         edits, config = _edit(traffic.name, subscription, view)
         with st.expander("Traffic of the topic", icon=":material/tune:"):
-            form = traffic_form(traffic, subscription)
+            load, seconds = traffic_form(traffic, topic, subscription)
     policies, config = edited(edits, snapshot.policies, config)
     with verdict_place:
-        _draw_chains(all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription), len(form.brokers))
+        chains = all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription)
+        st.markdown(chain_sentence(chains, load.partitions))
+        _chain_table(chains, "limit-chain")
         if not throttles_consumers(config):
             st.warning(
                 "dispatchThrottlingOnNonBacklogConsumerEnabled is off and cursors of connected consumers are never"
@@ -401,7 +388,7 @@ def draw(view: state.Current) -> None:
     changed = bool(edits) or config != snapshot.settings
     if changed:
         chains = all_chains(traffic.name, policies, config, subscription)
-        st.markdown("After the edit: " + chain_sentence(chains, len(form.brokers)))
+        st.markdown("After the edit: " + chain_sentence(chains, load.partitions))
         with st.expander("The chain after the edit"):
             _chain_table(chains, "limit-chain-edited")
         _draw_commands(edits, snapshot.settings, config)
@@ -413,8 +400,8 @@ def draw(view: state.Current) -> None:
     cases["Without limits"] = (Policies(), free)
     over_time, brokers, documented = st.tabs(["Dispatch over time", "Brokers", "Documentation"])
     with over_time:
-        _draw_dispatch(form, topic, cases)
-    subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in form.subscriptions)
+        _draw_dispatch(load, seconds, cases)
+    subscriptions = sum(s.kind is not SubscriptionType.REPLICATOR for s in load.subscriptions)
     with brokers:
         _draw_brokers(snapshot, policies, config, subscriptions)
     with documented:

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.errors import PlannerError
 from planner.cluster.ranges import parse_bundle
-from planner.cluster.snapshot import Snapshot
+from planner.explain.cluster_tables import measure as of_bundles
+from planner.explain.cluster_tables import namespace_rows
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count
@@ -191,7 +192,8 @@ def _owners(outcome: Outcome, index: int) -> None:
     """Draw who owns which hash range after one cycle, and which bundles something happened to."""
     series, cycle = outcome.series, outcome.trace.cycles[index]
     view, start = cycle.view, outcome.trace.start
-    rows = _busiest(start)[:_NAMESPACES]
+    # By their traffic at the start, so that they stay in their order.
+    rows = namespace_rows(start, of_bundles(start, "throughput"), "")[:_NAMESPACES]
     names = [start.namespaces[i] for i in rows.tolist()]
     own_colours = len(series.brokers) <= MOST_COLOURS
     raster = make_raster(view.bundles, rows, _shown_value(outcome, cycle, own_colours=own_colours))
@@ -210,14 +212,6 @@ def _owners(outcome: Outcome, index: int) -> None:
         " (diamonds).",
         "what-if-owners",
     )
-
-
-def _busiest(snapshot: Snapshot) -> Int64Array:
-    """Return the namespaces by their traffic at the start, so that they stay in their order."""
-    bundles = snapshot.bundles
-    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
-    sums = np.bincount(bundles.namespace, weights=np.nan_to_num(traffic), minlength=len(snapshot.namespaces))
-    return np.argsort(-sums, kind="stable")
 
 
 def _shown_value(outcome: Outcome, cycle: Cycle, *, own_colours: bool) -> FloatArray:

@@ -189,10 +189,9 @@ def reading(
     remedy: str = "Check its name and rights.",
     *,
     what: str = "It cannot be read",
-    also: tuple[type[Exception], ...] = (),
 ) -> AbstractContextManager[None]:
     """Turn what the disk refuses while something is read into one sentence (see `writing`)."""
-    return writing(where, kind, remedy, what=what, also=also)
+    return writing(where, kind, remedy, what=what)
 
 
 def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextManager[None]:

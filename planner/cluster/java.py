@@ -120,37 +120,29 @@ class _Sorting(Generic[_T]):
 
     def _before(self, key: _T, run: Sequence[_T], hint: int) -> int:
         """Return how many of a run are less than a key, galloping from a hint (`gallopLeft`)."""
-        rises = self.compare(key, run[hint]) > 0
-        low, high = self._bounds(hint, len(run), lambda at: self.compare(key, run[at]) > 0, rises=rises)
-        while low < high:
-            middle = low + ((high - low) >> 1)
-            if self.compare(key, run[middle]) > 0:
-                low = middle + 1
-            else:
-                high = middle
-        return high
+        return self._gallop(hint, len(run), lambda at: self.compare(key, run[at]) > 0)
 
     def _after(self, key: _T, run: Sequence[_T], hint: int) -> int:
         """Return how many of a run are at most a key, galloping from a hint (`gallopRight`)."""
-        rises = self.compare(key, run[hint]) >= 0
-        low, high = self._bounds(hint, len(run), lambda at: self.compare(key, run[at]) >= 0, rises=rises)
-        while low < high:
-            middle = low + ((high - low) >> 1)
-            if self.compare(key, run[middle]) < 0:
-                high = middle
-            else:
-                low = middle + 1
-        return high
+        return self._gallop(hint, len(run), lambda at: self.compare(key, run[at]) >= 0)
 
     @staticmethod
-    def _bounds(hint: int, size: int, beyond: Callable[[int], bool], *, rises: bool) -> tuple[int, int]:
-        """Return between which positions a key belongs, looking 1, 3, 7 … places away from a hint."""
+    def _gallop(hint: int, size: int, beyond: Callable[[int], bool]) -> int:
+        """Return the first place that a key is not beyond, looking 1, 3, 7 … places away from a hint, then halving."""
+        rises = beyond(hint)
         most = size - hint if rises else hint + 1
         step, last = 1, 0
         while step < most and beyond(hint + step if rises else hint - step) == rises:
             last, step = step, step * 2 + 1
         step = min(step, most)
-        return (hint + last + 1, hint + step) if rises else (hint - step + 1, hint - last)
+        low, high = (hint + last + 1, hint + step) if rises else (hint - step + 1, hint - last)
+        while low < high:
+            middle = low + ((high - low) >> 1)
+            if beyond(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return high
 
     def _up(self, left: list[_T], right: list[_T]) -> list[_T]:  # noqa: C901, PLR0912 - one merge, in two gears
         """Merge from the front (`mergeLo`): the left run is the shorter one."""

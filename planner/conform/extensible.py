@@ -1,6 +1,6 @@
 """Answers vectors about the extensible load manager with the planner's own functions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,8 @@ from planner.pulsar.splitting import automatic_extensible
 from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
 
 
-def _broker_load_data(vector: Json) -> Json:
+def broker_load_data(vector: Json) -> Json:
+    """Answer a vector of kind `broker_load_data`."""
     config = config_of(vector)
     data = broker_load.fresh(1)
     answers = []
@@ -49,48 +50,44 @@ def _snapshot(load_data: Json, config: Settings, now_ms: int = 0) -> Snapshot:
     return snapshot_of_load_data(load_data, config, load_manager=LoadManager.EXTENSIBLE, now_ms=now_ms)
 
 
-def _top_k_bundles(vector: Json) -> Json:
+def top_k_bundles(vector: Json) -> Json:
+    """Answer a vector of kind `top_k_bundles`."""
     config = config_of(vector)
     snapshot = _snapshot({"brokers": {"broker": {"lastStats": vector["input"]["bundleStats"]}}}, config)
     names = snapshot.bundle_names
     return {"topBundles": [names[position] for position in top_bundles(snapshot, config)[0]]}
 
 
-class _Reports:
-    """The load data of each broker while the steps of a vector go by."""
+def _load_data(
+    known: dict[str, tuple[float, ...]], reports: Mapping[str, Json], brokers: BrokerTable, config: Settings
+) -> BrokerLoadData:
+    """Update every broker that reports, then set the time of its data to what the vector says.
 
-    def __init__(self) -> None:
-        self.rows: dict[str, tuple[float, float, float, int]] = {}
+    Args:
+        known: Load data of each broker while the steps of a vector go by; those that report are put in.
+        reports: What brokers report in a step.
+        brokers: The same as a table.
+        config: Settings in force.
 
-    def take(self, reports: Mapping[str, Json], brokers: BrokerTable, config: Settings) -> BrokerLoadData:
-        """Update every broker that reports, then set the time of its data to what the vector says.
-
-        Raises:
-            VectorError: An average has become NaN, which means unknown in a snapshot.
-        """
-        before = broker_load.fresh(len(brokers))
-        rows = [self.rows.get(name, (1.0, 1.0, 0.0, 0)) for name in brokers.name]
-        columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else []
-        if columns:
-            before = BrokerLoadData(columns[0], columns[1], columns[2], columns[3].astype(np.int64))
-        reporting = np.array([name in reports for name in brokers.name], dtype=bool)
-        after = broker_load.clear(broker_load.update(before, brokers, config, 1), ~reporting)
-        if np.isnan(after.weighted_max_ema).any() or np.isnan(after.msg_throughput_ema_bytes_per_s).any():
-            raise VectorError("Usage or throughput of a broker has no average.", remedy="Record numbers of a broker.")
-        updated = np.array([reports.get(name, {}).get("updatedAtMs", 0) for name in brokers.name], dtype=np.int64)
-        after = replace(after, updated_at_ms=updated)
-        for position, name in enumerate(brokers.name):
-            if name in reports:
-                self.rows[name] = (
-                    float(after.max_resource_usage[position]),
-                    float(after.weighted_max_ema[position]),
-                    float(after.msg_throughput_ema_bytes_per_s[position]),
-                    int(updated[position]),
-                )
-        return after
+    Raises:
+        VectorError: An average has become NaN, which means unknown in a snapshot.
+    """
+    before = broker_load.fresh(len(brokers))
+    if before:
+        rows = [known.get(name, (1.0, 1.0, 0.0, 0)) for name in brokers.name]
+        before = BrokerLoadData(*map(np.array, zip(*rows, strict=True)))
+    reporting = np.array([name in reports for name in brokers.name], dtype=bool)
+    after = broker_load.clear(broker_load.update(before, brokers, config, 1), ~reporting)
+    if np.isnan(after.weighted_max_ema).any() or np.isnan(after.msg_throughput_ema_bytes_per_s).any():
+        raise VectorError("Usage or throughput of a broker has no average.", remedy="Record numbers of a broker.")
+    updated = np.array([reports.get(name, {}).get("updatedAtMs", 0) for name in brokers.name], dtype=np.int64)
+    columns = (after.max_resource_usage, after.weighted_max_ema, after.msg_throughput_ema_bytes_per_s, updated)
+    rows_after = zip(*(column.tolist() for column in columns), strict=True)
+    known |= {name: row for name, row in zip(brokers.name, rows_after, strict=True) if name in reports}
+    return replace(after, updated_at_ms=updated)
 
 
-def _transfer_snapshot(step: Json, config: Settings, now_ms: int, reports: _Reports) -> Snapshot:
+def _transfer_snapshot(step: Json, config: Settings, now_ms: int, known: dict[str, tuple[float, ...]]) -> Snapshot:
     top: Mapping[str, Any] = step.get("topBundles", {})
     loads: Mapping[str, Json] = step.get("brokerLoad", {})
     available = step["availableBrokers"]
@@ -99,7 +96,7 @@ def _transfer_snapshot(step: Json, config: Settings, now_ms: int, reports: _Repo
         for name in dict.fromkeys([*loads, *available, *top])
     }
     snapshot = _snapshot({"brokers": brokers}, config, now_ms)
-    data = reports.take(loads, snapshot.brokers, config)
+    data = _load_data(known, loads, snapshot.brokers, config)
     position = snapshot.bundle_position
     rank = np.full(len(snapshot.bundles), -1, dtype=np.int32)
     for report in top.values():
@@ -121,13 +118,14 @@ def _transfer_snapshot(step: Json, config: Settings, now_ms: int, reports: _Repo
     )
 
 
-def _shedder_transfer(vector: Json) -> Json:
+def shedder_transfer(vector: Json) -> Json:
+    """Answer a vector of kind `shedder_transfer`: one strategy object lives through its steps."""
     config, now_ms = config_of(vector), vector["input"]["nowMs"]
-    reports = _Reports()
+    known: dict[str, tuple[float, ...]] = {}
     state: TransferState = SHEDDER.initial()
     answers = []
     for step in vector["input"]["steps"]:
-        snapshot = _transfer_snapshot(step, config, now_ms, reports)
+        snapshot = _transfer_snapshot(step, config, now_ms, known)
         memory, decision = SHEDDER.decide(
             snapshot,
             SheddingMemory(
@@ -147,7 +145,7 @@ def _shedder_transfer(vector: Json) -> Json:
             }
             for move in decision.moves
         ]
-        known = [i for i, here in enumerate(snapshot.brokers.has_load_data.tolist()) if here]
+        loaded = [i for i, here in enumerate(snapshot.brokers.has_load_data.tolist()) if here]
         names, brokers = snapshot.brokers.name, snapshot.brokers
         answers.append(
             {
@@ -161,8 +159,8 @@ def _shedder_transfer(vector: Json) -> Json:
                 "recentlyUnloadedBrokersAfter": sorted(memory.recently_unloaded_brokers),
                 "loadAvg": state.load_avg,
                 "loadStd": state.load_std,
-                "weightedMaxEMA": {names[i]: float(brokers.weighted_max_ema[i]) for i in known},
-                "msgThroughputEMA": {names[i]: float(brokers.msg_throughput_ema_bytes_per_s[i]) for i in known},
+                "weightedMaxEMA": {names[i]: float(brokers.weighted_max_ema[i]) for i in loaded},
+                "msgThroughputEMA": {names[i]: float(brokers.msg_throughput_ema_bytes_per_s[i]) for i in loaded},
             }
         )
     return {"steps": answers}
@@ -191,7 +189,8 @@ def _topic_table(step: Json, snapshot: Snapshot) -> TopicTable:
     )
 
 
-def _auto_split_extensible(vector: Json) -> Json:
+def auto_split_extensible(vector: Json) -> Json:
+    """Answer a vector of kind `auto_split_extensible`: one splitter lives through its steps."""
     config, state = config_of(vector), AutoSplitState()
     answers = []
     for step in vector["input"]["steps"]:
@@ -264,12 +263,3 @@ def placement_answer(vector: Json) -> Json:
         emas = zip(snapshot.brokers.name, data.weighted_max_ema.tolist(), strict=True)
         answers.append({**chosen, "weightedMaxEMA": dict(emas)})
     return {"steps": answers}
-
-
-ANSWERS: dict[str, Callable[[Json], Json]] = {
-    "broker_load_data": _broker_load_data,
-    "top_k_bundles": _top_k_bundles,
-    "shedder_transfer": _shedder_transfer,
-    "auto_split_extensible": _auto_split_extensible,
-}
-"""What the planner answers to a vector, by kind."""

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from planner.cluster.errors import VectorError
 from planner.cluster.pulsar_json import Json
-from planner.conform import extensible, model_kinds, modular_shedders, placements, splits, throttling
+from planner.conform import extensible, model_kinds, splits
+from planner.conform.modular_shedders import shedding_steps
+from planner.conform.placements import placement
 from planner.conform.reader import Vector
+from planner.conform.throttling import dispatch_throttle
+from planner.pulsar.shedding import avg, overload, threshold, uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,41 +30,30 @@ class Kind:
     sets: tuple[str, ...] = ()
 
 
-# Every adapter module; a kind belongs to exactly one of them.
-_ANSWERS: Mapping[str, Callable[[Json], Json]] = {
-    **modular_shedders.ANSWERS,
-    **extensible.ANSWERS,
-    **splits.ANSWERS,
-    **model_kinds.ANSWERS,
-    **throttling.ANSWERS,
-    **placements.ANSWERS,
-}
-
 _STEPS: Mapping[str, type] = {"steps": list}
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "topic_to_bundle": Kind(_ANSWERS["topic_to_bundle"], {"namespace": str, "topics": list}),
-        "bundle_split": Kind(_ANSWERS["bundle_split"], {"algorithm": str, "bundle": str, "namespaceBoundaries": list}),
+        "topic_to_bundle": Kind(model_kinds.topic_to_bundle, {"namespace": str, "topics": list}),
+        "bundle_split": Kind(splits.bundle_split, {"algorithm": str, "bundle": str, "namespaceBoundaries": list}),
         "time_average": Kind(
-            _ANSWERS["time_average"],
-            {"shortSamples": int, "longSamples": int, "samples": list, "checkpoints": list},
+            model_kinds.time_average, {"shortSamples": int, "longSamples": int, "samples": list, "checkpoints": list}
         ),
         "broker_time_average": Kind(
-            _ANSWERS["broker_time_average"], {"bundles": list, "bundleData": dict, "defaultStats": dict}
+            model_kinds.broker_time_average, {"bundles": list, "bundleData": dict, "defaultStats": dict}
         ),
-        "resource_usage": Kind(_ANSWERS["resource_usage"], {}),
-        "broker_load_data": Kind(_ANSWERS["broker_load_data"], {"updates": list}),
-        "top_k_bundles": Kind(_ANSWERS["top_k_bundles"], {"bundleStats": dict}),
-        "shedder_overload": Kind(_ANSWERS["shedder_overload"], _STEPS),
-        "shedder_threshold": Kind(_ANSWERS["shedder_threshold"], _STEPS),
-        "shedder_uniform": Kind(_ANSWERS["shedder_uniform"], _STEPS),
-        "shedder_avg": Kind(_ANSWERS["shedder_avg"], _STEPS),
-        "shedder_transfer": Kind(_ANSWERS["shedder_transfer"], {"nowMs": int, **_STEPS}, sets=("decisions",)),
-        "placement": Kind(_ANSWERS["placement"], {"strategy": str, **_STEPS}, sets=("candidates",)),
-        "auto_split_modular": Kind(_ANSWERS["auto_split_modular"], {"loadData": dict, "namespaceBundleCounts": dict}),
-        "auto_split_extensible": Kind(_ANSWERS["auto_split_extensible"], _STEPS, sets=("decisions",)),
-        "dispatch_throttle": Kind(_ANSWERS["dispatch_throttle"], {"limiter": str, "ops": list}),
+        "resource_usage": Kind(model_kinds.resource_usage, {}),
+        "broker_load_data": Kind(extensible.broker_load_data, {"updates": list}),
+        "top_k_bundles": Kind(extensible.top_k_bundles, {"bundleStats": dict}),
+        "shedder_overload": Kind(partial(shedding_steps, overload.SHEDDER), _STEPS),
+        "shedder_threshold": Kind(partial(shedding_steps, threshold.SHEDDER), _STEPS),
+        "shedder_uniform": Kind(partial(shedding_steps, uniform.SHEDDER), _STEPS),
+        "shedder_avg": Kind(partial(shedding_steps, avg.SHEDDER), _STEPS),
+        "shedder_transfer": Kind(extensible.shedder_transfer, {"nowMs": int, **_STEPS}, sets=("decisions",)),
+        "placement": Kind(placement, {"strategy": str, **_STEPS}, sets=("candidates",)),
+        "auto_split_modular": Kind(splits.auto_split_modular, {"loadData": dict, "namespaceBundleCounts": dict}),
+        "auto_split_extensible": Kind(extensible.auto_split_extensible, _STEPS, sets=("decisions",)),
+        "dispatch_throttle": Kind(dispatch_throttle, {"limiter": str, "ops": list}),
     }
 )
 """What the planner can decide, by kind."""

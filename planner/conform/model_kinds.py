@@ -1,6 +1,5 @@
 """Answers vectors about hashes, usages and averages."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ def _first(traffic: Traffic, key: str) -> float:
     return float(np.asarray(getattr(traffic, RATES[key])).reshape(-1)[0])
 
 
-def _time_average(vector: Json) -> Json:
+def time_average(vector: Json) -> Json:
+    """Answer a vector of kind `time_average`."""
     given = vector["input"]
     default = _traffic(given["defaultStats"]) if "defaultStats" in given else None
     short = averages.start(1, given["shortSamples"], default)
@@ -54,7 +54,8 @@ def _both(taken: int, topics: int, short: TimeAverage, long: TimeAverage) -> Jso
     }
 
 
-def _broker_time_average(vector: Json) -> Json:
+def broker_time_average(vector: Json) -> Json:
+    """Answer a vector of kind `broker_time_average`."""
     given = vector["input"]
     load_data = {
         "brokers": {"broker": {"lastStats": {bundle: {} for bundle in given["bundles"]}}},
@@ -69,7 +70,8 @@ def _broker_time_average(vector: Json) -> Json:
     }
 
 
-def _resource_usage(vector: Json) -> Json:
+def resource_usage(vector: Json) -> Json:
+    """Answer a vector of kind `resource_usage`."""
     given, config = vector["input"], config_of(vector)
     snapshot = snapshot_of_load_data({"brokers": {"broker": {**given, "bundles": ()}}}, config)
     brokers = snapshot.brokers
@@ -101,7 +103,8 @@ def _resource_usage(vector: Json) -> Json:
     }
 
 
-def _topic_to_bundle(vector: Json) -> Json:
+def topic_to_bundle(vector: Json) -> Json:
+    """Answer a vector of kind `topic_to_bundle`."""
     given = vector["input"]
     namespace: str = given["namespace"]
     if "boundaries" in given:
@@ -130,12 +133,3 @@ def _assignment(topic: str, namespace: str, boundaries: tuple[int, ...]) -> Json
         return {**answer, "error": error.exception}
     low, high = boundaries[index : index + 2]
     return {**answer, "bundle": bundle_name(namespace, low, high), "bundleRange": format_range(low, high)}
-
-
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {
-    "time_average": _time_average,
-    "broker_time_average": _broker_time_average,
-    "resource_usage": _resource_usage,
-    "topic_to_bundle": _topic_to_bundle,
-}
-"""What the planner answers to a vector, by kind."""

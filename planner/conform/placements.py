@@ -1,6 +1,5 @@
 """Answers vectors about placement strategies."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +18,6 @@ from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
 
 def placement(vector: Json) -> Json:
     """Answer a vector of kind `placement`: one strategy object lives through its steps.
-
-    Args:
-        vector: The vector; its `expected` is not read.
 
     Raises:
         VectorError: The strategy is unknown.
@@ -63,7 +59,3 @@ def _known_averages(snapshot: Snapshot) -> Snapshot:
         for column in ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
     }
     return replace(snapshot, brokers=replace(snapshot.brokers, **known))
-
-
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {"placement": placement}
-"""What the planner answers to a vector, by kind."""

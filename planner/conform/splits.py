@@ -1,6 +1,6 @@
 """Answers vectors about split algorithms and about automatic splitting in the modular load manager."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,3 @@ def auto_split_modular(vector: Json) -> Json:
 
 def _hash(value: int | str) -> int:
     return int(value, 16) if isinstance(value, str) else value
-
-
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {"bundle_split": bundle_split, "auto_split_modular": auto_split_modular}
-"""What the planner answers to a vector, by kind."""

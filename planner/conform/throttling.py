@@ -1,6 +1,5 @@
 """Answers vectors about dispatch limiters: columns of two rows, messages and bytes, of whole numbers of any size."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -122,7 +121,8 @@ def _refuse_overflows(given: Json) -> None:
             _refuse_overflows(inner)
 
 
-def _dispatch_throttle(vector: Json) -> Json:
+def dispatch_throttle(vector: Json) -> Json:
+    """Answer a vector of kind `dispatch_throttle`."""
     _refuse_overflows(vector["input"])
     given, buckets = vector["input"], bucket_column(config_of(vector).release)
     if given["limiter"] == "AsyncTokenBucket":
@@ -164,7 +164,3 @@ def _bare_bucket(given: Json, buckets: type[BucketColumn]) -> Json:
         wait = bucket.throttling_duration_ns(row, op["atNanos"])
         answers.append({"tokens": int(tokens[0]), "throttlingDurationNanos": int(wait[0])})
     return {"ops": answers}
-
-
-ANSWERS: Mapping[str, Callable[[Json], Json]] = {"dispatch_throttle": _dispatch_throttle}
-"""What the planner answers to a vector, by kind."""

@@ -12,7 +12,7 @@ from planner.advise.advisor import Advice, Holdout, SettingRange
 from planner.advise.objectives import Side, value_of
 from planner.advise.verdict import judge
 from planner.cluster.setting import conf_value
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]
@@ -44,15 +44,13 @@ def front_figure(advice: Advice) -> go.Figure:
     figure = go.Figure()
 
     def add(places: Sequence[int], label: str, **options: object) -> None:
-        figure.add_trace(
-            go.Scatter(
-                x=[x[p] for p in places],
-                y=[y[p] for p in places],
-                text=[_plain(advice.candidates[p].name) for p in places],
-                name=label,
-                hovertemplate=hover,
-                **{"mode": "markers", **options},
-            )
+        figure.add_scatter(
+            x=[x[p] for p in places],
+            y=[y[p] for p in places],
+            text=[_plain(advice.candidates[p].name) for p in places],
+            name=label,
+            hovertemplate=hover,
+            **{"mode": "markers", **options},
         )
 
     special = {advice.current, advice.chosen}
@@ -68,9 +66,8 @@ def front_figure(advice: Advice) -> go.Figure:
         add([at[advice.current]], "current settings", marker={"color": WARNING, "size": 14, "symbol": "diamond"})
     add([at[advice.chosen]], judge(advice).mark, marker={"color": _GREEN, "size": 17, "symbol": "star"})
     _label(figure, advice, x, y)
-    figure = finish(figure, height=430, x_title=f"{x_title} — left is better", y_title=f"{y_title} — down is better")
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2, "font": {"size": 11}})
-    return figure
+    x_title, y_title = f"{x_title} — left is better", f"{y_title} — down is better"
+    return finish(figure, height=430, x_title=x_title, y_title=y_title, legend={"y": -0.2, "font": {"size": 11}})
 
 
 def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[float]) -> None:
@@ -114,24 +111,14 @@ def sensitivity_figure(found: SettingRange) -> go.Figure:
         symbols = [
             "star" if step.value == found.chosen else "circle" if step.holds else "circle-open" for step in found.steps
         ]
-        figure.add_trace(
-            go.Scatter(
-                x=labels,
-                y=values,
-                name=label,
-                mode="lines+markers",
-                line={"color": colour, "dash": dash, "width": 2},
-                marker={"size": [13 if s == "star" else 9 for s in symbols], "symbol": symbols},
-                hovertemplate=f"%{{x}}: {label} %{{y:.4g}}<extra></extra>",
-            )
-        )
+        marker = {"size": [13 if s == "star" else 9 for s in symbols], "symbol": symbols}
+        hover, look = f"%{{x}}: {label} %{{y:.4g}}", {"dash": dash}
+        add_line(figure, label, labels, values, colour, hover, look=look, mode="lines+markers", marker=marker)
     places = [at for at, step in enumerate(found.steps) if step.value in {found.low, found.high}]
     figure.add_vrect(x0=min(places) - 0.4, x1=max(places) + 0.4, fillcolor=_BAND, line_width=0, layer="below")
-    figure = finish(figure, height=270, x_title=found.setting, y_title="index (100 = average)")
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.18, "font": {"size": 11}})
-    figure.update_xaxes(type="category", title={"font": {"size": 11}})
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    legend, y_title = {"y": 1.18, "font": {"size": 11}}, "index (100 = average)"
+    finish(figure, height=270, x_title=found.setting, y_title=y_title, legend=legend, from_zero=True)
+    return figure.update_xaxes(type="category", title={"font": {"size": 11}})
 
 
 def holdout_figure(found: Holdout) -> go.Figure:
@@ -150,18 +137,16 @@ def holdout_figure(found: Holdout) -> go.Figure:
             (("current settings", WARNING, "dash", "diamond"), ("chosen on the first days", _GREEN, "solid", "star"))
         ):
             values = [sum(two[place] for two in by_day[day]) / len(by_day[day]) for day in days]
-            figure.add_trace(
-                go.Scatter(
-                    x=days,
-                    y=values,
-                    name=label,
-                    legendgroup=label,
-                    showlegend=row == 1,
-                    mode="lines+markers",
-                    line={"color": colour, "width": 2, "dash": dash},
-                    marker={"symbol": symbol, "size": 9},
-                    hovertemplate=f"%{{x}}: {side} %{{y:.4g}}<extra>{label}</extra>",
-                ),
+            figure.add_scatter(
+                x=days,
+                y=values,
+                name=label,
+                legendgroup=label,
+                showlegend=row == 1,
+                mode="lines+markers",
+                line={"color": colour, "width": 2, "dash": dash},
+                marker={"symbol": symbol, "size": 9},
+                hovertemplate=f"%{{x}}: {side} %{{y:.4g}}<extra>{label}</extra>",
                 row=row,
                 col=1,
             )
@@ -170,11 +155,9 @@ def holdout_figure(found: Holdout) -> go.Figure:
     figure.add_annotation(
         x=cut, y=1, yref="paper", yanchor="bottom", xanchor="left", text="judged on", showarrow=False, xshift=4
     )
-    figure = finish(figure, height=450)
-    legend = {"orientation": "h", "y": 1.08, "yanchor": "bottom", "font": {"size": 11}}
-    figure.update_layout(showlegend=True, legend=legend, margin_t=64)
+    legend = {"y": 1.08, "yanchor": "bottom", "font": {"size": 11}}
+    figure = finish(figure, height=450, legend=legend, from_zero=True, margin_t=64)
     figure.update_xaxes(type="category", autotickangles=[0, -45])
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_yaxes(title="balance index", row=1, col=1)
-    figure.update_yaxes(title="disruption index", row=2, col=1)
+    for row, side in enumerate(sides, start=1):
+        figure.update_yaxes(title=f"{side} index", row=row, col=1)
     return figure

@@ -6,9 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish
 
 _NUMBERED = 30
+"""Cycles that have room for a number each."""
+_NAMED = 12
+"""Counters that have room in the legend."""
 _ROW_PX = 40
 _AXIS_PX = 100
 _LABEL_PX = 18
@@ -57,14 +60,12 @@ def counter_grid(
     )
     for places, symbol, said in ((marked, "square-open", mark), (in_vain, "x-thin", "reached in vain")):
         if places or places is marked:
-            figure.add_trace(
-                go.Scatter(
-                    x=[cycle for _, cycle in places],
-                    y=[row + _BELOW for row, _ in places],
-                    mode="markers",
-                    marker={"symbol": symbol, "size": 17, "color": WARNING, "line": {"width": 3, "color": WARNING}},
-                    hovertemplate=f"{said} in cycle %{{x}}<extra></extra>",
-                )
+            figure.add_scatter(
+                x=[cycle for _, cycle in places],
+                y=[row + _BELOW for row, _ in places],
+                mode="markers",
+                marker={"symbol": symbol, "size": 17, "color": WARNING, "line": {"width": 3, "color": WARNING}},
+                hovertemplate=f"{said} in cycle %{{x}}<extra></extra>",
             )
     figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(names)), x_title="cycle")
     _label_rows(figure, names)
@@ -103,16 +104,9 @@ def counter_lines(
     """
     figure = go.Figure()
     for at, (name, values) in enumerate(series.items()):
-        figure.add_trace(
-            go.Scatter(
-                x=list(range(1, len(values) + 1)),
-                y=list(values),
-                mode="lines+markers",
-                name=name,
-                line={"color": CATEGORICAL[at % len(CATEGORICAL)], "width": 2, "shape": "hv"},
-                hovertemplate=f"{name}<br>cycle %{{x}}: %{{y:.4g}}<extra></extra>",
-            )
-        )
+        cycles, colour = list(range(1, len(values) + 1)), CATEGORICAL[at % len(CATEGORICAL)]
+        hover, look = f"{name}<br>cycle %{{x}}: %{{y:.4g}}", {"shape": "hv"}
+        add_line(figure, name, cycles, list(values), colour, hover, look=look, mode="lines+markers")
     if limit is not None:
         figure.add_hline(
             y=limit,
@@ -122,11 +116,10 @@ def counter_lines(
         )
     for cycle in fired:
         figure.add_vline(x=cycle, line={"color": WARNING, "width": 1, "dash": "dot"})
-    figure = finish(figure, height=300, x_title="cycle", y_title=y_title)
-    figure.update_layout(showlegend=len(series) <= 12, legend={"orientation": "h", "y": -0.3})  # noqa: PLR2004 - room
-    figure.update_xaxes(dtick=1 if max((len(v) for v in series.values()), default=0) <= 30 else None)  # noqa: PLR2004
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    figure = finish(figure, height=300, x_title="cycle", y_title=y_title, legend={"y": -0.3}, from_zero=True)
+    figure.update_layout(showlegend=len(series) <= _NAMED)
+    most = max(map(len, series.values()), default=0)
+    return figure.update_xaxes(dtick=1 if most <= _NUMBERED else None)
 
 
 def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, high: float) -> go.Figure:
@@ -141,16 +134,14 @@ def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, hi
     for at, (below, score_below, above, score_above) in enumerate(pairs):
         difference = score_above - score_below
         colour = WARNING if difference >= high else CATEGORICAL[1] if difference >= low else MUTED
-        figure.add_trace(
-            go.Scatter(
-                x=[score_below, score_above],
-                y=[at + _BELOW, at + _BELOW],
-                mode="lines+markers",
-                line={"color": colour, "width": 3},
-                marker={"size": 11, "color": [ACCENT, colour]},
-                customdata=[below, above],
-                hovertemplate="%{customdata}: %{x:.2f}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[score_below, score_above],
+            y=[at + _BELOW, at + _BELOW],
+            mode="lines+markers",
+            line={"color": colour, "width": 3},
+            marker={"size": 11, "color": [ACCENT, colour]},
+            customdata=[below, above],
+            hovertemplate="%{customdata}: %{x:.2f}<extra></extra>",
         )
     figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(pairs)), x_title="score (points)")
     _label_rows(figure, [b if b == a else f"{b} ↔ {a}" for b, _, a, _ in pairs])

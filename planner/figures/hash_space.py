@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.ranges import HASH_SPACE, format_range
+from planner.cluster.ranges import FULL_HIGH, HASH_SPACE, format_range
 from planner.cluster.snapshot import BundleTable
 from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish, short_namespaces
 
@@ -19,7 +20,7 @@ MAX_BARS = 2_000
 _SHIFT = 22  # 2^32 hashes over 1,024 columns
 _PICK_COLUMNS = 16
 _DECADES = 4
-HALF_LABEL_PX = 36
+_HALF_LABEL_PX = 36
 """Room for the half of the last label that is beyond the axis."""
 _NOT_LOADED = "rgba(128, 128, 128, 0.3)"
 _PLAIN = 2  # from 100 on without decimals
@@ -98,15 +99,7 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
             dx=step,
             y=list(range(rows)),
             colorscale=SEQUENTIAL,
-            colorbar={
-                "title": {"text": title, "side": "top"},
-                "orientation": "h",
-                "thickness": 10,
-                "y": 1.0,
-                "yanchor": "bottom",
-                "tickvals": ticks,
-                "ticktext": texts,
-            },
+            colorbar=colour_bar(title, tickvals=ticks, ticktext=texts),
             hoverinfo="skip",
         )
     )
@@ -115,40 +108,53 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
         np.nan_to_num(raster.values, nan=0.0).reshape(rows, _PICK_COLUMNS, width).max(axis=2) if rows else np.zeros(0)
     )
     where = (np.arange(_PICK_COLUMNS) + 0.5) * step * width
-    figure.add_trace(
-        go.Scatter(
-            x=np.tile(where, rows),
-            y=np.repeat(np.arange(rows), _PICK_COLUMNS),
-            mode="markers",
-            marker={"size": 36, "opacity": 0, "symbol": "square"},
-            selected={"marker": {"opacity": 0}},
-            unselected={"marker": {"opacity": 0}},
-            customdata=[
-                [name, int(count), float(peak)]
-                for name, count, row in zip(names, raster.bundles.tolist(), peaks, strict=True)
-                for peak in row
-            ],
-            hovertemplate=(
-                "%{customdata[0]}<br>%{customdata[1]} bundles<br>at most %{customdata[2]:.4g} here<extra></extra>"
-            ),
-        )
+    figure.add_scatter(
+        x=np.tile(where, rows),
+        y=np.repeat(np.arange(rows), _PICK_COLUMNS),
+        mode="markers",
+        marker={"size": 36, "opacity": 0, "symbol": "square"},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        customdata=[
+            [name, int(count), float(peak)]
+            for name, count, row in zip(names, raster.bundles.tolist(), peaks, strict=True)
+            for peak in row
+        ],
+        hovertemplate=(
+            "%{customdata[0]}<br>%{customdata[1]} bundles<br>at most %{customdata[2]:.4g} here<extra></extra>"
+        ),
     )
-    figure = finish(figure, height=max(260, 150 + 14 * rows))
-    figure.update_layout(margin_t=84, margin_r=HALF_LABEL_PX, plot_bgcolor=_NOT_LOADED)
-    figure.update_xaxes(
-        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
-        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
-        range=[0, HASH_SPACE],
-        showgrid=False,
-    )
-    every = max(1, rows // 40)
-    figure.update_yaxes(
-        tickvals=list(range(0, rows, every)),
-        ticktext=short_namespaces(names[::every]),
-        range=[rows - 0.5, -0.5],
-        showgrid=False,
-    )
-    return figure
+    finish(figure, height=max(260, 150 + 14 * rows), margin_t=84, plot_bgcolor=_NOT_LOADED)
+    name_rows(figure, names, every=max(1, rows // 40))
+    return hash_axis(figure, showgrid=False)
+
+
+def hash_axis(figure: go.Figure, span: tuple[int, int] = (0, HASH_SPACE), *, parts: int = 4, **more: Any) -> go.Figure:
+    """Let the x axis of a finished figure be hashes, with room for the last label.
+
+    Args:
+        figure: The figure.
+        span: From which hash to which.
+        parts: Into how many parts its ticks divide it.
+        more: What else the axis has, in Plotly's words.
+    """
+    ticks = [span[0] + (span[1] - span[0]) * i // parts for i in range(parts + 1)]
+    texts = [f"0x{min(tick, FULL_HIGH):08x}" for tick in ticks]
+    figure.update_layout(margin_r=_HALF_LABEL_PX)
+    return figure.update_xaxes(tickvals=ticks, ticktext=texts, range=list(span), **more)
+
+
+def name_rows(figure: go.Figure, namespaces: Sequence[str], every: int = 1) -> None:
+    """Let the y axis be rows of namespaces, the first one on top; of many not every one is named."""
+    rows = len(namespaces)
+    ticks, texts = list(range(0, rows, every)), short_namespaces(namespaces[::every])
+    figure.update_yaxes(tickvals=ticks, ticktext=texts, range=[rows - 0.5, -0.5], showgrid=False)
+
+
+def colour_bar(title: str, **more: Any) -> dict[str, Any]:
+    """Return the bar above a map that says what its colours are, in Plotly's words."""
+    place = {"orientation": "h", "thickness": 10, "y": 1.0, "yanchor": "bottom"}
+    return {"title": {"text": title, "side": "top"}, **place, **more}
 
 
 def bundle_bars(low: Int64Array, high: Int64Array, value: FloatArray, unit: str, selected: int = -1) -> go.Figure:
@@ -177,14 +183,7 @@ def bundle_bars(low: Int64Array, high: Int64Array, value: FloatArray, unit: str,
             unselected={"marker": {"opacity": 1}},
         )
     )
-    figure = finish(figure, height=260, y_title=unit)
-    figure.update_layout(margin_r=HALF_LABEL_PX)
-    figure.update_xaxes(
-        tickvals=[0, HASH_SPACE // 4, HASH_SPACE // 2, 3 * HASH_SPACE // 4, HASH_SPACE],
-        ticktext=["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
-        range=[0, HASH_SPACE],
-    )
-    return figure
+    return hash_axis(finish(figure, height=260, y_title=unit))
 
 
 def topic_positions(
@@ -211,18 +210,14 @@ def topic_positions(
     for at, height in zip(hashes.tolist(), traffic.tolist(), strict=True):
         stems_x += [at, at, None]
         stems_y += [0.0, height, None]
-    figure.add_trace(
-        go.Scatter(x=stems_x, y=stems_y, mode="lines", line={"color": MUTED, "width": 1}, hoverinfo="skip")
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=hashes,
-            y=traffic,
-            mode="markers",
-            marker={"color": ACCENT, "size": 8},
-            customdata=[[n, f"0x{h:08x}"] for n, h in zip(names, hashes.tolist(), strict=True)],
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.5g} " + unit + "<extra></extra>",
-        )
+    figure.add_scatter(x=stems_x, y=stems_y, mode="lines", line={"color": MUTED, "width": 1}, hoverinfo="skip")
+    figure.add_scatter(
+        x=hashes,
+        y=traffic,
+        mode="markers",
+        marker={"color": ACCENT, "size": 8},
+        customdata=[[n, f"0x{h:08x}"] for n, h in zip(names, hashes.tolist(), strict=True)],
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.5g} " + unit + "<extra></extra>",
     )
     for at, cut in enumerate(cuts, start=1):
         figure.add_vline(
@@ -230,10 +225,4 @@ def topic_positions(
             line={"color": WARNING, "width": 2, "dash": "dash"},
             annotation={"text": f"0x{cut:08x}" if len(cuts) == 1 else str(at), "font": {"size": 11}},
         )
-    figure = finish(figure, height=280, y_title=unit)
-    figure.update_layout(margin_r=HALF_LABEL_PX)
-    low, high = bundle
-    ticks = [low + (high - low) * i // 4 for i in range(5)]
-    figure.update_xaxes(tickvals=ticks, ticktext=[f"0x{t:08x}" for t in ticks], range=[low, high])
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    return hash_axis(finish(figure, height=280, y_title=unit, from_zero=True), bundle)

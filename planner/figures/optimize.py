@@ -6,10 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, name_brokers, short_names
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish, name_brokers, short_names
 from planner.optimize.plan import Plan
 
 _GREEN = CATEGORICAL[2]
+_ABOVE = {"y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def frontier_figure(
@@ -27,59 +28,37 @@ def frontier_figure(
     moves = [step.moves for step in steps]
     figure = go.Figure()
     below = "no plan without splits gets below" if plan.splits else "no plan gets below"
-    hover = "%{x:,} moves: %{y:.1f} %<extra></extra>"
-    figure.add_trace(
-        go.Scatter(
-            x=moves,
-            y=[step.peak * 100 for step in steps],
-            name="best plan found",
-            line={"color": ACCENT, "width": 2.5},
-            hovertemplate=hover,
-        )
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=moves,
-            y=[frontier.least_with(step.moves) * 100 for step in steps],
-            name=below,
-            line={"color": MUTED, "width": 1.5, "dash": "dot"},
-            hovertemplate=f"%{{x:,}} moves: {below} %{{y:.1f}} %<extra></extra>",
-        )
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=[len(plan.moves)],
-            y=[plan.peak * 100],
-            name="this plan",
-            mode="markers",
-            marker={"color": _GREEN, "size": 16, "symbol": "star"},
-            hovertemplate=hover,
-        )
+    hover = "%{x:,} moves: %{y:.1f} %"
+    peaks = [step.peak * 100 for step in steps]
+    add_line(figure, "best plan found", moves, peaks, ACCENT, hover, width=2.5, mode=None)
+    least, said = [frontier.least_with(step.moves) * 100 for step in steps], f"%{{x:,}} moves: {below} %{{y:.1f}} %"
+    add_line(figure, below, moves, least, MUTED, said, width=1.5, look={"dash": "dot"}, mode=None)
+    figure.add_scatter(
+        x=[len(plan.moves)],
+        y=[plan.peak * 100],
+        name="this plan",
+        mode="markers",
+        marker={"color": _GREEN, "size": 16, "symbol": "star"},
+        hovertemplate=f"{hover}<extra></extra>",
     )
     if others:
         names = list(others)
-        figure.add_trace(
-            go.Scatter(
-                x=[others[name][0] for name in names],
-                y=[others[name][1] for name in names],
-                text=names,
-                name="what strategies come to",
-                mode="markers",
-                marker={"color": WARNING, "size": 11, "symbol": "diamond"},
-                hovertemplate="%{text}<br>%{x:,} moves: %{y:.1f} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[others[name][0] for name in names],
+            y=[others[name][1] for name in names],
+            text=names,
+            name="what strategies come to",
+            mode="markers",
+            marker={"color": WARNING, "size": 11, "symbol": "diamond"},
+            hovertemplate=f"%{{text}}<br>{hover}<extra></extra>",
         )
         for name, (at, peak) in others.items():
             left = at > max(moves[-1], *(number for number, _ in others.values())) * 0.8
             side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
             figure.add_annotation(x=at, y=peak, text=name, showarrow=False, font={"size": 11}, **side)
     figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
-    figure = finish(figure, height=360, x_title="bundles moved", y_title="highest usage (%)")
-    figure.update_layout(
-        showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin_t=52
-    )
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    titles = {"x_title": "bundles moved", "y_title": "highest usage (%)"}
+    return finish(figure, height=360, **titles, legend=_ABOVE, from_zero=True, margin_t=52)
 
 
 def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatArray, limit_percent: float) -> go.Figure:
@@ -99,21 +78,15 @@ def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatAr
         ("before", before, MUTED, "circle-open"),
         ("after", after, ACCENT, "circle"),
     ):
-        figure.add_trace(
-            go.Scatter(
-                x=labels,
-                y=values[order] * 100,
-                name=label,
-                mode="markers",
-                marker={"color": colour, "symbol": symbol, "size": 7},
-                hovertemplate=f"%{{x}}: %{{y:.1f}} % {label}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=labels,
+            y=values[order] * 100,
+            name=label,
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 7},
+            hovertemplate=f"%{{x}}: %{{y:.1f}} % {label}<extra></extra>",
         )
     figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
-    figure = finish(figure, height=300, y_title="usage (%)")
-    figure.update_layout(
-        showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin_t=44
-    )
+    finish(figure, height=300, y_title="usage (%)", legend=_ABOVE, from_zero=True, margin_t=44)
     name_brokers(figure.layout.xaxis, len(labels))
-    figure.update_yaxes(rangemode="tozero")
     return figure

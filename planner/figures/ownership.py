@@ -7,8 +7,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from planner.cluster.ranges import HASH_SPACE
-from planner.figures.hash_space import COLUMNS, HALF_LABEL_PX, Raster
-from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names, short_namespaces
+from planner.figures.hash_space import COLUMNS, Raster, colour_bar, hash_axis, name_rows
+from planner.figures.theme import CATEGORICAL, SEQUENTIAL, WARNING, finish, short_names
 
 MOST_COLOURS = len(CATEGORICAL)
 """Brokers that can have a colour of their own."""
@@ -52,37 +52,25 @@ def ownership_map(
         scale = [[(i + side) / number, CATEGORICAL[i]] for i in range(number) for side in (0, 1)]
         look: dict[str, Any] = {"colorscale": scale, "zmin": -0.5, "zmax": number - 0.5, "showscale": False}
     else:
-        bar = {"orientation": "h", "thickness": 10, "y": 1.0, "yanchor": "bottom"}
-        title = {"title": {"text": "usage of the owner (%)", "side": "top"}}
-        look = {"colorscale": SEQUENTIAL, "zmin": 0, "zmax": 100, "colorbar": bar | title}
+        bar = colour_bar("usage of the owner (%)")
+        look = {"colorscale": SEQUENTIAL, "zmin": 0, "zmax": 100, "colorbar": bar}
     figure = go.Figure(
         go.Heatmap(z=raster.values, x0=step / 2, dx=step, y=list(range(rows)), hoverinfo="skip", ygap=1, **look)
     )
     for name, colour in zip(short_names(owners), CATEGORICAL, strict=False):
         look = {"symbol": "square", "size": 11, "color": colour}
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=look, showlegend=True))
-    figure.add_trace(
-        go.Scatter(
-            x=[mark.middle for mark in marks],
-            y=[mark.row for mark in marks],
-            mode="markers",
-            marker={"symbol": "diamond", "size": 9, "color": WARNING, "line": {"color": "white", "width": 1.5}},
-            customdata=[mark.text for mark in marks],
-            showlegend=False,
-            hovertemplate="%{customdata}<extra></extra>",
-        )
+        figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=look, showlegend=True)
+    figure.add_scatter(
+        x=[mark.middle for mark in marks],
+        y=[mark.row for mark in marks],
+        mode="markers",
+        marker={"symbol": "diamond", "size": 9, "color": WARNING, "line": {"color": "white", "width": 1.5}},
+        customdata=[mark.text for mark in marks],
+        showlegend=False,
+        hovertemplate="%{customdata}<extra></extra>",
     )
-    figure = finish(figure, height=min(640, (190 if owners else 150) + (20 if rows <= _FEW_ROWS else 14) * rows))
-    below = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"}
-    figure.update_layout(showlegend=bool(owners), legend=below, margin_t=8 if owners else 64, margin_r=HALF_LABEL_PX)
-    figure.update_xaxes(
-        tickvals=[0, HASH_SPACE // 2, HASH_SPACE],
-        ticktext=["0x00000000", "0x80000000", "0xffffffff"],
-        tickangle=0,
-        range=[0, HASH_SPACE],
-        showgrid=False,
-    )
-    figure.update_yaxes(
-        tickvals=list(range(rows)), ticktext=short_namespaces(namespaces), range=[rows - 0.5, -0.5], showgrid=False
-    )
-    return figure
+    height = min(640, (190 if owners else 150) + (20 if rows <= _FEW_ROWS else 14) * rows)
+    below = {"y": 0, "yref": "container", "yanchor": "bottom"}
+    finish(figure, height=height, legend=below, showlegend=bool(owners), margin_t=8 if owners else 64)
+    name_rows(figure, namespaces)
+    return hash_axis(figure, parts=2, tickangle=0, showgrid=False)

@@ -4,8 +4,10 @@ import base64
 import io
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
+from string import Template
 from typing import Final
 
 from fpdf import FPDF
@@ -14,24 +16,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from matplotlib import get_data_path
 
-_STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c2430; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1, h2 { line-height: 1.25 } h2 { margin-top: 2.2rem; border-bottom: 1px solid #d5dae1; padding-bottom: .2rem }
-table { border-collapse: collapse; display: block; overflow-x: auto; font-size: .87rem }
-th, td { border: 1px solid #d5dae1; padding: .25rem .6rem; text-align: left; vertical-align: top }
-code { font-size: .87em; overflow-wrap: anywhere } pre { background: #f3f5f8; padding: .8rem; overflow-x: auto }
-img { max-width: 100% }
-@media (prefers-color-scheme: dark) { body { color: #dbe2ea; background: #12171e }
-  h2, th, td { border-color: #36404d } pre { background: #1c242e } a { color: #7cc4f5 } img { background: #fff } }
-@media print { body { max-width: none; margin: 0 } pre { white-space: pre-wrap } h2 { break-after: avoid } }
-"""
-_PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{title}</title><style>{style}</style></head>
-<body>
-{body}</body></html>
-"""
 _FONT, _MONO = "DejaVu", "DejaVu Mono"
 _SHAPES: Final = {"": "", "B": "-Bold", "I": "-Oblique", "BI": "-BoldOblique"}
 _INK: Final = (28, 36, 48)
@@ -56,7 +40,8 @@ def html_report(markdown: str, title: str) -> str:
         markdown: As `planner.share.report.markdown_report` writes it; HTML in it is shown, not followed.
         title: Of the window; any text.
     """
-    return _PAGE.format(title=escape(title), style=_STYLE, body=_reader().render(markdown))
+    page = Template(files("planner.figures").joinpath("report.html").read_text(encoding="utf-8"))
+    return page.substitute(title=escape(title), body=_reader().render(markdown))
 
 
 def pdf_report(markdown: str, title: str) -> bytes:

@@ -7,10 +7,9 @@ import plotly.graph_objects as go
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish, name_brokers, short_names
+from planner.figures.theme import ACCENT, CATEGORICAL, LINE_DASHES, MUTED, WARNING, finish, name_brokers, short_names
 
 _SHOWN = 200
-_DASHES = ("dot", "dash", "longdash", "dashdot")
 
 
 def broker_scores(
@@ -50,7 +49,7 @@ def broker_scores(
     for at, line in enumerate(lines):
         figure.add_hline(
             y=line.value * factor,
-            line={"color": MUTED if at == 0 else WARNING, "width": 2, "dash": _DASHES[at % len(_DASHES)]},
+            line={"color": MUTED if at == 0 else WARNING, "width": 2, "dash": LINE_DASHES[at % len(LINE_DASHES)]},
             name=f"{line.label} {line.value * factor:.1f}{suffix}",
             showlegend=True,
         )
@@ -61,25 +60,17 @@ def broker_scores(
             name=f"overloaded {limit * factor:g}{suffix}",
             showlegend=True,
         )
-    figure = finish(figure, height=290, y_title=f"score ({'%' if unit == 'fraction' else unit})")
+    title, legend = f"score ({'%' if unit == 'fraction' else unit})", {"y": 1.0, "yanchor": "bottom", "x": 0}
+    finish(figure, height=290, y_title=title, legend=legend, from_zero=True, margin_t=44)
     name_brokers(figure.layout.xaxis, len(order))
-    figure.update_yaxes(rangemode="tozero")
     if unit == "fraction":
         figure.update_yaxes(range=[0, max(100.0, float(np.nan_to_num(values).max(initial=0.0)) * 1.05)])
     figure.data[0].showlegend = False
-    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
-    figure.update_layout(showlegend=bool(lines) or limit is not None, legend=legend, margin_t=44)
-    return figure
+    return figure.update_layout(showlegend=bool(lines) or limit is not None)
 
 
 def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted: Sequence[bool]) -> go.Figure:
-    """Draw the resources of one broker as percentages of their limits.
-
-    Args:
-        labels: Resource names.
-        percents: Usage in percent of the limit.
-        counted: Whether the resource can decide the score; others are greyed.
-    """
+    """Draw the resources of one broker in percent of their limits; grey those that cannot decide its score."""
     figure = go.Figure(
         go.Bar(
             x=list(percents),
@@ -98,12 +89,9 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
 
 
 def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str) -> go.Figure:
-    """Draw one bar for each name in the order given, with a limit as a line; bars above it stand out.
+    """Draw one bar for each name in the order given; a limit is a line, and bars above it stand out.
 
-    Args:
-        values: By name.
-        limit: Where the line is; None for no line.
-        y_title: What the values are, with their unit.
+    The title of the axis says what the values are, with their unit.
     """
     high = [limit is not None and value > limit for value in values.values()]
     figure = go.Figure(
@@ -118,10 +106,8 @@ def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str)
         look = {"color": MUTED, "dash": "dash", "width": 2}
         figure.add_hline(y=limit, line=look)
         words = f"threshold {limit:g}"
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True))
-    figure = finish(figure, height=300, y_title=y_title)
-    figure.update_layout(showlegend=limit is not None, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True)
+    finish(figure, height=300, y_title=y_title, legend={"y": 1.02, "yanchor": "bottom"}, from_zero=True)
     figure.data[0].showlegend = False
     name_brokers(figure.layout.xaxis, len(values))
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+    return figure.update_layout(showlegend=limit is not None)

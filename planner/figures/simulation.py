@@ -13,7 +13,18 @@ from plotly.subplots import make_subplots
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
 from planner.explain.text import MIB, count
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, name_brokers, short_names
+from planner.figures.theme import (
+    ACCENT,
+    CATEGORICAL,
+    LINE_DASHES,
+    MUTED,
+    SEQUENTIAL,
+    WARNING,
+    add_line,
+    finish,
+    name_brokers,
+    short_names,
+)
 from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
 from planner.simulate.trace import Event
 
@@ -29,7 +40,6 @@ _FEW_BUNDLES = 4
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
 """Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
-_LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
     "usage": (100.0, "%", "usage"),
     "msg_rate_per_s": (1.0, "msg/s", "message rate"),
@@ -107,8 +117,7 @@ def brokers_over_cycles(
     _broker_lines(figure, series, table, cycles, unit)
     for name, values, colour in bars:
         hover = f"cycle %{{x}}: %{{y}} {name}<extra></extra>"
-        bar = go.Bar(x=cycles, y=values, name=name, marker={"color": colour}, hovertemplate=hover)
-        figure.add_trace(bar, row=2, col=1)
+        figure.add_bar(x=cycles, y=values, name=name, marker={"color": colour}, hovertemplate=hover, row=2, col=1)
     _broker_marks(figure, events, float(np.nanmax(table)) if np.isfinite(table).any() else 0.0)
     if limit is not None:
         figure.add_hline(
@@ -120,17 +129,15 @@ def brokers_over_cycles(
         )
     if at is not None:
         figure.add_vline(x=at + 1, line={"color": MUTED, "width": 2})
-    figure = finish(figure, height=320 if bars else 280)
-    legend = {"orientation": "h", "y": -0.22, "font": {"size": 11}, "traceorder": "normal"}
-    figure.update_layout(showlegend=True, barmode="stack", legend=legend, bargap=0.15)
-    figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, rangemode="tozero", row=1, col=1)
+    legend = {"y": -0.22, "font": {"size": 11}, "traceorder": "normal"}
+    finish(figure, height=320 if bars else 280, legend=legend, from_zero=True, barmode="stack", bargap=0.15)
+    figure.update_yaxes(title=f"{label} ({unit})" if label != unit else label, row=1, col=1)
     if bars:
-        figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
+        figure.update_yaxes(title="bundles", row=2, col=1)
         if max(int(sum(values[at] for _, values, _ in bars)) for at in range(len(table))) <= _FEW_BUNDLES:
             figure.update_yaxes(dtick=1, row=2, col=1)
     figure.update_xaxes(tickprefix="cycle ", showtickprefix="first", row=rows, col=1)  # a title would meet the legend
-    figure.update_xaxes(range=[0.4, len(table) + 0.6])
-    return figure
+    return figure.update_xaxes(range=[0.4, len(table) + 0.6])
 
 
 def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cycles: np.ndarray, unit: str) -> None:
@@ -142,28 +149,23 @@ def _broker_lines(figure: go.Figure, series: BrokerSeries, table: FloatArray, cy
     few = len(names) <= len(CATEGORICAL)
     colours = {column: CATEGORICAL[column if few else rank] for rank, column in enumerate(interesting)}
     for column in [i for i in range(len(names)) if i not in interesting] + interesting[::-1]:
-        figure.add_trace(
-            go.Scatter(
-                x=cycles,
-                y=table[:, column],
-                mode="lines",
-                name=names[column],
-                line={"color": colours.get(column, MUTED), "width": 2 if column in colours else 1},
-                opacity=1.0 if column in colours else 0.55,
-                showlegend=column in colours,
-                legendrank=1 + column,
-                hovertemplate=f"{series.brokers[column]}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>",
-            ),
+        own = column in colours
+        add_line(
+            figure,
+            names[column],
+            cycles,
+            table[:, column],
+            colours.get(column, MUTED),
+            f"{series.brokers[column]}<br>cycle %{{x}}: %{{y:.4g}} {unit}",
             row=1,
-            col=1,
+            width=2 if own else 1,
+            opacity=1.0 if own else 0.55,
+            showlegend=own,
+            legendrank=1 + column,
         )
     if len(names) > 1:
-        mean = _mean(table)
-        hover = f"mean<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>"
-        line = {"color": MUTED, "width": 2, "dash": "dash"}
-        figure.add_trace(
-            go.Scatter(x=cycles, y=mean, mode="lines", name="mean", line=line, hovertemplate=hover), row=1, col=1
-        )
+        hover = f"mean<br>cycle %{{x}}: %{{y:.4g}} {unit}"
+        add_line(figure, "mean", cycles, _mean(table), MUTED, hover, row=1, look={"dash": "dash"})
 
 
 def _mean(table: FloatArray) -> FloatArray:
@@ -182,40 +184,34 @@ def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) 
         (levels[0], levels[3], "lowest to highest", 0.18),
         (levels[1], levels[2], "middle four fifths", 0.35),
     ):
-        figure.add_trace(
-            go.Scatter(
-                x=np.concatenate([cycles, cycles[::-1]]),
-                y=np.concatenate([high, low[::-1]]),
-                fill="toself",
-                fillcolor=f"rgba(0,114,178,{opacity})",
-                line={"width": 0},
-                name=name,
-                hoverinfo="skip",
-            ),
+        figure.add_scatter(
+            x=np.concatenate([cycles, cycles[::-1]]),
+            y=np.concatenate([high, low[::-1]]),
+            fill="toself",
+            fillcolor=f"rgba(0,114,178,{opacity})",
+            line={"width": 0},
+            name=name,
+            hoverinfo="skip",
             row=1,
             col=1,
         )
     lines = (("highest", levels[3], WARNING), ("mean", _mean(table), ACCENT), ("lowest", levels[0], MUTED))
     for name, values, colour in lines:
-        hover = f"{name}<br>cycle %{{x}}: %{{y:.4g}} {unit}<extra></extra>"
-        line = go.Scatter(x=cycles, y=values, mode="lines", name=name, line={"color": colour}, hovertemplate=hover)
-        figure.add_trace(line, row=1, col=1)
+        add_line(figure, name, cycles, values, colour, f"{name}<br>cycle %{{x}}: %{{y:.4g}} {unit}", row=1)
 
 
 def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: float) -> None:
     marks = [(at, e) for at, happened in enumerate(events, start=1) for e in happened if e.kind in _BROKER_EVENTS]
     if not marks:
         return
-    figure.add_trace(
-        go.Scatter(
-            x=[at for at, _ in marks],
-            y=[top * 1.06] * len(marks),
-            mode="markers",
-            name="broker joins or leaves",
-            marker={"symbol": [_BROKER_EVENTS[e.kind][0] for _, e in marks], "size": 10, "color": WARNING},
-            customdata=[f"{e.source} {_BROKER_EVENTS[e.kind][1]}" for _, e in marks],
-            hovertemplate="%{customdata}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=[at for at, _ in marks],
+        y=[top * 1.06] * len(marks),
+        mode="markers",
+        name="broker joins or leaves",
+        marker={"symbol": [_BROKER_EVENTS[e.kind][0] for _, e in marks], "size": 10, "color": WARNING},
+        customdata=[f"{e.source} {_BROKER_EVENTS[e.kind][1]}" for _, e in marks],
+        hovertemplate="%{customdata}<extra></extra>",
         row=1,
         col=1,
     )
@@ -288,14 +284,13 @@ def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
     )
 
 
-def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str, *, limit: float | None = None) -> go.Figure:
+def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str) -> go.Figure:
     """Draw one curve for each scenario, told apart by colour and by dashes.
 
     Args:
         curves: At most eight.
         x_title: What x is, such as `cycle`.
         y_title: What y is, with its unit.
-        limit: A line to draw.
 
     Raises:
         ValueError: There are more than eight.
@@ -304,22 +299,23 @@ def overlaid_curves(curves: Sequence[Curve], x_title: str, y_title: str, *, limi
         raise ValueError(f"{len(curves)} curves; at most {MOST_CURVES} can be told apart")
     figure = go.Figure()
     for at, curve in enumerate(curves):
-        figure.add_trace(
-            go.Scatter(
-                x=curve.x,
-                y=curve.y,
-                mode="lines" if len(curve.x) > 1 else "markers",
-                name=curve.name,
-                line={"color": CATEGORICAL[at], "width": 2, "dash": _DASHES[at]},
-                hovertemplate=f"%{{fullData.name}}<br>{x_title} %{{x:.4g}}: %{{y:.4g}}<extra></extra>",
-            )
-        )
-    if limit is not None:
-        figure.add_hline(y=limit, line={"color": WARNING, "width": 1.5, "dash": "dash"})
-    figure = finish(figure, height=340, x_title=x_title, y_title=y_title)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "font": {"size": 11}})
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+        hover, look = f"%{{fullData.name}}<br>{x_title} %{{x:.4g}}: %{{y:.4g}}", {"dash": _DASHES[at]}
+        mode = "lines" if len(curve.x) > 1 else "markers"
+        add_line(figure, curve.name, curve.x, curve.y, CATEGORICAL[at], hover, look=look, mode=mode)
+    legend = {"y": -0.25, "font": {"size": 11}}
+    return finish(figure, height=340, x_title=x_title, y_title=y_title, legend=legend, from_zero=True)
+
+
+def curves_over_days(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], y_title: str) -> go.Figure:
+    """Draw quantities of replays over days: by the name of each curve, at most eight, its moments (ms) and values.
+
+    Raises:
+        ValueError: There are more than eight.
+    """
+    drawn = [Curve(name, np.array(at, dtype=np.float64), np.array(values)) for name, (at, values) in curves.items()]
+    figure = overlaid_curves(drawn, "", y_title)
+    figure.update_xaxes(type="date")
+    return figure.update_traces(hovertemplate="%{fullData.name}<br>%{x|%Y-%m-%d %H:%M}: %{y:.4g}<extra></extra>")
 
 
 def overlaid_text(curves: Sequence[Curve], y_title: str) -> str:
@@ -365,28 +361,24 @@ def cycle_scores(
     )
     if actual is not None:
         size = max(_LEAST_MARK, min(_MOST_MARK, _MARKS_ROOM // max(len(names), 1)))
-        figure.add_trace(
-            go.Scatter(
-                x=figure.data[0].x,
-                y=actual * factor,
-                mode="markers",
-                name="usage now",
-                marker={"symbol": "line-ew", "size": size, "color": MUTED, "line": {"width": 2, "color": MUTED}},
-                customdata=list(names),
-                hovertemplate=f"%{{customdata}}<br>really %{{y:.2f}} {suffix}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=figure.data[0].x,
+            y=actual * factor,
+            mode="markers",
+            name="usage now",
+            marker={"symbol": "line-ew", "size": size, "color": MUTED, "line": {"width": 2, "color": MUTED}},
+            customdata=list(names),
+            hovertemplate=f"%{{customdata}}<br>really %{{y:.2f}} {suffix}<extra></extra>",
         )
     for at, line in enumerate(lines):
-        look = {"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": _LINE_DASHES[at % len(_LINE_DASHES)]}
+        look = {"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": LINE_DASHES[at % len(LINE_DASHES)]}
         figure.add_hline(y=line.value * factor, line=look)
         words = f"{line.label} {line.value * factor:.1f} {suffix}"
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True))
-    figure = finish(figure, height=240, y_title=f"score ({suffix})")
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True)
+    finish(figure, height=240, y_title=f"score ({suffix})", legend={"y": 1.02, "yanchor": "bottom"})
     figure.update_traces(showlegend=False, selector={"name": "score"})
     name_brokers(figure.layout.xaxis, len(names))
-    figure.update_yaxes(range=[0, max(top * factor, 1e-9) * 1.08])
-    return figure
+    return figure.update_yaxes(range=[0, max(top * factor, 1e-9) * 1.08])
 
 
 def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolArray, unit: str) -> str:

@@ -1,7 +1,9 @@
 """Colours and layout that all figures share. Readable in light and dark, and with every common colour blindness."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -13,6 +15,9 @@ CATEGORICAL = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
 SEQUENTIAL = "Cividis"
 """Ordered scale that is the same to colour-blind readers."""
 
+LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
+"""How the lines are dashed that scores are compared with."""
+
 _LONGEST_NAME, _END = 20, 16
 _LONGEST_NAMESPACE = 28
 _MOST_NAMED = 24
@@ -22,8 +27,29 @@ _ADDRESS = re.compile(r"[0-9.]+(:[0-9]+)?|.*:.*:.*")
 """Host of an IP address, whose dots part no name from a domain."""
 
 
-def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = "") -> go.Figure:
-    """Give a figure its size, axis titles and quiet layout; text colours are left to the page's theme."""
+def finish(
+    figure: go.Figure,
+    *,
+    height: int,
+    x_title: str = "",
+    y_title: str = "",
+    legend: Mapping[str, Any] | None = None,
+    from_zero: bool = False,
+    **layout: Any,
+) -> go.Figure:
+    """Give a figure its size, axis titles and quiet layout; text colours are left to the page's theme.
+
+    Args:
+        figure: The figure, with all that it draws.
+        height: In pixels.
+        x_title: Title of its x axes.
+        y_title: Title of its y axes.
+        legend: Where the legend is and how it looks, in Plotly's words; its entries stand in a row. None for no legend.
+        from_zero: Let the y axes begin at 0.
+        layout: What else its layout has, in Plotly's words.
+    """
+    if legend is not None:
+        layout = {"showlegend": True, "legend": {"orientation": "h", **legend}, **layout}
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
@@ -33,9 +59,49 @@ def finish(figure: go.Figure, *, height: int, x_title: str = "", y_title: str = 
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )
+    figure.update_layout(**layout)
     figure.update_xaxes(title=x_title, automargin=True, zeroline=False)
-    figure.update_yaxes(title=y_title, automargin=True, zeroline=False)
+    figure.update_yaxes(title=y_title, automargin=True, zeroline=False, rangemode="tozero" if from_zero else None)
     return figure
+
+
+def add_line(
+    figure: go.Figure,
+    name: str,
+    x: Any,
+    y: Any,
+    colour: str,
+    hover: str,
+    *,
+    width: float = 2,
+    look: Mapping[str, str] = MappingProxyType({}),
+    row: int | None = None,
+    **more: Any,
+) -> None:
+    """Draw a line.
+
+    Args:
+        figure: Where to draw it.
+        name: What the legend calls it.
+        x: Places of its points.
+        y: Their heights, NaN where there is none.
+        colour: Its colour.
+        hover: What a point says when somebody points at it, in Plotly's words.
+        width: In pixels.
+        look: How else it looks, such as `dash` and `shape`.
+        row: Row of a figure that has several.
+        more: What else Plotly's `Scatter` has.
+    """
+    figure.add_scatter(
+        x=x,
+        y=y,
+        name=name,
+        line={"color": colour, "width": width, **look},
+        hovertemplate=f"{hover}<extra></extra>",
+        row=row,
+        col=row and 1,
+        **{"mode": "lines", **more},
+    )
 
 
 def short_names(names: Sequence[str]) -> list[str]:

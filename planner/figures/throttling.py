@@ -1,13 +1,14 @@
 """Dispatch over time, scenarios side by side, and what the topics of each broker may dispatch."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import FloatArray
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, finish
+from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish
 
 _FAR = 4.0
 
@@ -35,42 +36,18 @@ def dispatch_timeline(
     """
     begins = ends_s - (ends_s[0] if len(ends_s) else 0.0)
     figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.56, 0.22, 0.22])
-    steps = {"shape": "hv", "width": 2}
-    figure.add_trace(
-        go.Scatter(
-            x=begins,
-            y=delivered,
-            name="delivered",
-            line={**steps, "color": ACCENT},
-            fill="tozeroy",
-            fillcolor="rgba(0,114,178,0.25)",
-            hovertemplate="%{x:g} s: %{y:,.0f} delivered<extra></extra>",
-        ),
-        row=1,
-        col=1,
-    )
+    steps, hover = {"shape": "hv"}, "%{x:g} s: %{y:,.0f} "
+    filled: dict[str, Any] = {"fill": "tozeroy", "fillcolor": "rgba(0,114,178,0.25)"}
+    said = f"{hover}delivered"
+    add_line(figure, "delivered", begins, delivered, ACCENT, said, look=steps, row=1, mode=None, **filled)
     for name, values, colour, dash in (("demand", demand, MUTED, "dot"), ("allowed", allowed, WARNING, "solid")):
-        trace = go.Scatter(
-            x=begins,
-            y=values,
-            name=name,
-            line={**steps, "color": colour, "dash": dash},
-            hovertemplate=f"%{{x:g}} s: %{{y:,.0f}} {name}<extra></extra>",
-        )
-        figure.add_trace(trace, row=1, col=1)
+        look = {**steps, "dash": dash}
+        add_line(figure, name, begins, values, colour, hover + name, look=look, row=1, mode=None)
+    moments = np.concatenate(([0.0], ends_s))
     for row, name, values, colour in ((2, "debt", debt, CATEGORICAL[3]), (3, "backlog", waiting, CATEGORICAL[2])):
-        trace = go.Scatter(
-            x=np.concatenate(([0.0], ends_s)),
-            y=values,
-            name=name,
-            line={"color": colour, "width": 2},
-            fill="tozeroy",
-            hovertemplate=f"%{{x:g}} s: %{{y:,.0f}} {name}<extra></extra>",
-        )
-        figure.add_trace(trace, row=row, col=1)
-    figure = finish(figure, height=460)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.16, "x": 0})
-    figure.update_yaxes(rangemode="tozero", nticks=4)
+        add_line(figure, name, moments, values, colour, hover + name, row=row, mode=None, fill="tozeroy")
+    finish(figure, height=460, legend={"y": -0.16, "x": 0}, from_zero=True)
+    figure.update_yaxes(nticks=4)
     served = max(float(np.nanmax(values, initial=0.0)) for values in (delivered, np.nan_to_num(allowed)))
     most = float(demand.max(initial=0.0))
     if served > 0 and most > _FAR * served:  # a demand far beyond would press the rest flat
@@ -79,35 +56,18 @@ def dispatch_timeline(
         figure.add_annotation(text=text, x=1, xref="x domain", y=1, yref="y domain", showarrow=False, yshift=9)
     for row, title in ((1, unit), (2, "debt"), (3, "backlog")):
         figure.update_yaxes(title=title, row=row, col=1)
-    figure.update_xaxes(title="seconds", row=3, col=1)
-    return figure
+    return figure.update_xaxes(title="seconds", row=3, col=1)
 
 
 def scenario_lines(ends_s: FloatArray, series: Mapping[str, FloatArray], y_title: str) -> go.Figure:
-    """Draw one line for each scenario.
-
-    Args:
-        ends_s: End of each period.
-        series: Values by scenario, in the order of the legend.
-        y_title: What they are, with the unit.
-    """
+    """Draw one line for each scenario over the ends of the periods; the title says what its values are, with unit."""
     figure = go.Figure()
     dashes = ("solid", "dash", "dot", "dashdot")
     for at, (name, values) in enumerate(series.items()):
-        figure.add_trace(
-            go.Scatter(
-                x=ends_s,
-                y=values,
-                mode="lines",
-                name=name,
-                line={"color": CATEGORICAL[at % len(CATEGORICAL)], "width": 2.5, "dash": dashes[at % len(dashes)]},
-                hovertemplate=f"{name}<br>%{{x:g}} s: %{{y:,.0f}}<extra></extra>",
-            )
-        )
-    figure = finish(figure, height=300, x_title="seconds", y_title=y_title)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.12, "x": 0})
-    figure.update_yaxes(rangemode="tozero")
-    return figure
+        colour, look = CATEGORICAL[at % len(CATEGORICAL)], {"dash": dashes[at % len(dashes)]}
+        add_line(figure, name, ends_s, values, colour, f"{name}<br>%{{x:g}} s: %{{y:,.0f}}", width=2.5, look=look)
+    legend = {"y": 1.12, "x": 0}
+    return finish(figure, height=300, x_title="seconds", y_title=y_title, legend=legend, from_zero=True)
 
 
 def broker_bars(
@@ -136,34 +96,29 @@ def broker_bars(
         ("topics without limit, now", unlimited, CATEGORICAL[1], "may"),
     )
     for name, values, colour, group in bars:
-        figure.add_trace(
-            go.Bar(
-                y=list(names),
-                x=values,
-                name=name,
-                orientation="h",
-                marker={"color": colour},
-                offsetgroup=group,
-                base=allowed if name.startswith("topics") else None,
-                hovertemplate=hover + name + "<extra></extra>",
-            )
+        figure.add_bar(
+            y=list(names),
+            x=values,
+            name=name,
+            orientation="h",
+            marker={"color": colour},
+            offsetgroup=group,
+            base=allowed if name.startswith("topics") else None,
+            hovertemplate=hover + name + "<extra></extra>",
         )
     limits = (("bandwidth", bandwidth, WARNING, "line-ns"), ("broker's own limit", shared, CATEGORICAL[3], "diamond"))
     for name, values, colour, symbol in limits:
         known = np.isfinite(values)
         if known.any():
-            figure.add_trace(
-                go.Scatter(
-                    y=[n for n, k in zip(names, known, strict=True) if k],
-                    x=values[known],
-                    name=name,
-                    mode="markers",
-                    marker={"color": colour, "symbol": symbol, "size": 13, "line": {"color": colour, "width": 3}},
-                    hovertemplate=hover + name + "<extra></extra>",
-                )
+            figure.add_scatter(
+                y=[n for n, k in zip(names, known, strict=True) if k],
+                x=values[known],
+                name=name,
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 13, "line": {"color": colour, "width": 3}},
+                hovertemplate=hover + name + "<extra></extra>",
             )
-    figure = finish(figure, height=max(220, min(900, 130 + 46 * len(names))), x_title="MiB/s")
-    figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.35, "x": 0})
+    height = max(220, min(900, 130 + 46 * len(names)))
+    finish(figure, height=height, x_title="MiB/s", legend={"y": -0.35, "x": 0}, barmode="group")
     figure.update_yaxes(autorange="reversed")
-    figure.update_xaxes(rangemode="tozero")
-    return figure
+    return figure.update_xaxes(rangemode="tozero")

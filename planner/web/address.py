@@ -168,7 +168,6 @@ def several(
     options: Sequence[str] | Mapping[Any, str],
     default: Sequence[str] = (),
     *,
-    words: Words = str,
     place: Any = st,
     **more: Any,
 ) -> tuple[str, ...]:
@@ -181,7 +180,7 @@ def several(
         put(**{name: ",".join(value)})
     if not value and asked != _NOTHING:
         value = list(default)
-    shown = options.__getitem__ if isinstance(options, Mapping) else words
+    shown = options.__getitem__ if isinstance(options, Mapping) else str
     draw = partial(place.multiselect, label, list(options), format_func=shown, **more)
     return tuple(_draw(name, value, list(default), draw, lambda names: ",".join(names) or _NOTHING))
 
@@ -215,16 +214,14 @@ def number(
     return found
 
 
-def text(
-    name: str, label: str, *, max_chars: int = 200, clears: Collection[str] = (), place: Any = st, **more: Any
-) -> str:
+def text(name: str, label: str, *, max_chars: int = 200, place: Any = st, **more: Any) -> str:
     """Draw a field for any text; see `choice`."""
     value = part(name)
     if len(value) > max_chars:
         _refuse(name, label, "nothing")
         value = ""
     draw = partial(place.text_input, label, max_chars=max_chars, **more)
-    return bound(f"address-{name}", value, draw, partial(_store, name, "", str, clears), typed=True)
+    return bound(f"address-{name}", value, draw, partial(_store, name, "", str, ()), typed=True)
 
 
 def toggle(name: str, label: str, *, place: Any = st, **more: Any) -> bool:

@@ -75,13 +75,7 @@ def shown(view: state.Current, question: Question) -> Plan | None:
 
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
-    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew.
-
-    Args:
-        view: What is looked at.
-        questions: What is asked.
-        first: What is shown.
-    """
+    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew."""
     found = [(one, shown(view, one)) for one in questions if not known(view, one)]
     left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     if not left:
@@ -130,11 +124,8 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-
-    def watch(cancelled: Callable[[], bool]) -> Stability:
-        return stability_of(plan, cancelled=cancelled)
-
-    return later.answer(f"stability {plan.digest()}", watch, "Watching what Pulsar makes of it")
+    words = "Watching what Pulsar makes of it"
+    return later.answer(f"stability {plan.digest()}", lambda cancelled: stability_of(plan, cancelled=cancelled), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:

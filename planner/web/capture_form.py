@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -33,6 +34,15 @@ _LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=1 << 30)
 _METRICS = ("auto", "off", "admin", "prometheus")
 _FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
 """Fields of the form by the options of the command line that they stand for."""
+_SECRET_FILES = {
+    "token_file": "File with a token",
+    "ca_file": "Authorities to trust (PEM)",
+    "cert_file": "Client certificate (PEM)",
+    "key_file": "Its key (PEM)",
+    "oauth2_file": "OAuth2 key file",
+    "store_auth_file": "Login of the metadata store",
+}
+"""Files that `Credentials` names, as the form calls them."""
 _WHY_OFF = f"""
 A capture makes **this server** send requests, from where it stands in the network, to an address that somebody chose on
 this page. Who can open the page could make it ask machines that they cannot reach themselves. So it is off until
@@ -178,39 +188,30 @@ def capture_form() -> None:
         _under_way(job)
         return
     outcome = st.container()
-    given = _fields(allowed)
-    if given is None:
-        if job is not None:
-            with outcome:
-                _ended(job)
-        return
     try:
-        options, secrets = _options(allowed, given)
-        custom = options.metrics not in _METRICS or bool(options.broker_url or options.broker_at)
-        allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
-        _captures().start(session, options, state.workspace().add)
+        options = _fields(allowed)
+        if options is not None:
+            custom = options.metrics not in _METRICS or bool(options.broker_url or options.broker_at)
+            secrets = options.credentials != Credentials(token_env="")
+            allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
+            _captures().start(session, options, state.workspace().add)
     except CaptureError as error:
         _captures().forget(session)
         _show(error)
-    else:
+        return
+    if options is not None:
         st.rerun()
+    if job is not None:
+        with outcome:
+            _ended(job)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What was filled in."""
+def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
+    """Draw the form; return what to capture when it is sent.
 
-    admin_url: str
-    store: str
-    metrics: str
-    namespaces: str
-    topics: bool
-    token: str = ""
-    files: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
-
-
-def _fields(allowed: CapturePermissions) -> _Given | None:
-    """Draw the form; return what was filled in when it is sent."""
+    Raises:
+        CaptureError: A file or variable is none that may be named.
+    """
     with st.form("capture", border=True):
         left, right = st.columns(2)
         if allowed.anything:
@@ -229,72 +230,40 @@ def _fields(allowed: CapturePermissions) -> _Given | None:
             "Metrics", _METRICS, help="auto: where load reports are missing, with the extensible load manager."
         )
         topics = st.checkbox("Topics", value=True, help="Splits cannot be predicted without them.")
-        token, files = ("", ("",) * 6) if allowed.anything else _secrets(allowed)
+        token, files = ("", {}) if allowed.anything else _secrets(allowed)
         sent = st.form_submit_button("Capture", type="primary", icon=":material/photo_camera:")
     if not sent:
         return None
-    return _Given(url.strip(), store.strip(), metrics or "auto", names, topics, token, _six(files))
-
-
-def _six(names: tuple[str, ...]) -> tuple[str, str, str, str, str, str]:
-    token, ca, certificate, key, oauth2, login = names
-    return token, ca, certificate, key, oauth2, login
+    if token and token not in allowed.tokens:
+        raise CaptureError("This variable may not be used.", where=token, remedy="Choose one that is listed.")
+    secrets: dict[str, Any] = {field: allowed.file(name) for field, name in files.items()}
+    return CaptureOptions(
+        admin_url=url.strip(),
+        metadata_store=store.strip(),
+        metrics=metrics or "auto",
+        namespaces=tuple(names.replace(",", " ").split()),
+        with_topics=topics,
+        credentials=Credentials(token_env=token, **secrets),
+        limits=_LIMITS,
+    )
 
 
 def _or_none(name: str) -> str:
     return name or "none"
 
 
-def _secrets(allowed: CapturePermissions) -> tuple[str, tuple[str, ...]]:
-    """Draw which variable and files of the server to use."""
+def _secrets(allowed: CapturePermissions) -> tuple[str, dict[str, str]]:
+    """Draw which variable and files of the server to use; return the variable, and files by field of `Credentials`."""
     with st.expander("Authentication"):
         st.caption(_SECRETS_NOTE)
         token = st.selectbox("Variable with a token", ("", *allowed.tokens), format_func=_or_none) or ""
         columns = st.columns(3)
-        labels = (
-            "File with a token",
-            "Authorities to trust (PEM)",
-            "Client certificate (PEM)",
-            "Its key (PEM)",
-            "OAuth2 key file",
-            "Login of the metadata store",
-        )
-        files = [
-            columns[i % 3].selectbox(label, ("", *allowed.files), format_func=_or_none, key=f"capture-file-{i}") or ""
-            for i, label in enumerate(labels)
-        ]
-    return token, tuple(files)
-
-
-def _options(allowed: CapturePermissions, given: _Given) -> tuple[CaptureOptions, bool]:
-    """Return what to capture, and whether a secret is sent.
-
-    Raises:
-        CaptureError: A file or variable is none that may be named.
-    """
-    if given.token and given.token not in allowed.tokens:
-        raise CaptureError("This variable may not be used.", where=given.token, remedy="Choose one that is listed.")
-    token, ca, certificate, key, oauth2, login = (allowed.file(name) for name in given.files)
-    credentials = Credentials(
-        token_file=token,
-        token_env=given.token,
-        ca_file=ca,
-        cert_file=certificate,
-        key_file=key,
-        oauth2_file=oauth2,
-        store_auth_file=login,
-    )
-    options = CaptureOptions(
-        admin_url=given.admin_url,
-        out=Path(),
-        metadata_store=given.store,
-        metrics=given.metrics,
-        namespaces=tuple(given.namespaces.replace(",", " ").split()),
-        with_topics=given.topics,
-        credentials=credentials,
-        limits=_LIMITS,
-    )
-    return options, bool(given.token or any(given.files))
+        files = {}
+        for i, (field_, label) in enumerate(_SECRET_FILES.items()):
+            box = columns[i % 3]
+            known = ("", *allowed.files)
+            files[field_] = box.selectbox(label, known, format_func=_or_none, key=f"capture-file-{i}") or ""
+    return token, files
 
 
 @st.fragment(run_every=_LOOK_S)

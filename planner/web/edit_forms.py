@@ -1,6 +1,6 @@
 """The form of an edit, drawn from what its fields say of themselves."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from itertools import cycle
 from types import MappingProxyType
@@ -16,8 +16,6 @@ from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Pick
 from planner.simulate.edits.registry import KINDS
 
-_ANYWHERE = "let placement decide"
-_DEFAULT = "the default algorithm"
 _SAFE = 2**53 - 1
 """The largest number that a browser's number field takes."""
 
@@ -56,12 +54,7 @@ class _Entry:
 
 
 def edit_form(context: EditContext, key: str) -> Edit:
-    """Draw the form of an edit and return what it says; it may still be out of bounds.
-
-    Args:
-        context: What brokers, namespaces and bundles there are.
-        key: Keeps the widgets of several forms apart.
-    """
+    """Draw the form of an edit, kept apart by its key, and return what it says; it may still be out of bounds."""
     kind = st.selectbox("What", list(KINDS), format_func=lambda k: KINDS[k].title, key=f"{key}-kind")
     edit = KINDS[kind or next(iter(KINDS))]
     if edit.hint:
@@ -139,9 +132,10 @@ def _brokers(entry: _Entry) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _destination(entry: _Entry) -> str:
-    chosen = entry.place.selectbox(entry.ask.label, [_ANYWHERE, *entry.context.brokers], key=entry.key)
-    return "" if chosen in {_ANYWHERE, None} else str(chosen)
+def _or_empty(entry: _Entry, words: str, names: Iterable[str]) -> str:
+    """Let one of several names be chosen, or none, which has words."""
+    chosen = entry.place.selectbox(entry.ask.label, [words, *names], key=entry.key)
+    return "" if chosen in {words, None} else str(chosen)
 
 
 def _namespace(entry: _Entry) -> str:
@@ -207,12 +201,6 @@ def _positions(entry: _Entry) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _algorithm(entry: _Entry) -> str:
-    names = [_DEFAULT, *(algorithm.name for algorithm in SPLIT_ALGORITHMS)]
-    chosen = entry.place.selectbox(entry.ask.label, names, key=entry.key)
-    return "" if chosen in {_DEFAULT, None} else str(chosen)
-
-
 _PICKERS: Mapping[Pick, Callable[[_Entry], Any]] = MappingProxyType(
     {
         "value": _value,
@@ -220,10 +208,10 @@ _PICKERS: Mapping[Pick, Callable[[_Entry], Any]] = MappingProxyType(
         "names": _names,
         "pairs": _pairs,
         "positions": _positions,
-        "algorithm": _algorithm,
+        "algorithm": lambda entry: _or_empty(entry, "the default algorithm", (one.name for one in SPLIT_ALGORITHMS)),
         "broker": _broker,
         "brokers": _brokers,
-        "destination": _destination,
+        "destination": lambda entry: _or_empty(entry, "let placement decide", entry.context.brokers),
         "cluster": lambda _: "",
         "namespace": _namespace,
         "bundle": _bundle,

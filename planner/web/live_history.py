@@ -71,13 +71,8 @@ def newest(folder: Path) -> Snapshot:
 def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManager) -> tuple[Snapshot, ...]:
     """Return what the last cycles saw, oldest first, and say how fresh that is.
 
-    The moments of the cycles are those that shadow mode has learned, else those of the clock.
-
-    Args:
-        folder: Folder of the cluster's history.
-        cycles: How many at most.
-        config: Settings in force.
-        manager: Only snapshots of this load manager.
+    The moments of the cycles, so many at most, are those that shadow mode has learned, else those of the clock; only
+    snapshots of the load manager count.
 
     Raises:
         CaptureError: The history cannot be read.

@@ -10,12 +10,13 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
+from planner.explain.search import search
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
-from planner.web import address, registry, scenarios, search_box, state
+from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
-from planner.web.names import BROKERS, IN_VIEW
+from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import Kept, bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
@@ -24,6 +25,8 @@ from planner.workspace.samples import samples
 
 _TITLE = 60
 """Longest name of a snapshot in a window's title."""
+_NAMED = "topic, bundle, namespace, broker"
+"""What the field that all pages have finds, and goes to."""
 _ARRIVED = Kept("arrived", lambda: ("", "", ""))
 """What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
 
@@ -88,10 +91,10 @@ class Page:
             _ARRIVED.put((title, digest, words))
             st.success(words, icon=":material/check_circle:")
         finder, picker = aside.columns(2, vertical_alignment="bottom")
-        text = search_box.ask(finder)
+        text = address.text("q", "Find", placeholder=_NAMED, max_chars=500, place=finder)
         with picker:
             _picker(view.digest)
-        search_box.answer(view, text)
+        _find(view, text)
         _describe(view, scenarios.present(view).settings_over(view.captured))
         if self.subject is Subject.DECISION:
             adopt_strategies(view)
@@ -163,6 +166,20 @@ def _picker(digest: str) -> None:
         st.selectbox("Snapshot", list(names), format_func=lambda d: names.get(d, short_digest(d)), **bindings)
 
     bound("picker", digest or None, draw, lambda chosen: state.select(chosen or ""))
+
+
+def _find(view: state.Current, text: str) -> None:
+    """Draw what a text names, with ways to go there; nothing for an empty one."""
+    if not text.strip():
+        return
+    found = search(view.snapshot, text)
+    with st.container(border=True, key="found"):
+        if not found:
+            st.markdown(
+                f":material/search_off: Nothing here is called “{plain(text)}”, and no namespace has such a topic."
+            )
+        for at in found:
+            tell(view.snapshot, at)
 
 
 def _describe(view: state.Current, config: Settings) -> None:

@@ -26,10 +26,7 @@ _GROWTHS = (30, 50)
 def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     """Draw the questions as buttons; each adds to the scenario and opens What-if.
 
-    Args:
-        view: The snapshot in view.
-        lost: The broker whose loss is the worst.
-        busiest: The broker that is used most.
+    The loss of `lost` is the worst of all, and `busiest` is used most.
     """
     paired = next(one.name for one in SHEDDERS if one.profile.paired_placement)
     running = effective_shedder(view.captured.info.load_manager, view.captured.settings)[0].name

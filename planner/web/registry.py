@@ -51,24 +51,19 @@ def module(name: str) -> ModuleType:
     """
     if name not in NAMES:
         raise KeyError(name)
+    full = f"pages.{name}"
     with _READING:
-        return _read(f"pages.{name}", name)
-
-
-def _read(full: str, name: str) -> ModuleType:
-    if full in sys.modules:
+        if full not in sys.modules:
+            spec = importlib.util.spec_from_file_location(full, pages_folder() / f"{name}.py")
+            assert spec is not None  # noqa: S101 - for mypy: the path ends with .py
+            assert spec.loader is not None  # noqa: S101
+            sys.modules[full] = importlib.util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(sys.modules[full])
+            except BaseException:
+                del sys.modules[full]
+                raise
         return sys.modules[full]
-    spec = importlib.util.spec_from_file_location(full, pages_folder() / f"{name}.py")
-    assert spec is not None  # noqa: S101 - for mypy: the path ends with .py
-    assert spec.loader is not None  # noqa: S101
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[full] = found
-    try:
-        spec.loader.exec_module(found)
-    except BaseException:
-        del sys.modules[full]
-        raise
-    return found
 
 
 def read_pages() -> None:
@@ -110,10 +105,5 @@ def link(name: str, label: str, icon: str = "", **parts: str) -> None:
 
 
 def go(name: str, *, keep: bool = False) -> None:
-    """Go to a page.
-
-    Args:
-        name: The page.
-        keep: Whether the parts of the address go along.
-    """
+    """Go to a page; the parts of the address go along when they are to be kept."""
     st.switch_page(streamlit_page(name), query_params=address.parts() if keep else None)

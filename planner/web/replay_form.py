@@ -5,11 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
+import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
@@ -45,32 +46,12 @@ _SMALL_S: Final = 120.0
 """Work of each core up to which a pool of processes is offered first, s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """What a history holds of a cluster.
-
-    Attributes:
-        days: Its complete days in order, `yyyy-mm-dd`.
-        moments: How many snapshots.
-        rows: How many rows of bundles.
-    """
-
-    days: tuple[str, ...]
-    moments: int
-    rows: int
-
-
 @st.cache_data(ttl=5, show_spinner=False)
-def _covered(root: str, name: str) -> dict[str, Covered]:
-    found: dict[str, Covered] = {}
-    for day in complete_days(Path(root) / name):
-        manifest = day.manifest
-        known = found.get(manifest.cluster, Covered((), 0, 0))
-        rows = day.rows("bundles")
-        found[manifest.cluster] = Covered(
-            tuple(sorted((*known.days, manifest.day))), known.moments + manifest.moments, known.rows + rows
-        )
-    return found
+def _covered(root: str, name: str) -> pd.DataFrame:
+    """Return one row for each complete day of each cluster of a history: its snapshots, and their rows of bundles."""
+    days = complete_days(Path(root) / name)
+    rows = [(day.manifest.cluster, day.manifest.day, day.manifest.moments, day.rows("bundles")) for day in days]
+    return pd.DataFrame(rows, columns=["cluster", "day", "moments", "rows"])
 
 
 def histories() -> list[str]:
@@ -120,14 +101,15 @@ def _no_history() -> None:
 # What is chosen
 
 
-def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, int] | None:
-    """Draw which clusters and days; None while nothing is chosen."""
+def _time(history: str) -> tuple[pd.DataFrame, tuple[str, ...], str, str, int] | None:
+    """Draw which clusters and days, and return them with all days there are of them; None while nothing is chosen."""
     covered = _covered(str(jobs.histories_root()), history)
-    names = sorted(covered)
+    names = sorted(set(covered["cluster"]))
     left, begin, end, right = st.columns([2, 1, 1, 2])
     chosen = address.several("clusters", "Clusters", names, names, place=left)
-    days = sorted({day for name in chosen for day in covered[name].days})
-    if not chosen or not days:
+    mine = covered[covered["cluster"].isin(chosen)]
+    days = sorted(set(mine["day"]))
+    if not days:
         st.info("Choose a cluster.", icon=":material/dns:")
         return None
     first = address.choice("first", "First day (UTC)", days, place=begin)
@@ -140,7 +122,7 @@ def _time(history: str) -> tuple[dict[str, Covered], tuple[str, ...], str, str, 
         help="A task of a day begins with who served what in the history at midnight, so that days can be replayed"
         " at once. One over all days goes on where the day before ended.",
     )
-    return covered, chosen, first, last, 0 if whole == "all" else 1
+    return mine, chosen, first, last, 0 if whole == "all" else 1
 
 
 def _base() -> Scenario:
@@ -364,7 +346,7 @@ def draw_form() -> None:
     covered, clusters, first, last, days_per_task = time
     root = jobs.histories_root() / history
     snapshot = first_snapshot(root, clusters[0])
-    moments, rows = (sum(getattr(covered[c], name) for c in clusters) for name in ("moments", "rows"))
+    moments, rows = covered[["moments", "rows"]].sum()
     st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
     _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
     grid = _grid(snapshot)

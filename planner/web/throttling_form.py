@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,30 +14,26 @@ import streamlit as st
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
-from planner.pulsar.throttling.precedence import Level, Source, has_limit, limit_chain
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, Source, has_limit, limit_chain
 from planner.simulate.dispatch.caps import dispatch_caps
 from planner.simulate.dispatch.edits import PLACES, LimitEdit
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
-from planner.simulate.dispatch.prefill import TopicTraffic, with_limits
+from planner.simulate.dispatch.prefill import TopicTraffic
 from planner.web import address, state
 from planner.web.session import bound
 from planner.web.widgets import show_error
 
 SWITCHES = (
-    "dispatchThrottlingRateInMsg",
-    "dispatchThrottlingRateInByte",
-    "dispatchThrottlingRatePerTopicInMsg",
-    "dispatchThrottlingRatePerTopicInByte",
-    "dispatchThrottlingRatePerSubscriptionInMsg",
-    "dispatchThrottlingRatePerSubscriptionInByte",
+    *RATE_SETTINGS[Level.BROKER],
+    *RATE_SETTINGS[Level.TOPIC],
+    *RATE_SETTINGS[Level.SUBSCRIPTION],
     "preciseDispatcherFlowControl",
     "dispatchThrottlingOnBatchMessageEnabled",
     "dispatchThrottlingOnNonBacklogConsumerEnabled",
     "cacheEvictionByExpectedReadCount",
     "dispatcherMaxReadBatchSize",
     "dispatcherMaxReadSizeBytes",
-    "dispatchThrottlingRatePerReplicatorInMsg",
-    "dispatchThrottlingRatePerReplicatorInByte",
+    *RATE_SETTINGS[Level.REPLICATOR],
     "dispatchRateLimiterFactoryClassName",
 )
 """Settings of the form."""
@@ -107,42 +103,17 @@ def _listed(digest: str, _snapshot: Snapshot) -> list[str]:
     return list(dict.fromkeys(base.to_pylist()))[:_LISTED]
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficForm:
-    """What the form about a topic's traffic says.
+def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[TopicLoad, int]:
+    """Draw the form about a topic's traffic, filled in with what the snapshot knows.
 
-    Attributes:
-        publish: When messages are published.
-        messages_per_entry: Messages in a batch.
-        entry_bytes: Size of an entry.
-        subscriptions: Who reads it, without limits.
-        brokers: Broker of each partition.
-        duration_s: How long to simulate.
+    Args:
+        traffic: What it knows.
+        topic: Full name, of the topic or of one of its partitions.
+        subscription: Name of its first subscription; empty for any.
+
+    Returns:
+        The topic without limits, and how long to simulate it, in seconds.
     """
-
-    publish: PublishPattern
-    messages_per_entry: int
-    entry_bytes: int
-    subscriptions: tuple[SubscriptionLoad, ...]
-    brokers: tuple[int, ...]
-    duration_s: int
-
-    def load(self, topic: str, policies: Policies, config: Settings) -> TopicLoad:
-        """Return the topic with the limits in force for it."""
-        return with_limits(
-            topic,
-            self.publish,
-            self.messages_per_entry,
-            self.entry_bytes,
-            self.subscriptions,
-            self.brokers,
-            policies,
-            config,
-        )
-
-
-def traffic_form(traffic: TopicTraffic, subscription: str) -> TrafficForm:
-    """Draw the form about a topic's traffic, filled in with what the snapshot knows."""
     columns = [st.container() for _ in range(3)]
     number = address.number
     rate = float(f"{traffic.msg_rate_in_per_s:.4g}") or 100.0
@@ -190,7 +161,7 @@ def traffic_form(traffic: TopicTraffic, subscription: str) -> TrafficForm:
     ]
     pattern = PublishPattern(steady, burst, 0.0, min(lasts, every) if every else lasts, every)
     brokers = tuple(traffic.brokers[p % len(traffic.brokers)] for p in range(partitions))
-    return TrafficForm(pattern, batch, size, (*made, *remote), brokers, duration)
+    return TopicLoad(topic, pattern, batch, size, (*made, *remote), partitions, brokers), duration
 
 
 def written_edit(place: Source, rate: DispatchRate) -> str:

@@ -150,11 +150,7 @@ def table(
         height = min(height, _ROW_PX * (len(frame) + 1) + _EDGE_PX)
     shown = names.shortened(frame) if style is None else frame
     columns: dict[str, Any] = {column: _COMMON[column] for column in frame.columns if column in _COMMON}
-    number = st.column_config.NumberColumn
-    columns |= {column: number(format=written, width=widths.get(column)) for column, written in formats.items()}
-    for column, width in widths.items():
-        if column not in formats:
-            columns[column] = {**columns.get(column, {}), "width": width}
+    columns |= {column: st.column_config.NumberColumn(format=written) for column, written in formats.items()}
     columns |= {
         column: st.column_config.ProgressColumn(format="localized", min_value=0.0, max_value=full)
         for column, full in bars.items()
@@ -164,10 +160,10 @@ def table(
         longest = float(shown[column].str.len().max()) if len(shown) else 0.0
         return int(min(24 + longest * _LETTER_PX, widest))
 
-    for column in set(widths).intersection(_WAYS):
-        columns[column]["width"] = max(int(widths[column]), fitting(column, _WIDEST_WAY_PX))
-    for column in set(frame.columns).intersection(_ANSWERS).difference(widths):
-        columns[column] = {**columns.get(column, {}), "width": fitting(column, _WIDEST_PX)}
+    answers = set(frame.columns).intersection(_ANSWERS).difference(widths)
+    wide = {**widths, **{column: fitting(column, _WIDEST_PX) for column in answers}}
+    wide |= {column: max(wide[column], fitting(column, _WIDEST_WAY_PX)) for column in _WAYS if column in widths}
+    columns |= {column: {**columns.get(column, {}), "width": width} for column, width in wide.items()}
     options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
     widget = f"table-{key}"
     if pick is not None:

@@ -17,7 +17,7 @@ from planner.cluster.pulsar_json import Json
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
-from planner.conform.extensible import ANSWERS, placement_answer
+from planner.conform.extensible import auto_split_extensible, placement_answer, shedder_transfer, top_k_bundles
 from planner.pulsar.shedding.transfer import TransferShedder
 from tests.oracle.cases import seeded
 from tests.oracle.harness import Oracle, check
@@ -131,7 +131,7 @@ def test_transfer_shedder(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> No
 
     def answer(vector: Json) -> Json:
         asked["input"] = vector["input"]
-        return ANSWERS["shedder_transfer"](vector)
+        return shedder_transfer(vector)
 
     monkeypatch.setattr(extensible, "SHEDDER", TransferShedder(filters))
     monkeypatch.setattr(extensible, "_transfer_snapshot", with_policies)
@@ -191,7 +191,7 @@ def random_split(rng: random.Random, number: int) -> dict[str, Any]:
 def test_automatic_splitting(oracle: Oracle) -> None:
     """Topics need not lie in their bundle: the algorithm and the failing cycle see their hashes only."""
     rng = seeded()
-    check(oracle, [random_split(rng, number) for number in range(400)], ANSWERS["auto_split_extensible"])
+    check(oracle, [random_split(rng, number) for number in range(400)], auto_split_extensible)
 
 
 def random_report(rng: random.Random, number: int) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def random_report(rng: random.Random, number: int) -> dict[str, Any]:
 def test_top_bundles(oracle: Oracle) -> None:
     rng = seeded()
     vectors = [random_report(rng, number) for number in range(1500)]
-    check(oracle, vectors, ANSWERS["top_k_bundles"])
+    check(oracle, vectors, top_k_bundles)
 
 
 def random_placement(rng: random.Random, number: int) -> dict[str, Any]:

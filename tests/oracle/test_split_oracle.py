@@ -222,14 +222,14 @@ def manual(case: Json, rng: random.Random) -> Json:
 
 def test_algorithms_and_factory(oracle: Oracle) -> None:
     rng = seeded()
-    check(oracle, [random_split(rng, number) for number in range(1500)], splits.ANSWERS["bundle_split"])
+    check(oracle, [random_split(rng, number) for number in range(1500)], splits.bundle_split)
 
 
 def test_automatic_splitting(oracle: Oracle) -> None:
     rng = seeded()
 
     def decide(case: Json) -> Json:
-        found = splits.ANSWERS["auto_split_modular"](case)
+        found = splits.auto_split_modular(case)
         return {**found, "order": list(found["bundlesToSplit"])}
 
     check(oracle, [random_cycle(rng, number) for number in range(1500)], decide)
@@ -237,7 +237,7 @@ def test_automatic_splitting(oracle: Oracle) -> None:
 
 def test_averages(oracle: Oracle) -> None:
     rng = seeded()
-    check(oracle, [random_samples(rng, number) for number in range(300)], model_kinds.ANSWERS["time_average"])
+    check(oracle, [random_samples(rng, number) for number in range(300)], model_kinds.time_average)
 
 
 def test_manual_splits(oracle: Oracle) -> None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic
-from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
+from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
 
 _MESSAGE_BYTES = 1024
 _MOST_FAN_OUT = 20
@@ -88,44 +88,20 @@ def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
     )
 
 
-def with_limits(
-    name: str,
-    publish: PublishPattern,
-    messages_per_entry: int,
-    entry_bytes: int,
-    subscriptions: tuple[SubscriptionLoad, ...],
-    brokers: tuple[int, ...],
-    policies: Policies,
-    config: Settings,
-) -> TopicLoad:
-    """Return a topic with the limits in force for it; those given with the subscriptions are replaced.
+def with_limits(topic: TopicLoad, policies: Policies, config: Settings) -> TopicLoad:
+    """Return a topic with the limits in force for it in the place of its own; replicators get the replicators' limit.
 
     Args:
-        name: Full topic name.
-        publish: Messages published to all partitions.
-        messages_per_entry: Messages in a batch.
-        entry_bytes: Size of an entry.
-        subscriptions: Who reads it, by name; replicators get the replicators' limit.
-        brokers: Broker of each partition; as many partitions as numbers.
+        topic: The topic with its subscriptions.
         policies: Dispatch policies of the cluster.
         config: Settings of the brokers.
 
     Raises:
-        SettingError: `name` is no full topic name.
+        SettingError: Its name is no full topic name.
     """
-    limited = []
-    for one in subscriptions:
+    name, limited = topic.name, []
+    for one in topic.subscriptions:
         level = Level.REPLICATOR if one.kind is SubscriptionType.REPLICATOR else Level.SUBSCRIPTION
-        rate = limit_chain(level, name, policies, config, one.name).rate
-        limited.append(replace(one, limit=rate))
-    return TopicLoad(
-        name,
-        publish,
-        messages_per_entry,
-        entry_bytes,
-        tuple(limited),
-        len(brokers),
-        brokers,
-        limit_chain(Level.TOPIC, name, policies, config).rate,
-        parse_topic(name).persistent,
-    )
+        limited.append(replace(one, limit=limit_chain(level, name, policies, config, one.name).rate))
+    limit, persistent = limit_chain(Level.TOPIC, name, policies, config).rate, parse_topic(name).persistent
+    return replace(topic, subscriptions=tuple(limited), limit=limit, persistent=persistent)

@@ -147,7 +147,7 @@ class TestFlow:
 class TestCurves:
     def test_eight_are_told_apart(self) -> None:
         curves = [Curve(f"s{i}", np.arange(3.0), np.arange(3.0) + i) for i in range(8)]
-        figure = overlaid_curves(curves, "cycle", "points", limit=2)
+        figure = overlaid_curves(curves, "cycle", "points")
         assert len({(line.line.color, line.line.dash) for line in figure.data}) == 8
         assert overlaid_text(curves[:2], "points") == "points: s0 from 0 to 2; s1 from 1 to 3."
 

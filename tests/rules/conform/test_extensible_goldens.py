@@ -16,7 +16,8 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform import extensible
 from planner.conform.compare import differences
-from planner.conform.extensible import ANSWERS, placement_answer
+from planner.conform.extensible import placement_answer
+from planner.conform.kinds import KINDS
 from planner.pulsar.shedding.transfer import TransferShedder
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens"
@@ -60,7 +61,7 @@ def test_sheds_under_policies_as_recorded(vector: Json, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(extensible, "SHEDDER", TransferShedder(filters))
     monkeypatch.setattr(extensible, "_transfer_snapshot", with_policies)
-    assert not list(differences(vector["expected"], ANSWERS[vector["kind"]](without_expected(vector))))
+    assert not list(differences(vector["expected"], KINDS[vector["kind"]].answer(without_expected(vector))))
 
 
 def test_goldens_cover_every_outcome() -> None:
