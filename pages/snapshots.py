@@ -173,7 +173,7 @@ def _details(saved: SavedSnapshot) -> None:
             download("Download as JSON document", make, f"{stem}.json", "application/json", width="stretch")
         else:
             st.caption(f"The JSON document is for small clusters (up to {_DOCUMENT_TOPICS:,} topics).")
-    st.markdown("**Settings that differ from the defaults of Pulsar 4.2.4**")
+    st.markdown(f"**Settings that differ from the defaults of Pulsar {snapshot.settings.release.name}**")
     frame = settings_frame(snapshot)
     if frame.empty:
         st.caption("None.")

@@ -179,8 +179,8 @@ def capture_form() -> None:
             st.markdown(_WHY_OFF)
         return
     st.markdown(
-        "Read-only requests to a cluster of Pulsar 4.2.4; nothing is changed. *docs/capture.md* lists each request and"
-        " the permission it needs."
+        "Read-only requests to a running cluster; nothing is changed. *docs/capture.md* lists each request and the"
+        " permission it needs."
     )
     session = SESSION.get()
     job = _captures().of(session)
