@@ -75,13 +75,9 @@ class Samples:
         return len(self.metrics)
 
     def add(self, record: Record, broker: int, name: int, *, counts: bool) -> None:
-        """Take a run of samples.
+        """Take a run of samples with the numbers of its broker, and of its bundle or topic, -1 where it has none.
 
-        Args:
-            record: The run.
-            broker: Number of its broker.
-            name: Number of its bundle or topic; -1 where it has none.
-            counts: Whether its rows are of this day, so that repeated ones are counted.
+        Repeated rows of a run that `counts`, because it is of this day, are counted.
         """
         key = (record.metric, record.broker, record.names[0] if record.names else "", record.text)
         number = self.number.setdefault(key, len(self.metrics))

@@ -40,7 +40,7 @@ SPEC = HistorySpec(
     splits_per_day=3,
     topics=True,
 )
-OPTIONS = Options(interval_ms=HALF_HOUR, validity=replace(Options().validity, report_ms=1_900_000, sample_ms=1_900_000))
+OPTIONS = Options(interval_ms=HALF_HOUR, report_ms=1_900_000, sample_ms=1_900_000)
 SEED = 3
 
 
