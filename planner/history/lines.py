@@ -31,6 +31,7 @@ from planner.cluster.pulsar_json import (
     BUNDLE_STATS,
     COUNTERS,
     EMAS,
+    MOST,
     RATES,
     RESOURCES,
     SYSTEM_TOPICS,
@@ -149,7 +150,8 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
     report: Any = said.report
     own: list[float] = []
     for pair in _usages_of(report):
-        if pair.usage < (0.0 if pair.limit > 0 else -1.0):
+        is_percentage = max(pair.usage, pair.limit) <= MOST and not 0 < pair.limit < 1 / MOST
+        if pair.usage < (0.0 if pair.limit > 0 else -1.0) or not is_percentage:
             return None
         own += (pair.usage, pair.limit)
     own += _rates_of(report)
