@@ -393,17 +393,17 @@ class ClusterState:
         if not len(self.samples):
             return
         self.changed |= self.samples.advance(time_ms)
-        for group, series in self.samples.at(time_ms):
+        for series in self.samples.at(time_ms):
             if not len(series.value):
                 continue
             until = self.brokers["until_ms"]
             np.maximum.at(until, series.broker, series.time_ms + self.options.sample_ms)
-            if group == "broker":
+            if series.group == "broker":
                 self._broker_samples(series)
-            elif group == "bundle":
+            elif series.group == "bundle":
                 self._bundle_samples(series.where(~self.brokers["complete"][series.broker]))
             else:
-                self._topic_samples(series, counted=group == "counter")
+                self._topic_samples(series, counted=series.group == "counter")
 
     def _broker_samples(self, series: Series) -> None:
         series = series.where(~self.brokers["reports"][series.broker])
