@@ -139,7 +139,7 @@ class ReplayResults:
         return self._ask(query, list(scenarios), cluster, cluster)
 
     def moves(self, scenario: str, *, kind: str = "", text: str = "", limit: int = _MOST_ROWS) -> pa.Table:
-        """Return events of a scenario, in the order of time, at most 2,000.
+        """Return events of a scenario, in the order of time: at most `limit` of them, and never more than 2,000.
 
         Only those of a kind, such as `shed`, when one is given, and whose bundle or broker has the text in its name,
         any case.
