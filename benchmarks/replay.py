@@ -41,7 +41,7 @@ from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one
 from planner.replay.results import ResultWriter
-from planner.replay.runners import cores, result_rows, run_local, run_processes, run_spark, tasks_of_rows
+from planner.replay.runners import cores, pack_result, run_local, run_processes, run_spark, unpack_result
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
@@ -234,15 +234,14 @@ def tiny(folder: Path, sizes: Sizes) -> None:
         job_of(write(folder / "driver", replace(spec_of(sizes), days=1)), 1, [Scenario(name="as it is")])
     )
     with measured() as work:
-        rows = result_rows(replay_one(task))
+        packed = pack_result(replay_one(task))
     writer = ResultWriter(folder / "results", [replace(task, task=f"{n}") for n in range(_RESULTS)], every_s=math.inf)
     with measured() as cost:
         for number in range(_RESULTS):
-            (result,) = tasks_of_rows(rows.to_pylist())
-            writer.add(replace(result, task=f"{number}"))
+            writer.add(replace(unpack_result(packed), task=f"{number}"))
         writer.finish(0.0)
     each_ms = cost.processor_seconds / _RESULTS * 1_000
-    print(f"a day's result: {rows.nbytes / 1e3:.0f} kB, {each_ms:.1f} ms of the driver")
+    print(f"a day's result: {len(packed) / 1e3:.0f} kB, {each_ms:.1f} ms of the driver")
     print(f"  after {work.processor_seconds:.1f} s of work")
 
 

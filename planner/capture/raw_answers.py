@@ -19,9 +19,7 @@ _JOURNALS = ("*.jsonl", "*.part")
 class RawAnswers:
     """Keeps the last captures' answers, as links to their files, and those that matter for good, oldest going first.
 
-    Args:
-        root: The folder of histories.
-        max_bytes: What both may take on disk; answers that several captures share count for each.
+    Both may take `max_bytes` in the folder of histories; answers that several captures share count for each.
 
     Raises:
         CaptureError: The folder cannot be written; any method may say so.

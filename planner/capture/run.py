@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,13 +79,9 @@ def check_options(options: CaptureOptions) -> None:
         kind_of(options.metadata_store)
 
 
-def _silent(_progress: Progress) -> None:
-    pass
-
-
 def capture_cluster(
     options: CaptureOptions,
-    progress: ProgressSink = _silent,
+    progress: ProgressSink = lambda _: None,
     *,
     fresh: Collection[str] = (),
     reports_at_s: float = 0.0,
@@ -197,11 +194,7 @@ def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
 
 def _of_refusals(parts: Sequence[Part]) -> list[str]:
     """Say which requests were refused for want of rights, one sentence for each kind."""
-    refused: dict[tuple[str, int], int] = {}
-    for part in parts:
-        if part.status in {401, 403}:
-            key = (part.file.partition(".")[0], part.status)
-            refused[key] = refused.get(key, 0) + 1
+    refused = Counter((part.file.partition(".")[0], part.status) for part in parts if part.status in {401, 403})
     return [
         f"{name} was refused {count} times with HTTP {status}; capture again with a token that may read it."
         for (name, status), count in refused.items()

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from cyclopts import App, CycloptsError, Parameter
 
 from planner.cluster.errors import SettingError
-from planner.history.spec import Form, HistorySpec, Options, Validity
+from planner.history.spec import Form, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
 
 _CLUSTER = "brokers|namespaces|bundles|topics|load_manager|msg_rate_per_s|ownership_skew|cluster"
@@ -77,8 +77,8 @@ def ingest(
     out: Path,
     cluster: str = _DEFAULT.cluster,
     interval_s: int = _DEFAULT.interval_ms // 1_000,
-    report_valid_s: int = _DEFAULT.validity.report_ms // 1_000,
-    sample_valid_s: int = _DEFAULT.validity.sample_ms // 1_000,
+    report_valid_s: int = _DEFAULT.report_ms // 1_000,
+    sample_valid_s: int = _DEFAULT.sample_ms // 1_000,
 ) -> int:
     """Make a history of raw recordings.
 
@@ -101,8 +101,8 @@ def ingest(
     from planner.history.ingest import SET_ASIDE
     from planner.history.ingest import ingest as make
 
-    validity = Validity(report_valid_s * 1_000, sample_valid_s * 1_000)
-    done = make(inputs, out, Options(interval_s * 1_000, validity, cluster), progress=_tell)
+    options = Options(interval_s * 1_000, report_valid_s * 1_000, sample_valid_s * 1_000, cluster)
+    done = make(inputs, out, options, progress=_tell)
     sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
         sys.stdout.write(f"They lie in {out / SET_ASIDE}.\n")

@@ -88,7 +88,7 @@ def _environment() -> dict[str, str]:
 def _snapshot(folder: Path, file_name: str) -> Snapshot:
     answer = json.loads((folder / _ANSWER).read_bytes())
     if "error" in answer:
-        raise _error(**answer)
+        raise _error_from_json(answer["error"])
     tables = {}
     for part in answer["parts"]:
         with pa.memory_map(str(folder / part)) as source:
@@ -96,18 +96,16 @@ def _snapshot(folder: Path, file_name: str) -> Snapshot:
     return snapshot_of_tables(read_head(answer, file_name), tables)
 
 
-def _error(error: str, what: str, where: str, remedy: str, violations: list[Any], total: int) -> PlannerError:
-    if error == SnapshotError.__name__:
-        return SnapshotError([Violation(**one) for one in violations], total)
-    return FormatError(what, where=where, remedy=remedy)
-
-
-def _told(error: PlannerError) -> dict[str, Any]:
-    told: dict[str, Any] = {"error": FormatError.__name__, "violations": [], "total": 0}
+def _error_to_json(error: PlannerError) -> dict[str, Any]:
     if isinstance(error, SnapshotError):
-        told = {"error": SnapshotError.__name__, "violations": list(map(asdict, error.violations))}
-        told["total"] = error.total
-    return {**told, "what": error.what, "where": error.where, "remedy": error.remedy}
+        return {"violations": list(map(asdict, error.violations)), "total": error.total}
+    return {"what": error.what, "where": error.where, "remedy": error.remedy}
+
+
+def _error_from_json(told: dict[str, Any]) -> PlannerError:
+    if "violations" in told:
+        return SnapshotError([Violation(**one) for one in told["violations"]], told["total"])
+    return FormatError(**told)
 
 
 class _NoPandas(MetaPathFinder):
@@ -132,7 +130,7 @@ def main(file_name: str, folder: Path, most_bytes: int, most_cpu_s: int) -> None
                 writer.write_table(table)
         answer = {**head_to_json(snapshot), "parts": [part for part, table in tables.items() if table.num_rows]}
     except PlannerError as error:
-        answer = _told(error)
+        answer = {"error": _error_to_json(error)}
     (folder / _ANSWER).write_text(json.dumps(answer), encoding="utf-8")
 
 

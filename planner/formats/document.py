@@ -13,7 +13,8 @@ What is at its default is left out. Topics may be left out altogether.
 import difflib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -57,21 +58,19 @@ _OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Columns that are not written as they are, and the key that stands for them."""
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "text": (str,),
-    "float": (int, float),
-    "int": (int,),
-    "bool": (bool,),
-    "id": (int,),
+
+def _is_whole(value: Any, bits: int) -> bool:
+    return type(value) is int and -(1 << bits) <= value < 1 << bits  # True is an int
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "text": ("text", lambda value: isinstance(value, str)),
+    "float": ("finite number", lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max),
+    "int": ("whole number", lambda value: _is_whole(value, 63)),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "id": ("whole number", lambda value: _is_whole(value, 31)),
 }
-_BITS = {"int": 63, "id": 31}
-_KINDS = {
-    "text": "text",
-    "float": "finite number",
-    "int": "whole number",
-    "bool": "true or false",
-    "id": "whole number",
-}
+"""What to call what each kind of column holds, and whether a value is that."""
 
 
 @lru_cache(maxsize=3)
@@ -143,14 +142,7 @@ def _dump(value: Any, indent: int | None = None) -> str:
 
 @dataclass
 class _Sheet:
-    """The rows of a part while they are read.
-
-    Attributes:
-        part: Name of the part.
-        file: Section of the document, for the messages.
-        names: Values of the keys that stand for other columns, by key.
-        columns: Values of the columns that occur in any row.
-    """
+    """The rows of a part while they are read: keys that stand for other columns, and the columns of any row."""
 
     part: str
     file: str
@@ -221,26 +213,13 @@ class _Sheet:
             return
         if value is None and info.may_be_unknown:
             return
-        if not _fits(value, info):
-            self.refuse(number, f"'{name}' is {_shown(value)}.", f"Give a {_KINDS[info.kind]}, or leave it out.")
+        word, fits = _KINDS[info.kind]
+        if not fits(value):
+            self.refuse(number, f"'{name}' is {_shown(value)}.", f"Give a {word}, or leave it out.")
             return
         if info.name not in self.columns:
             self.columns[info.name] = [info.default] * size
         self.columns[info.name][number] = value
-
-
-def _fits(value: Any, info: ColumnInfo) -> bool:
-    right = isinstance(value, _TYPES[info.kind]) and (info.kind == "bool" or not isinstance(value, bool))
-    if not right:
-        return False
-    if info.kind in _BITS:
-        return bool(-(1 << _BITS[info.kind]) <= value < 1 << _BITS[info.kind])
-    if info.kind == "float":
-        try:
-            return math.isfinite(float(value))
-        except OverflowError:
-            return False
-    return True
 
 
 def _shown(value: Any) -> str:

@@ -182,11 +182,6 @@ def read_settings(value: Any, file: str, version: Release = REFERENCE) -> Settin
         raise FormatError(error.what, where=f"{file}: settings.{error.where[:_SHOWN]}", remedy=error.remedy) from error
 
 
-def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """Return the settings that differ from their default of 4.2.4."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.overrides.items()}
-
-
 def info_to_json(info: SnapshotInfo) -> dict[str, Any]:
     """Return the info as JSON, defaults left out but for the version."""
     made: dict[str, Any] = _INFO.dump_python(info, mode="json", exclude_defaults=True)
@@ -201,10 +196,14 @@ def policies_to_json(policies: Policies) -> dict[str, Any]:
 
 
 def head_to_json(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what a snapshot says beside its tables as JSON: `info`, `settings` and `policies`."""
+    """Return what a snapshot says beside its tables as JSON.
+
+    `info`, `settings` that differ from their default of 4.2.4, and `policies`.
+    """
+    settings = snapshot.settings.overrides.items()
     return {
         "info": info_to_json(snapshot.info),
-        "settings": settings_to_json(snapshot.settings),
+        "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in settings},
         "policies": policies_to_json(snapshot.policies),
     }
 

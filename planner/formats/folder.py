@@ -199,7 +199,7 @@ def _read_parquet(data: bytes, part: str, *, trusted: bool) -> pa.Table:
             return parquet.read()
         present = set(parquet.schema_arrow.names)
     infos = column_info(TABLES[part])
-    texts = [info.name for info in infos if info.kind == "text" or info.name in NAMED.get(part, ())]
+    texts = [info.name for info in infos if info.kind == "text" or info.name in NAMED]
     return pq.ParquetFile(pa.BufferReader(data), read_dictionary=[n for n in texts if n in present]).read()
 
 

@@ -36,8 +36,8 @@ from planner.cluster.snapshot import (
 from planner.formats.encoding import compact_json, head_to_json, parse_json, read_info, read_policies, read_settings
 from planner.formats.validate import MAX_NAME_LENGTH, TABLES
 
-NAMED: Mapping[str, frozenset[str]] = {"bundles": frozenset({"namespace", "owner"})}
-"""Columns that hold names in a table and positions in a snapshot."""
+NAMED = frozenset({"namespace", "owner"})
+"""Columns, of bundles, that hold names in a table and positions in a snapshot."""
 
 MOMENTS = "moments"
 """The table of a history that has one row for each snapshot."""
@@ -70,7 +70,7 @@ def table_to_arrow(snapshot: Snapshot, part: str, *, hashes: bool = False) -> pa
         values = getattr(table, info.name)
         if info.kind == "hash" and not hashes:
             continue
-        if info.name in NAMED.get(part, ()):
+        if info.name in NAMED:
             names = snapshot.namespaces if info.name == "namespace" else snapshot.brokers.name
             indices = pa.array(values, mask=values < 0, type=pa.int32())
             columns[info.name] = pa.DictionaryArray.from_arrays(indices, pa.array(names, type=_TEXT))
@@ -84,7 +84,7 @@ def table_to_arrow(snapshot: Snapshot, part: str, *, hashes: bool = False) -> pa
 def _schema(part: str) -> pa.Schema:
     fields = [pa.field("time_ms", pa.int64(), nullable=False), pa.field("position", pa.int32(), nullable=False)]
     for info in column_info(TABLES[part]):
-        is_text = info.kind == "text" or info.name in NAMED.get(part, ())
+        is_text = info.kind == "text" or info.name in NAMED
         if info.kind != "hash":
             fields.append(pa.field(info.name, _DICTIONARY if is_text else _ARROW[info.kind]))
     return pa.schema(fields)
@@ -131,7 +131,7 @@ def rows_of_moments(snapshots: Sequence[Snapshot]) -> dict[str, pa.Table]:
         }
         for name in schema.names[len(columns) :]:
             values = [getattr(table, name) for table in tables]
-            if name in NAMED.get(part, ()):
+            if name in NAMED:
                 spaces = [s.namespaces if name == "namespace" else s.brokers.name for s in snapshots]
                 columns[name] = _named(values, mine, spaces)
             elif isinstance(values[0], np.ndarray):
@@ -365,9 +365,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
-def _fits(kind: pa.DataType, info: ColumnInfo, *, named: bool) -> bool:
+def _fits(kind: pa.DataType, info: ColumnInfo) -> bool:
     """Say whether a column of this type can hold what is asked, without guessing."""
-    if named or info.kind == "text":
+    if info.name in NAMED or info.kind == "text":
         return _is_text(kind)
     if info.kind == "float":
         return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
@@ -403,9 +403,8 @@ def check_schema(schema: pa.Schema, part: str, file: str) -> None:
         for name in {n for n in names if names.count(n) > 1}
     ]
     for info in known.values():
-        named = info.name in NAMED.get(part, ())
-        if names.count(info.name) == 1 and not _fits(kind := schema.field(info.name).type, info, named=named):
-            wanted = "text" if named else info.kind
+        if names.count(info.name) == 1 and not _fits(kind := schema.field(info.name).type, info):
+            wanted = "text" if info.name in NAMED else info.kind
             what = f"The column '{info.name}' has type {str(kind)[:80]}, not {wanted}."
             unit = f" ({info.unit})" if info.unit else ""
             found.append(Violation(file, None, what, f"Write {_ARROW[wanted]}{unit}."))
@@ -417,11 +416,11 @@ def _columns(table: pa.Table, part: str, file: str) -> dict[str, pa.Array]:
     """Return the columns of a part, each of the type of its kind."""
     check_schema(table.schema, part, file)
     known = {info.name: info for info in column_info(TABLES[part])}
-    return {name: _cast(table[name], known[name], part, file) for name in table.column_names}
+    return {name: _cast(table[name], known[name], file) for name in table.column_names}
 
 
-def _cast(column: pa.ChunkedArray, info: ColumnInfo, part: str, file: str) -> pa.Array:
-    named = info.name in NAMED.get(part, ())
+def _cast(column: pa.ChunkedArray, info: ColumnInfo, file: str) -> pa.Array:
+    named = info.name in NAMED
     try:
         column.validate(full=True)
         if info.name != "owner" and column.null_count:

@@ -102,11 +102,8 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
 
     Checked: sizes; names are well formed and unique; the ranges of each namespace tile 0x00000000..0xffffffff; owners
     exist; numbers are finite and not negative (limits may be: the NIC speed is unknown then); topics have the hash of
-    their name and lie in their bundle; policies name what can exist.
-
-    Args:
-        snapshot: What was read.
-        files: Name of the file or section of each part, for the messages; `brokers`, `bundles`, `topics` by default.
+    their name and lie in their bundle; policies name what can exist. Messages call the file or section of each part as
+    `files` says; `brokers`, `bundles`, `topics` by default.
 
     Raises:
         SnapshotError: With the first 100 violations. Rows count from 1.
@@ -227,9 +224,18 @@ def _ranges(snapshot: Snapshot, found: Findings) -> None:
         lambda row: f"The range {format_range(int(table.low[row]), int(table.high[row]))} is empty.",
         "The lower boundary must come before the upper one.",
     )
-    if not len(table) or beyond.any() or empty.any():
-        return
+    if len(table) and not beyond.any() and not empty.any():
+        _tiling(snapshot, found)
+
+
+_TILE = "The ranges of a namespace must follow one another from 0x00000000 to 0xffffffff."
+
+
+def _tiling(snapshot: Snapshot, found: Findings) -> None:
+    table = snapshot.bundles
     order = np.lexsort((table.high, table.low, table.namespace))
+    place = np.empty_like(order)  # of each row in that order
+    place[order] = np.arange(len(order))
     space, low, high = table.namespace[order].astype(np.int64), table.low[order], table.high[order]
     begins = np.ones(len(order), dtype=np.bool_)
     begins[1:] = space[1:] != space[:-1]
@@ -238,54 +244,26 @@ def _ranges(snapshot: Snapshot, found: Findings) -> None:
     furthest = np.maximum.accumulate(np.where(((space << 33) | high) == reach, np.arange(len(order)), 0))
     covered = np.where(begins, 0, np.roll(reach & ((1 << 33) - 1), 1))
     before = np.where(begins, -1, order[np.roll(furthest, 1)])
-    _overlaps(snapshot, found, order[low < covered], before[low < covered])
-    _holes(snapshot, found, order, (low > covered, covered, low), before)
-    ends = np.roll(begins, -1)
-    short = ends & ((reach & ((1 << 33) - 1)) < FULL_HIGH)
-    last = dict(zip(order[short].tolist(), order[furthest[short]].tolist(), strict=True))
 
-    def missing_end(row: int) -> str:
-        reached = int(table.high[last[row]])
-        name = snapshot.namespaces[table.namespace[row]]
-        return f"Nothing covers {format_range(reached, FULL_HIGH)} of {name}, after row {last[row] + 1}."
-
-    found.rows("bundles", order[short], missing_end, _TILE)
-
-
-_TILE = "The ranges of a namespace must follow one another from 0x00000000 to 0xffffffff."
-
-
-def _overlaps(snapshot: Snapshot, found: Findings, rows: Int64Array, others: Int64Array) -> None:
-    table = snapshot.bundles
-    other = dict(zip(rows.tolist(), others.tolist(), strict=True))
-
-    def what(row: int) -> str:
-        twin = other[row]
-        same = table.low[row] == table.low[twin] and table.high[row] == table.high[twin]
-        if same:
+    def overlap(row: int) -> str:
+        twin = int(before[place[row]])
+        if table.low[row] == table.low[twin] and table.high[row] == table.high[twin]:
             return f"The bundle {_bundle(snapshot, row)} is listed twice, also in row {twin + 1}."
         return f"The bundle {_bundle(snapshot, row)} overlaps {_bundle(snapshot, twin)} of row {twin + 1}."
 
-    found.rows("bundles", rows, what, f"Correct one of the two rows. {_TILE}")
-
-
-def _holes(
-    snapshot: Snapshot,
-    found: Findings,
-    order: Int64Array,
-    gaps: tuple[BoolArray, Int64Array, Int64Array],
-    before: Int64Array,
-) -> None:
-    open_, start, stop = gaps
-    named = dict(zip(order[open_].tolist(), np.flatnonzero(open_).tolist(), strict=True))
-
-    def what(row: int) -> str:
-        at = named[row]
-        name = snapshot.namespaces[snapshot.bundles.namespace[row]]
+    def hole(row: int) -> str:
+        at, name = place[row], snapshot.namespaces[table.namespace[row]]
         where = f"between row {before[at] + 1} and row {row + 1}" if before[at] >= 0 else f"before row {row + 1}"
-        return f"Nothing covers {format_range(int(start[at]), int(stop[at]))} of {name}, {where}."
+        return f"Nothing covers {format_range(int(covered[at]), int(low[at]))} of {name}, {where}."
 
-    found.rows("bundles", order[open_], what, _TILE)
+    def missing_end(row: int) -> str:
+        last, name = int(order[furthest[place[row]]]), snapshot.namespaces[table.namespace[row]]
+        return f"Nothing covers {format_range(int(table.high[last]), FULL_HIGH)} of {name}, after row {last + 1}."
+
+    found.rows("bundles", order[low < covered], overlap, f"Correct one of the two rows. {_TILE}")
+    found.rows("bundles", order[low > covered], hole, _TILE)
+    short = np.roll(begins, -1) & ((reach & ((1 << 33) - 1)) < FULL_HIGH)
+    found.rows("bundles", order[short], missing_end, _TILE)
 
 
 _COUNTED_IN_32_BITS = {"topics", "producers", "consumers"}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,23 +30,17 @@ def skew_of(lag_ms: Mapping[str, Sequence[int]], options: Options) -> dict[str, 
         every = np.sort(np.array(lags, dtype=np.int64))
         near = every[np.abs(every - every[len(every) // 2]) <= DAY_MS]
         lag = int(near[len(near) // _ONE_IN])
-        if lag < 0 or lag > options.validity.report_ms:
+        if lag < 0 or lag > options.report_ms:
             found[broker] = -lag
     return found
 
 
 class DayAssembler:
-    """Takes the records of a day, and gives its snapshots.
+    """Takes the records of a day, counted from 1970-01-01, and gives its snapshots.
 
     Reports and samples give a snapshot at every full interval at which any broker has a valid report; snapshots and
-    captures come out as they went in, at their own moment.
-
-    Args:
-        cluster: Name of the cluster.
-        day: The day, counted from 1970-01-01.
-        hint: What the records have in common.
-        options: How raw rows become history.
-        base: The last snapshot before the day, from which bundles, settings and policies are known.
+    captures come out as they went in, at their own moment. From `base`, the last snapshot before the day, bundles,
+    settings and policies are known.
     """
 
     def __init__(self, cluster: str, day: int, hint: Hint, options: Options, base: Snapshot | None = None) -> None:
@@ -55,8 +48,8 @@ class DayAssembler:
         self.day = day_of(self.start_ms)
         self.options = options
         self.skew_ms = skew_of(hint.lag_ms, options)
-        layout = Layout(options.validity.report_ms)
-        self.state = ClusterState(cluster, layout, options.validity, self.skew_ms)
+        layout = Layout(options.report_ms)
+        self.state = ClusterState(cluster, layout, options, self.skew_ms)
         if base is not None:
             self.state.apply_snapshot(base, layout_only=True)
         layout.start(hint.first_ms)
@@ -83,7 +76,7 @@ class DayAssembler:
 
     def finish(self) -> Iterator[Snapshot]:
         """Yield the snapshots that are left after the last record."""
-        self.newest_ms = max(self.newest_ms, self.state.newest_sample_ms())
+        self.newest_ms = max(self.newest_ms, self.state.samples.newest_ms)
         end = -(-self.newest_ms // self.options.interval_ms) * self.options.interval_ms
         yield from self._moments(min(end + 1, self.start_ms + DAY_MS))
         samples = self.state.samples
@@ -206,5 +199,4 @@ class DayAssembler:
 
     def rows(self) -> RowCounts:
         """Return what became of the rows."""
-        counts: dict[str, Any] = dict(self.counts)
-        return RowCounts(**counts)
+        return RowCounts(**self.counts)

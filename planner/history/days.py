@@ -8,6 +8,7 @@ other wrote.
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from heapq import merge
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +54,7 @@ STAGING = ".staging"
 
 _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
+_MOMENT = attrgetter("info.captured_at_ms")
 _OTHER_RUN = "-b"
 _PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:{_OTHER_RUN})?\.parquet")
 
@@ -68,35 +71,25 @@ def writing_history(root: Path) -> AbstractContextManager[None]:
     )
 
 
-class _Hashed:
+class _Hashed(io.BufferedWriter):
     """A file that is written once from start to end, and hashed on the way."""
 
     def __init__(self, path: Path) -> None:
-        self.file = path.open("wb")
+        super().__init__(io.FileIO(path, "wb"))
         self.hash = hashlib.sha256()
         self.abandoned = False
-
-    @property
-    def closed(self) -> bool:
-        return self.file.closed
 
     def write(self, data: Any) -> int:
         if self.abandoned:
             return len(data)
         self.hash.update(data)
-        return self.file.write(data)
-
-    def tell(self) -> int:
-        return self.file.tell()
-
-    def flush(self) -> None:
-        self.file.flush()
+        return super().write(data)
 
     def close(self) -> None:
-        if not self.file.closed:
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
+        if not (self.closed or self.abandoned):
+            self.flush()
+            os.fsync(self.fileno())
+        super().close()
 
 
 class _PartFile:
@@ -128,15 +121,11 @@ class _PartFile:
             self.sink.abandoned = True  # the writer ends its file even so, on a disk that may be full
             self.writer.close()
             with contextlib.suppress(OSError):
-                self.sink.file.close()
+                self.sink.close()
 
 
 class RunWriter:
-    """Writes moments into the files of a run; one row group is in memory.
-
-    Args:
-        folder: Where the files go; it must exist.
-        run: What tells them from those of other runs.
+    """Writes moments into files of a folder, which `run` tells from those of other runs; one row group is in memory.
 
     Raises:
         OSError: The disk refuses; any method may say so.
@@ -146,7 +135,6 @@ class RunWriter:
         self.folder, self.run = folder, run
         self.moments: list[dict[str, Any]] = []
         self._group = 0
-        self._first_of_group = 0
         self._waiting: list[Snapshot] = []
         self._held = dict.fromkeys(_GROUP_ROWS, 0)
         self._files = {part: self._open(part) for part in ("brokers", "bundles")}
@@ -174,11 +162,10 @@ class RunWriter:
         self._waiting = []
         self._held = dict.fromkeys(_GROUP_ROWS, 0)
         self._group += 1
-        self._first_of_group = len(self.moments)
 
     def close(self) -> dict[str, Part]:
         """Complete the files, and return what a manifest says of each."""
-        if self._first_of_group < len(self.moments):
+        if self._waiting:
             self._flush()
         self._files[MOMENTS] = self._open(MOMENTS)
         self._files[MOMENTS].write(pa.Table.from_pylist(self.moments, schema=SCHEMAS[MOMENTS]))
@@ -191,14 +178,10 @@ class RunWriter:
 
 
 class DayWriter:
-    """Takes the snapshots of a day one by one, and makes the day of them at the end.
+    """Takes the snapshots of a day (`yyyy-mm-dd`, UTC) one by one, and makes the day of them at the end.
 
-    Used as a context manager; when it is left without `commit`, nothing remains of the day.
-
-    Args:
-        root: The history; made when it does not exist.
-        cluster: Name of the cluster.
-        day: `yyyy-mm-dd`, UTC.
+    Used as a context manager; when it is left without `commit`, nothing remains of the day. The history is made when
+    it does not exist.
 
     Raises:
         ReplayError: The folder cannot be written, or the disk is full; any method may say so.
@@ -346,11 +329,9 @@ def delete_day(folder: Path) -> None:
 
 
 def clear_staging(root: Path, keep: str = "") -> None:
-    """Delete what a run that was killed left behind; call it only while no other run writes to the history.
+    """Delete what a run that was killed left behind in a history, but for the folder that is to be kept.
 
-    Args:
-        root: The history.
-        keep: The folder that stays.
+    Call it only while no other run writes to the history.
 
     Raises:
         ReplayError: The folder cannot be written.
@@ -458,17 +439,13 @@ def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[
     until = -1
     for first, last, piece in sorted((p for p in pieces if p[0] < high and p[1] >= low), key=lambda p: p[:2]):
         if first > until:
-            yield from merge(*together, key=_moment)
+            yield from merge(*together, key=_MOMENT)
             together = []
         until = max(until, last)
         together.append(
             _read_run(day, piece, low, high, topics=topics) if isinstance(piece, str) else _read_segment(piece, topics)
         )
-    yield from merge(*together, key=_moment)
-
-
-def _moment(snapshot: Snapshot) -> int:
-    return snapshot.info.captured_at_ms
+    yield from merge(*together, key=_MOMENT)
 
 
 def _read_segment(path: Path, topics: bool) -> Iterator[Snapshot]:  # noqa: FBT001 - private
@@ -515,14 +492,3 @@ def _wanted(members: list[dict[str, Any]], tables: Mapping[str, pa.Table], low: 
         for part, table in tables.items()
     }
     yield from snapshots_of_rows(members[first:last], cut)
-
-
-def check_day(folder: Path) -> DayManifest:
-    """Compare the files of a day with its manifest.
-
-    Raises:
-        FormatError: One is missing or changed.
-    """
-    manifest = read_manifest(folder)
-    check_parts(folder, manifest, manifest.parts)
-    return manifest

@@ -14,16 +14,17 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from hashlib import blake2b
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import put_in_place
@@ -38,7 +39,7 @@ from planner.history.ledger import (
     read_ledger,
     write_ledger,
 )
-from planner.history.manifest import DAY_MS, DayManifest, SourceRows, day_folder, day_of, day_start_ms
+from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of, day_start_ms
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
 from planner.history.records import Lane, Tally, batches
 from planner.history.sources import (
@@ -77,6 +78,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+_Key = TypeVar("_Key")
+
 SET_ASIDE = "set_aside"
 """Folder of a history with the rows that could not be read, one Parquet file for each raw file that has any."""
 
@@ -84,7 +89,6 @@ _TASKS_A_CORE = 4
 _MOST_REASONS = 1_000
 _MOST_CLOCKS = 5
 _YEAR_DAYS = 366
-_PIECES = "source int, block bigint, said string"
 _ASIDE_SCHEMA = arrow_schema(
     "file string, line bigint, rows bigint, reason string, bytes bigint, sha256 string, raw binary"
 )
@@ -194,11 +198,7 @@ def ingest(
     with only_ingest(root):
         clear_staging(root, keep=READ)
         ledger = _without_segments(read_ledger(root), found)
-        settings = {
-            "interval_ms": chosen.interval_ms,
-            "report_ms": chosen.validity.report_ms,
-            "sample_ms": chosen.validity.sample_ms,
-        }
+        settings = {name: getattr(chosen, name) for name in ("interval_ms", "report_ms", "sample_ms")}
         anew = bool(ledger.sources) and ledger.settings != settings
         read = found if anew else changed_sources(found, ledger.sources, chosen.cluster)
         progress(f"{len(found):,} files, {len(read):,} of them new or changed.")
@@ -206,8 +206,8 @@ def ingest(
             stack.enter_context(_said_plainly(root))
             stack.callback(clear_staging, root)
             places = {str(path if path.is_dir() else path.parent) for path in map(Path.resolve, inputs)}
-            given = _Session(session, stack, [str(root), *sorted(places)])
-            return _Ingest(given, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
+            opened = cache(partial(_opened, session, stack, [str(root), *sorted(places)]))  # when there is work for it
+            return _Ingest(opened, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
 
 
 def _without_segments(ledger: Ledger, found: Sequence[Source]) -> Ledger:
@@ -217,31 +217,50 @@ def _without_segments(ledger: Ledger, found: Sequence[Source]) -> Ledger:
     return ledger.model_copy(update={"sources": kept})
 
 
-class _Session:
-    """The given session, or one where the environment says, which starts when needed and is stopped at the end."""
+@dataclass(frozen=True, slots=True)
+class _ToRead:
+    """A block of a file, known by its number; the pieces that it has already where some of its rows stray."""
 
-    def __init__(self, session: "SparkSession | None", stack: ExitStack, folders: Sequence[str]) -> None:
-        self.given, self.stack, self.folders = session, stack, folders
+    source: int
+    block: Block
+    name: str
+    strays: Strays | None = None
+    pieces: tuple[Piece, ...] = ()
 
-    @cached_property
-    def _open(self) -> OpenSession:
-        if self.given is not None:
-            opened = OpenSession(self.given, SparkPlace("local"), parallel_of(self.given))
-        else:
-            code = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-            opened = self.stack.enter_context(open_session("pulsar-bundle-planner history", code))
-            if opened.place.kind != "local":
-                check_workers(opened, __name__, self.folders)
-        return opened
 
-    @property
-    def spark(self) -> "SparkSession":
-        return self._open.spark
+@dataclass(frozen=True, slots=True)
+class _ToPutAside:
+    """The rows of a file that could not be read, and how many lines of it stand before each of its blocks."""
 
-    @property
-    def parallel(self) -> int:
-        """How many tasks run at once."""
-        return self._open.parallel_now()
+    path: str
+    before: Mapping[int, int]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ToMake:
+    """A day, and the pieces that are of it."""
+
+    plan: DayPlan
+    pieces: tuple[Piece, ...]
+
+
+def _grouped(pieces: Iterable[Piece], key: Callable[[Piece], _Key]) -> dict[_Key, list[Piece]]:
+    found: dict[_Key, list[Piece]] = {}
+    for piece in pieces:
+        found.setdefault(key(piece), []).append(piece)
+    return found
+
+
+def _opened(session: "SparkSession | None", stack: ExitStack, folders: Sequence[str]) -> OpenSession:
+    """Return the given session, or start one where the environment says, which is stopped at the end."""
+    if session is not None:
+        return OpenSession(session, SparkPlace("local"), parallel_of(session))
+    code = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    opened = stack.enter_context(open_session("pulsar-bundle-planner history", code))
+    if opened.place.kind != "local":
+        check_workers(opened, __name__, folders)
+    return opened
 
 
 @contextmanager
@@ -267,8 +286,10 @@ def _said_plainly(root: Path) -> Iterator[None]:
 class _Ingest:
     """One run."""
 
-    def __init__(self, session: _Session, root: Path, options: Options, progress: Callable[[str], None]) -> None:
-        self.session, self.root, self.options, self.progress = session, root, options, progress
+    def __init__(
+        self, opened: Callable[[], OpenSession], root: Path, options: Options, progress: Callable[[str], None]
+    ) -> None:
+        self.opened, self.root, self.options, self.progress = opened, root, options, progress
         self.aside = root / STAGING / READ
 
     def run(
@@ -302,35 +323,32 @@ class _Ingest:
         )
 
     def _on_spark(
-        self, work: Callable[[str], Iterable[tuple[Any, ...]]], pieces: Sequence[tuple[int, str]], columns: str
-    ) -> list[tuple[Any, ...]]:
-        """Do pieces of work, each with a weight and told as text, on the workers; return the rows that they give.
+        self, do: Callable[[_Given], _Made], work: Sequence[tuple[int, _Given]], takes: type[_Given], gives: type[_Made]
+    ) -> list[_Made]:
+        """Do pieces of work, each with a weight, on the workers, where they travel as text; return what they give.
 
         Raises:
             ReplayError: One of them cannot be done.
         """
-        tasks = self._tasks([weight for weight, _ in pieces])
-        rows = [(task, text) for task, (_, text) in zip(tasks, pieces, strict=True)]
-        table = self.session.spark.createDataFrame(rows, "task int, text string").repartitionById(
-            max(tasks) + 1, "task"
-        )
-        schema = arrow_schema(f"trouble string, {columns}")
+        tasks = self._tasks([weight for weight, _ in work])
+        texts = [TypeAdapter(takes).dump_json(given).decode() for _, given in work]
+        table = self.opened().spark.createDataFrame(list(zip(tasks, texts, strict=True)), "task int, text string")
 
-        def run(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in given:
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            taken, given = TypeAdapter(takes), TypeAdapter(gives)
+            for batch in batches:
                 for text in batch["text"].to_pylist():
                     try:
-                        found = [dict(zip(schema.names, ("", *row), strict=True)) for row in work(text)]
+                        made, trouble = given.dump_json(do(taken.validate_json(text))).decode(), ""
                     except PlannerError as error:
-                        found = [{"trouble": json.dumps([error.what, error.where, error.remedy])}]
-                    yield pa.RecordBatch.from_pylist(found, schema=schema)
+                        made, trouble = "", json.dumps([error.what, error.where, error.remedy])
+                    yield pa.RecordBatch.from_pylist([{"made": made, "trouble": trouble}])
 
-        done = table.mapInArrow(run, f"trouble string, {columns}").collect()
-        troubles = [trouble for trouble, *_ in done if trouble]
-        if troubles:
+        done = table.repartitionById(max(tasks) + 1, "task").mapInArrow(run, "made string, trouble string").collect()
+        if troubles := [trouble for _, trouble in done if trouble]:
             what, where, remedy = json.loads(min(troubles))
             raise ReplayError(what, where=where, remedy=remedy)
-        return [tuple(row)[1:] for row in done]
+        return [TypeAdapter(gives).validate_json(made) for made, _ in done]
 
     # --- first stage
 
@@ -340,22 +358,22 @@ class _Ingest:
             return []
         with writing_history(self.root):
             self.aside.mkdir(exist_ok=True)
-        blocks = [(number, block) for number, source in enumerate(sources) for block in blocks_of(source)]
-        work = [(n, block, self._name(sources[n], block)) for n, block in blocks]
-        pieces = self._read(work, {})
+        work = [_ToRead(n, b, self._name(source, b)) for n, source in enumerate(sources) for b in blocks_of(source)]
+        pieces = self._read(work)
         strays = strays_of(pieces)
-        if not strays:
-            return pieces
+        of_block = _grouped(pieces, lambda piece: (piece.source, piece.block))
+        again = [
+            replace(
+                one,
+                name=f"{one.name}-{blake2b(repr(strays[one.source]).encode(), digest_size=8).hexdigest()}",
+                strays=strays[one.source],
+                pieces=tuple(of_block[one.source, one.block.first]),
+            )
+            for one in work
+            if one.source in strays
+        ]
         kept = [piece for piece in pieces if piece.source not in strays]
-        again = {n: [piece for piece in pieces if piece.source == n] for n in strays}
-        return kept + self._read(
-            [
-                (n, block, f"{name}-{blake2b(repr(strays[n]).encode(), digest_size=8).hexdigest()}")
-                for n, block, name in work
-                if n in strays
-            ],
-            {n: (strays[n], again[n]) for n in strays},
-        )
+        return kept + self._read(again) if again else pieces
 
     def _name(self, source: Source, block: Block) -> str:
         """Return what is read: the same name for the same rows."""
@@ -363,31 +381,15 @@ class _Ingest:
         text = json.dumps([*about, block.path, block.kind, block.first, block.last])
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def _read(
-        self, blocks: Sequence[tuple[int, Block, str]], strays: Mapping[int, tuple[Strays, Sequence[Piece]]]
-    ) -> list[Piece]:
+    def _read(self, work: Sequence[_ToRead]) -> list[Piece]:
         """Read blocks of files, or put aside what strays in pieces of them."""
-        work = []
-        for source, block, name in blocks:
-            stray, pieces = strays.get(source, (None, ()))
-            mine = [piece.to_json() for piece in pieces if piece.block == block.first]
-            content = [
-                source,
-                block.path,
-                block.kind.value,
-                block.first,
-                block.last,
-                name,
-                stray and astuple(stray),
-                mine,
-            ]
-            work.append((block.last - block.first, json.dumps(content)))
-        found = self._on_spark(_reader(self.aside, self.options), work, _PIECES)
-        return [replace(Piece.from_json(said), source=source, block=block) for source, block, said in found]
+        weighed = [(one.block.last - one.block.first, one) for one in work]
+        found = self._on_spark(partial(_read_one, self.aside, self.options), weighed, _ToRead, list[Piece])
+        return [piece for pieces in found for piece in pieces]
 
     def _tasks(self, weights: Sequence[int]) -> list[int]:
         """Share pieces of work out to as many tasks as keep the cluster busy; return the task of each."""
-        count = min(len(weights), _TASKS_A_CORE * self.session.parallel)
+        count = min(len(weights), _TASKS_A_CORE * self.opened().parallel_now())
         loads = [(0, task) for task in range(count)]
         chosen = [0] * len(weights)
         for at in sorted(range(len(weights)), key=lambda i: -weights[i]):
@@ -398,21 +400,13 @@ class _Ingest:
 
     def _entries(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> dict[str, SourceEntry]:
         """Return what the ledger says of the files just read, and see that the counts add up."""
-        counts: dict[int, dict[str, int]] = {}
-        days: dict[int, dict[tuple[str, int], list[Piece]]] = {}
-        for piece in pieces:
-            per_lane = counts.setdefault(piece.source, {})
-            per_lane[piece.lane] = per_lane.get(piece.lane, 0) + piece.rows
-            if piece.lane == Lane.ROW:
-                days.setdefault(piece.source, {}).setdefault((piece.cluster, piece.day), []).append(piece)
-        return {
-            source.path: self._entry(source, counts.get(n, {}), days.get(n, {})) for n, source in enumerate(sources)
-        }
+        of_source = _grouped(pieces, lambda piece: piece.source)
+        return {source.path: self._entry(source, of_source.get(n, [])) for n, source in enumerate(sources)}
 
-    def _entry(
-        self, source: Source, counts: Mapping[str, int], of_days: Mapping[tuple[str, int], Sequence[Piece]]
-    ) -> SourceEntry:
-        read, kept, aside = (counts.get(lane.value, 0) for lane in (Lane.BLOCK, Lane.ROW, Lane.ASIDE))
+    def _entry(self, source: Source, pieces: Sequence[Piece]) -> SourceEntry:
+        read, kept, aside = (
+            sum(piece.rows for piece in pieces if piece.lane == lane) for lane in (Lane.BLOCK, Lane.ROW, Lane.ASIDE)
+        )
         if read != kept + aside:
             raise ReplayError(
                 f"{read:,} rows were read, but {kept:,} kept and {aside:,} set aside.",
@@ -420,11 +414,12 @@ class _Ingest:
                 remedy="The file changed while it was read; run again when nobody writes to it.",
             )
         days: dict[str, dict[str, DayRows]] = {}
-        for (cluster, day), pieces in of_days.items():
-            low, high = (sum(getattr(piece, half) for piece in pieces) % (1 << 32) for half in ("low", "high"))
-            sums = {name: sum(getattr(piece, name) for piece in pieces) for name in ("rows", "carried")}
+        records = [piece for piece in pieces if piece.lane == Lane.ROW]
+        for (cluster, day), mine in _grouped(records, lambda piece: (piece.cluster, piece.day)).items():
+            low, high = (sum(getattr(piece, half) for piece in mine) % (1 << 32) for half in ("low", "high"))
+            sums = {name: sum(getattr(piece, name) for piece in mine) for name in ("rows", "carried")}
             days.setdefault(cluster, {})[day_of(day * DAY_MS)] = DayRows(**sums, digest=f"{high:08x}{low:08x}")
-        last = max((piece.snapshot for pieces in of_days.values() for piece in pieces if piece.snapshot), default=None)
+        last = max((piece.snapshot for piece in records if piece.snapshot), default=None)
         return SourceEntry(
             kind=source.kind,
             size=source.size,
@@ -441,28 +436,20 @@ class _Ingest:
         """Write the rows that could not be read, file by file, and count the reasons."""
         for source in sources:
             (self.root / SET_ASIDE / _aside_name(source.path)).unlink(missing_ok=True)
-        bad: dict[int, list[Piece]] = {}
-        for piece in pieces:
-            if piece.lane == Lane.ASIDE:
-                bad.setdefault(piece.source, []).append(piece)
+        bad = _grouped((piece for piece in pieces if piece.lane == Lane.ASIDE), lambda piece: piece.source)
         if not bad:
             return ()
         (self.root / SET_ASIDE).mkdir(exist_ok=True)
-        before: dict[int, dict[int, int]] = {}
-        lines: dict[int, int] = {}
-        for piece in sorted((p for p in pieces if p.lane == Lane.BLOCK), key=lambda p: p.block):
-            before.setdefault(piece.source, {})[piece.block] = lines.get(piece.source, 0)
-            lines[piece.source] = lines.get(piece.source, 0) + piece.lines
-        work = [
-            (
-                sum(piece.rows for piece in mine),
-                json.dumps([sources[n].path, list(before[n].items()), [piece.to_json() for piece in mine]]),
-            )
-            for n, mine in bad.items()
-        ]
+        blocks = _grouped((piece for piece in pieces if piece.lane == Lane.BLOCK), lambda piece: piece.source)
+        work = []
+        for n, mine in bad.items():
+            in_order = sorted(blocks[n], key=lambda piece: piece.block)
+            starts = accumulate((piece.lines for piece in in_order), initial=0)
+            before = {piece.block: lines for piece, lines in zip(in_order, starts, strict=False)}
+            work.append((sum(piece.rows for piece in mine), _ToPutAside(sources[n].path, before, tuple(mine))))
         reasons: Counter[str] = Counter()
-        for reason, count in self._on_spark(_aside_writer(self.root), work, "reason string, rows bigint"):
-            reasons[reason] += count
+        for some in self._on_spark(partial(_put_aside_one, self.root), work, _ToPutAside, dict[str, int]):
+            reasons.update(some)
         return tuple(sorted(reasons.items(), key=lambda said: (-said[1], said[0]))[:_MOST_REASONS])
 
     # --- second stage
@@ -471,18 +458,14 @@ class _Ingest:
         """Make the days of a plan."""
         if not plan.make:
             return []
-        mine: dict[tuple[str, int], list[Piece]] = {}
-        for piece in pieces:
-            if piece.lane in (Lane.ROW, Lane.HINT):
-                mine.setdefault((piece.cluster, piece.day), []).append(piece)
+        useful = (piece for piece in pieces if piece.lane in (Lane.ROW, Lane.HINT))
+        of_day = _grouped(useful, lambda piece: (piece.cluster, piece.day))
         work = []
         for one in plan.make:
-            parts = mine.get((one.cluster, day_start_ms(one.day) // DAY_MS), [])
-            wanted = {**asdict(one), "sources": {path: rows.model_dump() for path, rows in one.sources.items()}}
-            content = json.dumps([wanted, [part.to_json() for part in parts]])
-            work.append((sum(rows.rows for rows in one.sources.values()), content))
-        made = self._on_spark(_maker(self.root, self.options), work, "said string")
-        return sorted((DayManifest.model_validate_json(said) for (said,) in made), key=lambda m: (m.cluster, m.day))
+            mine = of_day.get((one.cluster, day_start_ms(one.day) // DAY_MS), [])
+            work.append((sum(rows.rows for rows in one.sources.values()), _ToMake(one, tuple(mine))))
+        made = self._on_spark(partial(_make_one, self.root, self.options), work, _ToMake, DayManifest)
+        return sorted(made, key=lambda manifest: (manifest.cluster, manifest.day))
 
 
 def _aside_name(path: str) -> str:
@@ -511,10 +494,7 @@ def strays_of(pieces: Sequence[Piece]) -> dict[int, Strays]:
     That are rows years off from the others of their file, and reports whose broker dates them more than a day off from
     its other reports in the file. What is put aside depends on nothing but the file.
     """
-    records: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        if piece.lane == Lane.ROW:
-            records.setdefault(piece.source, []).append(piece)
+    records = _grouped((piece for piece in pieces if piece.lane == Lane.ROW), lambda piece: piece.source)
     found = {}
     for source, mine in records.items():
         days: dict[int, int] = {}
@@ -531,67 +511,48 @@ def strays_of(pieces: Sequence[Piece]) -> dict[int, Strays]:
     return found
 
 
-def _aside_writer(root: Path) -> Callable[[str], Iterator[tuple[str, int]]]:
-    """Return what writes the rows of a file that could not be read, and counts the reasons."""
+def _put_aside_one(root: Path, given: _ToPutAside) -> dict[str, int]:
+    """Write the rows of a file that could not be read; return the most frequent reasons with their number."""
+    reasons: Counter[str] = Counter()
 
-    def write(text: str) -> Iterator[tuple[str, int]]:
-        path, before, said = json.loads(text)
-        lines = dict(before)
-        reasons: Counter[str] = Counter()
+    def listed() -> Iterator[dict[str, Any]]:
+        for block, row in asides_in_order(given.pieces):
+            reasons[row["text"]] += row["rows"]
+            line = row["line"] + given.before.get(block, 0) if row["line"] else 0
+            about = {"rows": row["rows"], "reason": row["text"], "bytes": row["measure"], "sha256": row["subject"]}
+            yield {"file": given.path, "line": line, **about, "raw": row["body"]}
 
-        def listed() -> Iterator[dict[str, Any]]:
-            for block, row in asides_in_order([Piece.from_json(piece) for piece in said]):
-                reasons[row["text"]] += row["rows"]
-                line = row["line"] + lines.get(block, 0) if row["line"] else 0
-                about = {"rows": row["rows"], "reason": row["text"], "bytes": row["measure"], "sha256": row["subject"]}
-                yield {"file": path, "line": line, **about, "raw": row["body"]}
-
-        rows = listed()
-        unfinished = root / STAGING / f"{uuid.uuid4().hex}-{_aside_name(path)}"
-        with writing_history(root), pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
-            while some := list(islice(rows, _ASIDE_BATCH)):
-                writer.write_table(pa.Table.from_pylist(some, schema=_ASIDE_SCHEMA))
-        with writing_history(root):
-            put_in_place(unfinished, root / SET_ASIDE / _aside_name(path))
-        yield from reasons.most_common(_MOST_REASONS)
-
-    return write
+    rows, name = listed(), _aside_name(given.path)
+    unfinished = root / STAGING / f"{uuid.uuid4().hex}-{name}"
+    with writing_history(root), pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
+        while some := list(islice(rows, _ASIDE_BATCH)):
+            writer.write_table(pa.Table.from_pylist(some, schema=_ASIDE_SCHEMA))
+    with writing_history(root):
+        put_in_place(unfinished, root / SET_ASIDE / name)
+    return dict(reasons.most_common(_MOST_REASONS))
 
 
-def _reader(aside: Path, options: Options) -> Callable[[str], Iterator[tuple[int, int, str]]]:
-    """Return what a worker of the first stage does: a block in, its pieces out."""
+def _read_one(aside: Path, options: Options, given: _ToRead) -> list[Piece]:
+    """Read a block, or put aside what strays in its pieces; return its pieces."""
 
-    def read(text: str) -> Iterator[tuple[int, int, str]]:
-        source, path, kind, first, last, name, stray, pieces = json.loads(text)
-        block = Block(path, SourceKind(kind), first, last)
+    def rows() -> Iterator[pa.RecordBatch]:
+        if given.strays is not None:
+            return without_strays(given.pieces, given.strays, _YEARS_OFF, _CLOCK_OFF)
+        tally = Tally()
+        found = read_block(given.block, options.cluster, tally)
+        return batches(found, given.source, options.carry_ms, tally, given.block.first)
 
-        def rows() -> Iterator[pa.RecordBatch]:
-            if stray is not None:
-                again = [Piece.from_json(piece) for piece in pieces]
-                strays = Strays(stray[0], stray[1], tuple(map(tuple, stray[2])))
-                return without_strays(again, strays, _YEARS_OFF, _CLOCK_OFF)
-            tally = Tally()
-            return batches(read_block(block, options.cluster, tally), source, options.carry_ms, tally, first)
-
-        with writing_history(aside.parent.parent):
-            yield from ((source, first, said) for said in staged(aside, name, rows))
-
-    return read
+    with writing_history(aside.parent.parent):
+        found = staged(aside, given.name, rows)
+    return [replace(piece, source=given.source, block=given.block.first) for piece in found]
 
 
-def _maker(root: Path, options: Options) -> Callable[[str], Iterator[tuple[str]]]:
-    """Return what a worker of the second stage does: a day and its pieces in, the manifest out."""
-
-    def make(text: str) -> Iterator[tuple[str]]:
-        wanted, said = json.loads(text)
-        plan = DayPlan(**{**wanted, "sources": {path: SourceRows(**rows) for path, rows in wanted["sources"].items()}})
-        try:
-            yield (_make_day(root, options, plan, [Piece.from_json(piece) for piece in said]).model_dump_json(),)
-        except PlannerError as error:
-            what = f"{plan.day} of {plan.cluster} cannot be made: {error.what}"
-            raise ReplayError(what, where=error.where, remedy=error.remedy) from error
-
-    return make
+def _make_one(root: Path, options: Options, given: _ToMake) -> DayManifest:
+    try:
+        return _make_day(root, options, given.plan, given.pieces)
+    except PlannerError as error:
+        what = f"{given.plan.day} of {given.plan.cluster} cannot be made: {error.what}"
+        raise ReplayError(what, where=error.where, remedy=error.remedy) from error
 
 
 def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Sequence[Piece]) -> DayManifest:

@@ -53,7 +53,7 @@ class Layout:
         self.valid_ms = valid_ms
         self.number: dict[str, int] = {}
         self.place: list[tuple[str, int, int]] = []
-        self.alive: list[bool] = []
+        self.alive: set[int] = set()
         self._said_ms: Int64Array = np.zeros(0, dtype=np.int64)
         self._is_contested: BoolArray = np.zeros(0, dtype=bool)
         self.changes = 0
@@ -75,7 +75,6 @@ class Layout:
         namespace, low, high = parse_bundle(name)
         self.number[name] = number
         self.place.append((namespace, low, high))
-        self.alive.append(False)
         if number == len(self._said_ms):
             more = max(1_024, number)
             self._said_ms = np.concatenate((self._said_ms, np.full(more, -1, dtype=np.int64)))
@@ -100,10 +99,8 @@ class Layout:
             rows.sort()
             living = self._living.get(namespace, [])
             if rows != living:
-                for _, _, number in living:
-                    self.alive[number] = False
-                for _, _, number in rows:
-                    self.alive[number] = True
+                self.alive.difference_update(number for _, _, number in living)
+                self.alive.update(number for _, _, number in rows)
                 self._living[namespace] = rows
                 self._ranges = None
 
@@ -127,13 +124,13 @@ class Layout:
 
     def _set_alive(self, number: int) -> None:
         namespace, low, high = self.place[number]
-        self.alive[number] = True
+        self.alive.add(number)
         insort(self._living.setdefault(namespace, []), (low, high, number))
         self._ranges = None
 
     def _retire(self, number: int) -> None:
         namespace, low, high = self.place[number]
-        self.alive[number] = False
+        self.alive.remove(number)
         self._living[namespace].remove((low, high, number))
         self._ranges = None
 
@@ -152,7 +149,7 @@ class Layout:
 
     def _claim(self, number: int, time_ms: int) -> bool:
         others = self._in_the_way(number)
-        if not self.alive[number]:
+        if number not in self.alive:
             _, low, high = self.place[number]
             for other in others:
                 _, start, end = self.place[other]

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.errors import FormatError
 from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import (
@@ -31,6 +31,7 @@ from planner.cluster.pulsar_json import (
     BUNDLE_STATS,
     COUNTERS,
     EMAS,
+    MOST,
     RATES,
     RESOURCES,
     SYSTEM_TOPICS,
@@ -130,10 +131,8 @@ def records_of_lines(lines: Iterable[bytes | Aside], cluster: str, tally: Tally)
                 yield from records_of_answer(value, cluster, line, tally)
             else:
                 yield _record(value, cluster, line)
-        except PlannerError as error:
-            yield Aside.of(error, line, data)
         except Exception as error:  # noqa: BLE001 - one row must not stop an ingest
-            yield Aside(f"The planner failed on it with {type(error).__name__}. Report it.", line, raw=data)
+            yield Aside.of(error, line, data)
 
 
 def _usual(text: bytes, cluster: str, line: int) -> Record | None:
@@ -151,7 +150,8 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
     report: Any = said.report
     own: list[float] = []
     for pair in _usages_of(report):
-        if pair.usage < (0.0 if pair.limit > 0 else -1.0):
+        is_percentage = max(pair.usage, pair.limit) <= MOST and not 0 < pair.limit < 1 / MOST
+        if pair.usage < (0.0 if pair.limit > 0 else -1.0) or not is_percentage:
             return None
         own += (pair.usage, pair.limit)
     own += _rates_of(report)

@@ -53,14 +53,8 @@ class Plan:
 
 def changed_sources(found: list[Source], known: Mapping[str, SourceEntry], cluster: str) -> list[Source]:
     """Return the files that are new, or that changed since they were read."""
-
-    def is_known(source: Source) -> bool:
-        entry = known.get(source.path)
-        plain = ("kind", "size", "changed_ns")
-        same = entry is not None and all(getattr(entry, name) == getattr(source, name) for name in plain)
-        return same and entry is not None and entry.cluster == cluster
-
-    return [source for source in found if not is_known(source)]
+    read = {path: (Source(path, e.kind, e.size, e.changed_ns), e.cluster) for path, e in known.items()}
+    return [source for source in found if read.get(source.path) != (source, cluster)]
 
 
 def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozenset[str], *, anew: bool = False) -> Plan:

@@ -140,8 +140,7 @@ def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iter
     try:
         found = list(_of_series(item, cluster, line))
     except Exception as error:  # noqa: BLE001 - one series must not stop an ingest
-        what = f"The planner failed on it with {type(error).__name__}. Report it."
-        found = [Aside(what, line, rows=rows, raw=_shown(item))]
+        found = [Aside.of(error, line, _shown(item), rows)]
     yield from found
 
 

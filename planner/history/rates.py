@@ -102,14 +102,7 @@ class CounterRates:
         values: FloatArray,
         moved: BoolArray | None = None,
     ) -> None:
-        """Take samples; none may be older than what was taken before.
-
-        Args:
-            counter: Which counter each sample is of.
-            times_ms: When.
-            values: What it showed; NaN where nothing.
-            moved: Whether the counter is known to have begun anew before the sample.
-        """
+        """Take samples as `increases` does, NaN where nothing was shown; none may be older than one taken before."""
         shown = ~np.isnan(values)
         if moved is None:
             moved = np.zeros(len(counter), dtype=bool)

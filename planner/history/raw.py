@@ -76,11 +76,9 @@ class _Counters:
 
 
 def topic_lines(snapshots: Iterable[Snapshot], since_ms: int) -> Iterator[str]:
-    """Yield, moment by moment, what each broker says of its topics, with counters that grow with the rates.
+    """Yield, moment by moment, what each broker says of its topics, which are the same in all snapshots.
 
-    Args:
-        snapshots: The snapshots; all list the same topics.
-        since_ms: For how long the counters have counted at the first of them.
+    Counters grow with the rates; at the first moment they have counted for `since_ms`.
     """
     counters = _Counters(since_ms)
     for snapshot in snapshots:
@@ -150,15 +148,9 @@ def _topic_samples(snapshot: Snapshot, counters: _Counters) -> Iterator[_Sample]
 
 
 def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
-    """Write the snapshots of a day as a recorder would have.
+    """Write the snapshots of a day, at least one, in the order of time, as a recorder would have; return the file.
 
-    Args:
-        out: Folder; made when it does not exist.
-        snapshots: The snapshots, in the order of time; at least one.
-        form: One of `FORMS`.
-
-    Returns:
-        The file.
+    The folder is made when it does not exist; the form is one of `FORMS`.
 
     Raises:
         SettingError: The form is unknown.

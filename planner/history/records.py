@@ -195,8 +195,10 @@ class Aside:
     sha256: str = ""
 
     @classmethod
-    def of(cls, error: PlannerError, line: int, raw: bytes = b"", rows: int = 1) -> "Aside":
-        """Put a row aside because of an error."""
+    def of(cls, error: Exception, line: int, raw: bytes = b"", rows: int = 1) -> "Aside":
+        """Put a row aside because of an error; one that is none of `PlannerError` is a fault of the planner."""
+        if not isinstance(error, PlannerError):
+            return cls(f"The planner failed on it with {type(error).__name__}. Report it.", line, rows=rows, raw=raw)
         remedy = f" {error.remedy}" if error.remedy else ""
         return cls(f"{error.what[:_LONGEST_TEXT]}{remedy}", line, error.where[:_LONGEST_TEXT], rows, raw)
 
@@ -356,8 +358,8 @@ def batches(
         if isinstance(item, Aside):
             listed += 1
             if listed > MOST_ASIDE:
-                more = replace(more, line=more.line or item.line, reason=more.reason or item.reason)
-                more = replace(more, rows=more.rows + item.rows)
+                line, reason = more.line or item.line, more.reason or item.reason
+                more = replace(more, line=line, reason=reason, rows=more.rows + item.rows)
                 continue
             row = _row_of_aside(item, MOST_RAW_BYTES if listed_bytes < _LISTED_BYTES else 0, place)
             listed_bytes += len(row["body"])

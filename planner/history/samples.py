@@ -9,9 +9,6 @@ from planner.history.prometheus import BROKER_METRICS, BUNDLE_METRICS, COUNTER_M
 from planner.history.rates import CounterRates
 from planner.history.records import Record
 
-Group = str
-"""`broker`, `bundle`, `topic` or `counter`."""
-
 _GROUPS = (
     ("broker", BROKER_METRICS),
     ("bundle", BUNDLE_METRICS),
@@ -25,7 +22,7 @@ class Series:
     """The series of one metric that have a value. Shape of every column: (series,).
 
     Attributes:
-        metric: Its name.
+        group: `broker`, `bundle`, `topic` or `counter`.
         column: The column it is about.
         broker: Number of the broker of each.
         name: Number of the bundle or topic of each; -1 for a metric of brokers.
@@ -33,7 +30,7 @@ class Series:
         time_ms: When it was sampled.
     """
 
-    metric: str
+    group: str
     column: str
     broker: Int64Array
     name: Int64Array
@@ -43,7 +40,7 @@ class Series:
     def where(self, wanted: BoolArray) -> "Series":
         """Return some of the series."""
         chosen = (self.broker[wanted], self.name[wanted], self.value[wanted], self.time_ms[wanted])
-        return Series(self.metric, self.column, *chosen)
+        return Series(self.group, self.column, *chosen)
 
 
 class Samples:
@@ -52,7 +49,6 @@ class Samples:
     def __init__(self, valid_ms: int) -> None:
         self.valid_ms = valid_ms
         self.number: dict[tuple[str, str, str, str], int] = {}
-        self.metrics: list[str] = []
         self.brokers: list[int] = []
         self.names: list[int] = []
         self.value: FloatArray = np.zeros(0)
@@ -64,29 +60,20 @@ class Samples:
         self.duplicate = 0
         self.outdated = 0
         self._new: list[tuple[int, Record]] = []
-        self._waiting: tuple[Int64Array, Int64Array, FloatArray, Int64Array] = (
-            np.zeros(0, dtype=np.int64),
-            np.zeros(0, dtype=np.int64),
-            np.zeros(0),
-            np.zeros(0, dtype=np.int64),
-        )
+        nothing = np.zeros(0, dtype=np.int64)
+        self._waiting: tuple[Int64Array, Int64Array, FloatArray, Int64Array] = (nothing, nothing, np.zeros(0), nothing)
 
     def __len__(self) -> int:
-        return len(self.metrics)
+        return len(self.number)
 
     def add(self, record: Record, broker: int, name: int, *, counts: bool) -> None:
-        """Take a run of samples.
+        """Take a run of samples with the numbers of its broker, and of its bundle or topic, -1 where it has none.
 
-        Args:
-            record: The run.
-            broker: Number of its broker.
-            name: Number of its bundle or topic; -1 where it has none.
-            counts: Whether its rows are of this day, so that repeated ones are counted.
+        Repeated rows of a run that `counts`, because it is of this day, are counted.
         """
         key = (record.metric, record.broker, record.names[0] if record.names else "", record.text)
-        number = self.number.setdefault(key, len(self.metrics))
-        if number == len(self.metrics):
-            self.metrics.append(record.metric)
+        number = self.number.setdefault(key, len(self.number))
+        if number == len(self.brokers):
             self.brokers.append(broker)
             self.names.append(name)
             self._rows = None
@@ -98,7 +85,7 @@ class Samples:
         """Return the series of each metric, their brokers, and their bundles or topics."""
         if self._rows is None:
             rows: dict[str, list[int]] = {}
-            for number, metric in enumerate(self.metrics):
+            for (metric, *_), number in self.number.items():
                 rows.setdefault(metric, []).append(number)
             brokers, names = np.array(self.brokers, dtype=np.int64), np.array(self.names, dtype=np.int64)
             arrays = {metric: np.array(listed, dtype=np.int64) for metric, listed in rows.items()}
@@ -136,7 +123,7 @@ class Samples:
         end = int(np.searchsorted(times, time_ms, side="right"))
         if not end:
             return False
-        more = len(self.metrics) - len(self.value)
+        more = len(self) - len(self.value)
         if more > 0:
             self.value = np.concatenate((self.value, np.full(more, np.nan)))
             self.time_ms = np.concatenate((self.time_ms, np.full(more, -1, dtype=np.int64)))
@@ -149,7 +136,7 @@ class Samples:
         self._waiting = (series[end:], times[end:], values[end:], counts[end:])
         return True
 
-    def at(self, time_ms: int) -> list[tuple[Group, Series]]:
+    def at(self, time_ms: int) -> list[Series]:
         """Return what each series shows that was sampled since the last call, but not too long ago; counters come last.
 
         Call it once for each moment, after `advance`: rates of counters are those since the last call.
@@ -160,7 +147,7 @@ class Samples:
         values[counted] = self.counters.take()[counted]
         fresh = (self.time_ms > self._taken_ms) & (self.time_ms >= time_ms - self.valid_ms) & ~np.isnan(values)
         self._taken_ms = time_ms
-        found: list[tuple[Group, Series]] = []
+        found: list[Series] = []
         rows_of = self._by_metric()
         for group, columns in _GROUPS:
             for metric in sorted(set(rows_of) & set(columns)):
@@ -168,8 +155,8 @@ class Samples:
                 known = rows < len(values)  # the others have no sample yet
                 known[known] = fresh[rows[known]]
                 at = rows[known]
-                series = Series(metric, columns[metric], brokers[known], names[known], values[at], self.time_ms[at])
-                found.append((group, series))
+                numbers = (brokers[known], names[known], values[at], self.time_ms[at])
+                found.append(Series(group, columns[metric], *numbers))
         return found
 
     def _counted(self) -> BoolArray:

@@ -230,21 +230,22 @@ def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | As
     """Read a block, of the cluster named where the data names none; what cannot be read comes back as `Aside`."""
     try:
         yield from _read(block, cluster, tally)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        tally.rows += 1
-        yield Aside(f"The file is cut off or damaged: {error}. Copy it again.", tally.lines + 1)
-    except OSError as error:
-        tally.rows += 1
-        yield Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
-    except MemoryError:
-        tally.rows += 1
-        yield Aside("There is not enough memory to read on. Record it in smaller pieces.", tally.lines + 1)
-    except PlannerError as error:
-        tally.rows += 1
-        yield Aside.of(error, 0)
     except Exception as error:  # noqa: BLE001 - one file must not stop an ingest
         tally.rows += 1
-        yield Aside(f"The planner failed on it with {type(error).__name__}. Report it.", tally.lines + 1)
+        yield _unread(error, tally.lines + 1)
+
+
+def _unread(error: Exception, line: int) -> Aside:
+    """Say why a file cannot be read any further than to a line."""
+    match error:
+        case EOFError() | zlib.error() | gzip.BadGzipFile():
+            return Aside(f"The file is cut off or damaged: {error}. Copy it again.", line)
+        case OSError():
+            return Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
+        case MemoryError():
+            return Aside("There is not enough memory to read on. Record it in smaller pieces.", line)
+        case _:
+            return Aside.of(error, 0 if isinstance(error, PlannerError) else line)
 
 
 def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:

@@ -54,34 +54,23 @@ class HistorySpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Validity:
-    """How long what was said is valid.
-
-    Attributes:
-        report_ms: A load report, top bundles, an answer about topics; brokers report at least every 15 minutes
-            (`loadBalancerReportUpdateMaxIntervalMinutes`).
-        sample_ms: A sample of Prometheus, which calls a series stale after five minutes.
-    """
-
-    report_ms: int = 16 * 60_000
-    sample_ms: int = 5 * 60_000
-
-
-@dataclass(frozen=True, slots=True)
 class Options:
     """How raw rows become history.
 
     Attributes:
         interval_ms: Time between the snapshots that are made of reports and samples.
-        validity: How long what was said is valid.
+        report_ms: How long a load report, top bundles, an answer about topics is valid; brokers report at least every
+            15 minutes (`loadBalancerReportUpdateMaxIntervalMinutes`).
+        sample_ms: How long a sample of Prometheus is valid, which calls a series stale after five minutes.
         cluster: Name of the cluster where raw rows do not give it.
     """
 
     interval_ms: int = 60_000
-    validity: Validity = field(default_factory=Validity)
+    report_ms: int = 16 * 60_000
+    sample_ms: int = 5 * 60_000
     cluster: str = "recorded"
 
     @property
     def carry_ms(self) -> int:
         """How long before midnight records matter to the next day."""
-        return max(self.validity.report_ms, self.validity.sample_ms)
+        return max(self.report_ms, self.sample_ms)

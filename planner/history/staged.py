@@ -6,9 +6,8 @@ when all runs are on disk, under a name that says what was read, so that an atte
 after one that was killed, finds it and reads nothing.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace, merge
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from planner.cluster.files import whole_file
 from planner.history.manifest import DAY_MS
@@ -33,6 +33,7 @@ _RUN_BYTES = 64 << 20
 _BATCH_BYTES = 256 << 10
 _BATCH_ROWS = 256
 _KEYS = ("lane", "cluster", "day")
+_SUMS = ("rows", "carried", "low", "high", "least", "most", "lines", "first_ms", "count")
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -78,19 +79,12 @@ class Piece:
     source: int = 0
     block: int = 0
 
-    def to_json(self) -> str:
-        """Return it as text."""
-        return json.dumps(asdict(self))
 
-    @classmethod
-    def from_json(cls, text: str) -> "Piece":
-        """Read it from text."""
-        content = json.loads(text)
-        return cls(**{**content, "snapshot": content["snapshot"] and tuple(content["snapshot"])})
+_PIECES = TypeAdapter(list[Piece])
 
 
-def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]) -> list[str]:
-    """Return the pieces of a block as text, which are written unless they are there.
+def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]) -> list[Piece]:
+    """Return the pieces of a block, which are written unless they are there.
 
     Args:
         folder: Where they are, or go to.
@@ -102,11 +96,11 @@ def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]
     """
     summary = folder / f"{name}.json"
     if summary.exists():
-        return summary.read_text(encoding="utf-8").splitlines()
-    found = [piece.to_json() for piece in _written(rows(), folder)]
+        return _PIECES.validate_json(summary.read_bytes())
+    found = list(_written(rows(), folder))
     fresh = folder / f"{uuid4().hex}.json"  # another attempt may be at it as well
     with whole_file(fresh) as file:
-        file.write("\n".join(found).encode())
+        file.write(_PIECES.dump_json(found))
     fresh.replace(summary)
     return found
 
@@ -134,11 +128,11 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
     counted = counted.append_column("carried", pc.if_else(carry, rows, zero))
     sums = [(name, "sum") for name in ("own", "carried", "digest_low", "digest_high")]
     bounds = [("measure", "min"), ("measure", "max"), ("line", "max"), ("time_ms", "min"), ("own", "count")]
-    groups = counted.group_by(_KEYS, use_threads=False).aggregate([*sums, *bounds])
+    groups = counted.group_by(_KEYS, use_threads=False).aggregate([*sums, *bounds]).rename_columns([*_KEYS, *_SUMS])
     at = batch = 0
     with whole_file(path) as file, pa.ipc.new_file(file, SCHEMA, options=_PACKED) as writer:
         for group in groups.sort_by([(key, "ascending") for key in _KEYS]).to_pylist():
-            count = group["own_count"]
+            count = group.pop("count")
             parts = table.slice(at, count).to_batches(max_chunksize=most)
             for part in parts:
                 writer.write_batch(part)
@@ -147,15 +141,7 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
                 path=str(path),
                 batch=batch,
                 batches=len(parts),
-                **{key: group[key] for key in _KEYS},
-                rows=group["own_sum"],
-                carried=group["carried_sum"],
-                low=group["digest_low_sum"],
-                high=group["digest_high_sum"],
-                least=group["measure_min"],
-                most=group["measure_max"],
-                lines=group["line_max"],
-                first_ms=group["time_ms_min"],
+                **group,
                 snapshot=(last["time_ms"], last["cluster"], last["text"]) if last["kind"] == Kind.SNAPSHOT else None,
             )
             at, batch = at + count, batch + len(parts)

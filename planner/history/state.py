@@ -34,7 +34,7 @@ from planner.history.prometheus import BUNDLE_METRICS
 from planner.history.rates import CounterRates
 from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPIC_VALUES, Kind, Record
 from planner.history.samples import Samples, Series
-from planner.history.spec import Validity
+from planner.history.spec import Options
 from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.manager.pairing import default_settings
@@ -123,17 +123,13 @@ def _facts_of(text: str) -> dict[str, Any]:
 
 
 class ClusterState:
-    """One cluster; records are applied in the order of time.
+    """One cluster, over the bundles that are reported on a day; records are applied in the order of time.
 
-    Args:
-        cluster: Its name.
-        layout: The bundles that are reported on the day.
-        validity: How long what was said is valid.
-        skew_ms: By how much the clock of a broker is ahead; what it says of times is corrected by it.
+    What a broker says of times is corrected by `skew_ms`, by which its clock is ahead.
     """
 
-    def __init__(self, cluster: str, layout: Layout, validity: Validity, skew_ms: dict[str, int]) -> None:
-        self.cluster, self.layout, self.validity, self.skew_ms = cluster, layout, validity, skew_ms
+    def __init__(self, cluster: str, layout: Layout, options: Options, skew_ms: dict[str, int]) -> None:
+        self.cluster, self.layout, self.options, self.skew_ms = cluster, layout, options, skew_ms
         self.base: Snapshot | None = None
         self.extensible = False
         self.brokers = _Columns(dict(_BROKER))
@@ -143,8 +139,8 @@ class ClusterState:
         self.topics = _Columns(dict(_TOPIC))
         self.spaces: list[str] = []
         self.space_number: dict[str, int] = {}
-        self.samples = Samples(validity.sample_ms)
-        self.counters = CounterRates(validity.report_ms)
+        self.samples = Samples(options.sample_ms)
+        self.counters = CounterRates(options.report_ms)
         self.topic_rates: FloatArray = np.zeros((0, len(COUNTERS)))
         self.assumed: list[str] = []
         self._known: dict[tuple[str, ...], Int64Array] = {}
@@ -197,7 +193,7 @@ class ClusterState:
     def _seen(self, name: str, time_ms: int) -> int:
         row = self._broker(name)
         until = self.brokers["until_ms"]
-        until[row] = max(int(until[row]), time_ms + self.validity.report_ms)
+        until[row] = max(int(until[row]), time_ms + self.options.report_ms)
         return row
 
     def _numbers(self, names: Sequence[str], time_ms: int) -> Int64Array:
@@ -220,11 +216,11 @@ class ClusterState:
     def _own(self, broker: int | Int64Array, numbers: Int64Array, time_ms: int | Int64Array) -> None:
         self.bundles["owner"][numbers] = broker
         self.bundles["owner_ms"][numbers] = time_ms
-        self.bundles["owner_until_ms"][numbers] = time_ms + self.validity.report_ms
+        self.bundles["owner_until_ms"][numbers] = time_ms + self.options.report_ms
 
     def _stats(self, numbers: Int64Array, values: FloatArray, time_ms: int | Int64Array) -> None:
         self.bundles["stats"][numbers] = values
-        self.bundles["stats_until_ms"][numbers] = time_ms + self.validity.report_ms
+        self.bundles["stats_until_ms"][numbers] = time_ms + self.options.report_ms
 
     def _report(self, record: Record) -> None:
         broker = self._seen(record.broker, record.time_ms)
@@ -320,7 +316,7 @@ class ClusterState:
         times = np.full(len(counter), record.time_ms)
         self.counters.feed(counter, times, values[:, len(_TOPIC_GAUGES) :].reshape(-1), moved)
         self.topics["gauges"][rows] = values[:, : len(_TOPIC_GAUGES)]
-        self._serve(rows, broker, record.time_ms, self.validity.report_ms, by_samples=False)
+        self._serve(rows, broker, record.time_ms, self.options.report_ms, by_samples=False)
 
     def _serve(
         self,
@@ -360,16 +356,16 @@ class ClusterState:
         rows = np.array([self._broker(name) for name in snapshot.brokers.name], dtype=np.int64)
         columns = [np.asarray(getattr(snapshot.brokers, name), dtype=np.float64) for name in BROKER_VALUES]
         self.brokers["values"][rows] = np.stack(columns, axis=1)
-        self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.validity.report_ms, _NEVER)
+        self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.options.report_ms, _NEVER)
         texts = {name: np.asarray(getattr(snapshot.brokers, name)).tolist() for name in _TEXTS}
         for row, broker in enumerate(rows.tolist()):
             self.broker_texts[broker] = {name: column[row] for name, column in texts.items()}
         owner, table = snapshot.bundles.owner, snapshot.bundles
         self.bundles["owner"][numbers] = np.where(owner >= 0, rows[owner], -1)
         self.bundles["owner_ms"][numbers] = at
-        self.bundles["owner_until_ms"][numbers] = at + self.validity.report_ms
+        self.bundles["owner_until_ms"][numbers] = at + self.options.report_ms
         self.bundles["stats"][numbers] = np.stack([getattr(table, name) for name in BUNDLE_VALUES], axis=1)
-        self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.validity.report_ms, _NEVER)
+        self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.options.report_ms, _NEVER)
         self.bundles["rank"][numbers] = table.top_rank
         self.bundles["rank_by"][numbers] = self.bundles["owner"][numbers]
         for name in ("has_data", "data_topics", *_AVERAGES):
@@ -383,13 +379,9 @@ class ClusterState:
         owner = np.append(np.where(snapshot.bundles.owner >= 0, brokers[snapshot.bundles.owner], -1), -1)[table.bundle]
         self.topics["gauges"][rows] = np.stack([getattr(table, name) for name in _TOPIC_GAUGES], axis=1)
         served = table.has_stats & (owner >= 0)
-        self._serve(rows[served], owner[served], at, self.validity.report_ms, by_samples=False)
+        self._serve(rows[served], owner[served], at, self.options.report_ms, by_samples=False)
 
     # --- what goes out
-
-    def newest_sample_ms(self) -> int:
-        """Return the time of the newest sample taken, -1 when there is none."""
-        return self.samples.newest_ms
 
     def present(self, time_ms: int) -> BoolArray:
         """Return which brokers have a valid report. Shape (brokers,)."""
@@ -401,17 +393,17 @@ class ClusterState:
         if not len(self.samples):
             return
         self.changed |= self.samples.advance(time_ms)
-        for group, series in self.samples.at(time_ms):
+        for series in self.samples.at(time_ms):
             if not len(series.value):
                 continue
             until = self.brokers["until_ms"]
-            np.maximum.at(until, series.broker, series.time_ms + self.validity.sample_ms)
-            if group == "broker":
+            np.maximum.at(until, series.broker, series.time_ms + self.options.sample_ms)
+            if series.group == "broker":
                 self._broker_samples(series)
-            elif group == "bundle":
+            elif series.group == "bundle":
                 self._bundle_samples(series.where(~self.brokers["complete"][series.broker]))
             else:
-                self._topic_samples(series, counted=group == "counter")
+                self._topic_samples(series, counted=series.group == "counter")
 
     def _broker_samples(self, series: Series) -> None:
         series = series.where(~self.brokers["reports"][series.broker])
@@ -433,16 +425,16 @@ class ClusterState:
         rows, at, order = rows[there], at[there], order[there]
         self.bundles["owner"][rows] = series.broker[order]
         self.bundles["owner_ms"][rows] = at
-        self.bundles["owner_until_ms"][rows] = at + self.validity.sample_ms
+        self.bundles["owner_until_ms"][rows] = at + self.options.sample_ms
         self.bundles["stats"][rows, BUNDLE_VALUES.index(series.column)] = series.value[order]
-        self.bundles["stats_until_ms"][rows] = at + self.validity.sample_ms
+        self.bundles["stats_until_ms"][rows] = at + self.options.sample_ms
 
     def _topic_samples(self, series: Series, *, counted: bool) -> None:
         """Take what the broker that serves a topic says of it; counters of subscriptions are added up."""
         order = np.argsort(series.time_ms, kind="stable")
         rows, brokers, at = series.name[order], series.broker[order], series.time_ms[order]
         newer = at >= self.topics["owner_ms"][rows]
-        self._serve(rows[newer], brokers[newer], at[newer], self.validity.sample_ms, by_samples=True)
+        self._serve(rows[newer], brokers[newer], at[newer], self.options.sample_ms, by_samples=True)
         mine = self.topics["owner"][rows] == brokers
         rows, values = rows[mine], series.value[order][mine]
         column = _TOPIC_GAUGES.index(series.column)

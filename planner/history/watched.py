@@ -100,15 +100,7 @@ class HistoryFolder:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A segment, or a run of a watch.
-
-    Attributes:
-        day: The folder of its day.
-        run: What tells its files from others; empty for a segment.
-        paths: The segment, or the files of the run.
-        first_ms: Its first moment.
-        size: Its bytes.
-    """
+    """A segment, or the files of a run of a watch; what tells these from others is empty for a segment."""
 
     day: Path
     run: str

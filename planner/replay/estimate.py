@@ -11,7 +11,6 @@ from planner.replay.kernel import ReplayTask, frames_of
 from planner.replay.runner import Runner
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.run import Simulation
-from planner.simulate.scenario import Scenario
 
 _START_S: Final[Mapping[Runner, tuple[float, float]]] = {
     "local": (0.3, 3.0),
@@ -96,11 +95,6 @@ def measure_pace(task: ReplayTask) -> Pace:
     return Pace(max(first - begin - cycle_s, 0.0), cycle_s, number)
 
 
-def _interval_ms(scenario: Scenario, task_interval_min: int) -> int:
-    minutes = scenario.settings.get("loadBalancerSheddingIntervalMinutes", task_interval_min)
-    return max(int(minutes), 1) * _MS_PER_MIN
-
-
 def estimate(job: Job, paces: dict[str, Pace], interval_min: int = 1) -> Estimate:
     """Return what a job will take.
 
@@ -116,7 +110,8 @@ def estimate(job: Job, paces: dict[str, Pace], interval_min: int = 1) -> Estimat
     tasks = tasks_of(job)
     cycles, works = 0, []
     for task in tasks:
-        mine = (task.end_ms - task.start_ms) // _interval_ms(task.scenario, interval_min)
+        minutes = int(task.scenario.settings.get("loadBalancerSheddingIntervalMinutes", interval_min))
+        mine = (task.end_ms - task.start_ms) // (max(minutes, 1) * _MS_PER_MIN)
         pace = paces.get(task.cluster, slowest)
         cycles += mine
         works.append(pace.start_s + mine * pace.cycle_s)

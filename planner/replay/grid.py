@@ -1,6 +1,5 @@
 """Makes the scenarios of a replay: strategies times values of settings, and files that hold them."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.spec import MOST_SCENARIOS, Job, grid
-from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json, unchanged
+from planner.simulate.scenario import Scenario, scenario_from_json, unchanged
 from planner.simulate.strategies import WITH_A_STRATEGY, under_strategy
 from planner.workspace.opening import bytes_of
 
@@ -211,37 +210,8 @@ def read_with(strategy: str, settings: Mapping[str, tuple[Any, ...]]) -> dict[st
     return {name: values for name, values in settings.items() if name in mine or name not in owned}
 
 
-def grid_to_json(wanted: Grid) -> str:
-    """Return a grid as the text of a file."""
-    content = {
-        "format": _FORMAT,
-        "version": 1,
-        "base": scenario_to_json(wanted.base),
-        "strategies": list(wanted.strategies),
-        "settings": {name: list(values) for name, values in wanted.settings.items()},
-        "with_base": wanted.with_base,
-        "scenarios": [scenario_to_json(scenario) for scenario in wanted.more],
-        **({"releases": list(wanted.releases)} if wanted.releases else {}),
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def _known_release(name: Any) -> ReleaseName:
-    """Return a release by its name.
-
-    Raises:
-        ReplayError: It is none that is known.
-    """
-    found = next((one for one in RELEASES if one == name), None)
-    if found is None:
-        raise ReplayError(
-            "This release of Pulsar is not known.", where=str(name)[:50], remedy=f"Choose from {', '.join(RELEASES)}."
-        )
-    return found
-
-
 def grid_from_json(data: bytes, name: str) -> Grid:
-    """Read a grid from the file named: what `grid_to_json` writes, all but the format optional; or a list of scenarios.
+    """Read a grid from the file named, whose fields are all optional but for the format; or a list of scenarios.
 
     Raises:
         PlannerError: It is none, or something in it is out of bounds.
@@ -256,6 +226,11 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             remedy=f'Give a list of scenarios, or an object with "format": "{_FORMAT}", "version": 1.',
         )
     try:
+        releases = tuple(content.get("releases", ()))
+        if unknown := [str(name)[:50] for name in releases if name not in RELEASES]:
+            raise ReplayError(
+                "This release of Pulsar is not known.", where=unknown[0], remedy=f"Choose from {', '.join(RELEASES)}."
+            )
         return Grid(
             base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
             strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
@@ -267,7 +242,7 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             },
             with_base=bool(content.get("with_base", True)),
             more=tuple(scenario_from_json(one) for one in content.get("scenarios", ())),
-            releases=tuple(map(_known_release, content.get("releases", ()))),
+            releases=releases,
         )
     except PlannerError:
         raise

@@ -124,27 +124,19 @@ class _Worker:
 
     # Working
 
-    def wait_for_turn(self) -> Iterator[int]:
-        """Yield how many jobs are ahead until none is."""
-        while not self.cancelled.is_set():
-            number = ahead(self.folder)
-            if not number:
-                return
-            yield number
-            time.sleep(_LOOK_S)
-
     def run(self) -> None:
         """Work on the job from its place in the queue to its end."""
         self.tell()
         while not self.cancelled.is_set():
-            for number in self.wait_for_turn():
+            if number := ahead(self.folder):
                 stage = f"Waits for {number} other job{'s' if number > 1 else ''}"
                 if stage != self.status.stage:
                     self.tell(stage=stage)
-            with turn(self.folder) as mine:
-                if mine and not self.cancelled.is_set():
-                    self.work()
-                    return
+            else:
+                with turn(self.folder) as mine:
+                    if mine and not self.cancelled.is_set():
+                        self.work()
+                        return
             time.sleep(_LOOK_S)
         self.end("cancelled", "This job was cancelled before it began.", "Retry it.")
 

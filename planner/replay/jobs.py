@@ -22,15 +22,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import clear_unfinished, put_in_place, write_whole, writing_results
+from planner.cluster.files import clear_unfinished, only_writer, put_in_place, write_whole, writing_results
 from planner.cluster.resources import import_root
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
@@ -162,13 +161,11 @@ def write_status(folder: Path, status: Status) -> None:
 
 def _written_status(folder: Path) -> Status:
     try:
-        content = read_sealed((folder / "status.json").read_bytes(), "status.json")
-        status = _STATUS.validate_python({f.name: content[f.name] for f in fields(Status) if f.name in content})
+        return _STATUS.validate_python(read_sealed((folder / "status.json").read_bytes(), "status.json"))
     except (OSError, ValueError, PlannerError):
         return Status(
             state="failed", what="The status of this job cannot be read.", remedy="Retry the job, or delete it."
         )
-    return status
 
 
 def has_process(folder: Path) -> bool:
@@ -384,13 +381,6 @@ def ahead(folder: Path) -> int:
     return number
 
 
-@contextlib.contextmanager
-def turn(folder: Path) -> Iterator[bool]:
+def turn(folder: Path) -> contextlib.AbstractContextManager[bool]:
     """Try to take the turn of a job; gives whether it has it, and keeps it until the end."""
-    with (folder.parent / "turn.lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
+    return only_writer(folder.parent / "turn.lock", wait=False)

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,6 @@ from planner.spark.schema import arrow_schema
 
 _MOST_DAYS_KEPT: Final = 4
 _MOST_ROWS_KEPT: Final = 100_000
-_kept: dict[tuple[Any, ...], list[Snapshot]] = {}
 _PLAIN: Final = ("task", "history", "cluster", "start_ms", "end_ms")
 
 INTERVALS: Final = arrow_schema(
@@ -136,16 +136,15 @@ def _snapshots(day: DayFolder, start_ms: int, end_ms: int) -> Iterable[Snapshot]
 
     Those of a small day that does not grow are kept: the next task of this process is mostly another scenario of it.
     """
-    rows = sum(part.rows for part in day.manifest.parts.values())
-    if day.damage is not None or day.is_watched or rows > _MOST_ROWS_KEPT:
+    parts = day.manifest.parts.values()
+    if day.damage is not None or day.is_watched or sum(part.rows for part in parts) > _MOST_ROWS_KEPT:
         return read_day(day.path, start_ms=start_ms, end_ms=end_ms)
-    key = (str(day.path), tuple(sorted(part.sha256 for part in day.manifest.parts.values())), start_ms, end_ms)
-    if key not in _kept:
-        found = list(read_day(day.path, start_ms=start_ms, end_ms=end_ms))
-        while len(_kept) >= _MOST_DAYS_KEPT:
-            del _kept[next(iter(_kept))]
-        _kept[key] = found
-    return _kept[key]
+    return _kept(day.path, frozenset(part.sha256 for part in parts), start_ms, end_ms)
+
+
+@lru_cache(maxsize=_MOST_DAYS_KEPT)
+def _kept(path: Path, _content: frozenset[str], start_ms: int, end_ms: int) -> list[Snapshot]:
+    return list(read_day(path, start_ms=start_ms, end_ms=end_ms))
 
 
 def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
@@ -198,15 +197,15 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
 
 def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], running: Simulation) -> DayResult:
     trace = Stretch(task.scenario, running.config, begin, tuple(cycles))
-    measures: dict[str, float | None] = asdict(summary(trace))
-    radius = blast_radius(trace.events)
-    measures["shed_bytes_per_s"] = float(sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"))
-    measures["events"] = radius.bundles
+    said = asdict(summary(trace)) | {
+        "shed_bytes_per_s": sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"),
+        "events": blast_radius(trace.events).bundles,
+    }
     return DayResult(
         task.task,
         day,
         len(cycles),
-        measures,
+        {name: None if value is None else float(value) for name, value in said.items()},
         _intervals(task, day, trace),
         _moves(task, day, trace.events),
         trace.digest(),

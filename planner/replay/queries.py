@@ -118,12 +118,9 @@ class ReplayResults:
         return self._ask(query, min(limit, _MOST_ROWS))
 
     def curves(self, which: Curve, scenarios: Sequence[str], cluster: str = "") -> pa.Table:
-        """Return a quantity over time, at most 400 points for each scenario.
+        """Return a quantity of one cluster over time, at most 400 points for each scenario.
 
-        Args:
-            which: The quantity.
-            scenarios: Names of the scenarios.
-            cluster: Only this one; empty for the mean, highest or sum over all.
+        Without a cluster it is the mean, highest or sum over all.
 
         Returns:
             Columns scenario, at_ms, value, by scenario and time.
@@ -142,13 +139,10 @@ class ReplayResults:
         return self._ask(query, list(scenarios), cluster, cluster)
 
     def moves(self, scenario: str, *, kind: str = "", text: str = "", limit: int = _MOST_ROWS) -> pa.Table:
-        """Return events of a scenario, in the order of time.
+        """Return events of a scenario, in the order of time: at most `limit` of them, and never more than 2,000.
 
-        Args:
-            scenario: Its name.
-            kind: Only these, such as `shed`; empty for all.
-            text: Only those whose bundle or broker has this in its name, any case.
-            limit: At most so many rows, and never more than 2,000.
+        Only those of a kind, such as `shed`, when one is given, and whose bundle or broker has the text in its name,
+        any case.
 
         Returns:
             The columns of `moves.parquet` without the task, with the cluster.

@@ -14,7 +14,7 @@ Each part has the SHA-256 of its files in `files.json`.
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -311,7 +311,6 @@ def read_summary(folder: Path) -> ResultSummary | None:
     if not path.is_file():
         return None
     try:
-        content = read_sealed(path.read_bytes(), path.name)
-        return _SUMMARIES.validate_python({field.name: content[field.name] for field in fields(ResultSummary)})
-    except (OSError, ValueError, KeyError, PlannerError) as error:
+        return _SUMMARIES.validate_python(read_sealed(path.read_bytes(), path.name))
+    except (OSError, ValueError, PlannerError) as error:
         raise ReplayError("The summary of the results cannot be read.", where=path.name, remedy=_AGAIN) from error

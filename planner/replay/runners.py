@@ -1,9 +1,8 @@
 """The three ways to run the tasks of a replay: this process, a pool of processes, Spark. All give the same results.
 
-Results come as they are done, in any order. What goes between processes is Arrow: one row for each task and day.
+Results come as they are done, in any order. What goes between processes is a task as text, and its result as bytes.
 """
 
-import json
 import multiprocessing
 import os
 import threading
@@ -11,35 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
+from msgspec import msgpack
 
 from planner.cluster.errors import ReplayError
-from planner.replay.kernel import (
-    INTERVALS,
-    MOVES,
-    DayResult,
-    ReplayTask,
-    TaskResult,
-    replay_one,
-    task_from_json,
-    task_result,
-    task_to_json,
-)
-from planner.spark.schema import arrow_schema
+from planner.replay.kernel import ReplayTask, TaskResult, replay_one, task_from_json, task_result, task_to_json
 from planner.spark.session import Guard, OpenSession, check_workers
 
 Cancelled: TypeAlias = Callable[[], bool]
 """Is asked now and then whether to stop."""
-
-_COLUMNS: Final = (
-    "task string, task_digest string, seconds double, error string, day string, cycles bigint, measures string,"
-    " digest string, notes string, intervals binary, moves binary"
-)
-
-ROWS: Final = arrow_schema(_COLUMNS)
-"""How a result travels: one row for each day, one without a day for a task that has none."""
 
 _SMALL_BYTES: Final = 16 << 10
 _WAVES: Final = 3
@@ -59,56 +40,18 @@ def _packed(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _unpacked(data: bytes, schema: pa.Schema) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all().cast(schema)
+def _unpacked(_: type, data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
-def result_rows(result: TaskResult) -> pa.RecordBatch:
-    """Return a result as rows of `ROWS`."""
-    common = {
-        "task": result.task,
-        "task_digest": result.digest,
-        "seconds": result.seconds,
-        "error": result.error,
-    }
-    rows: list[dict[str, Any]] = [
-        {
-            **common,
-            "day": day.day,
-            "cycles": day.cycles,
-            "measures": json.dumps(day.measures),
-            "digest": day.digest,
-            "notes": json.dumps(day.notes),
-            "intervals": _packed(day.intervals),
-            "moves": _packed(day.moves),
-        }
-        for day in result.days
-    ]
-    nothing = {"day": "", "cycles": 0, "measures": "{}", "digest": "", "notes": "[]", "intervals": b"", "moves": b""}
-    return pa.RecordBatch.from_pylist(rows or [{**common, **nothing}], ROWS)
+def pack_result(result: TaskResult) -> bytes:
+    """Return a result as bytes, in which it goes from process to process."""
+    return msgpack.encode(result, enc_hook=_packed)
 
 
-def tasks_of_rows(rows: Sequence[dict[str, Any]]) -> Iterator[TaskResult]:
-    """Return the results that rows hold; those of one task follow one another."""
-    by_task: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_task.setdefault(row["task"], []).append(row)
-    for task, mine in by_task.items():
-        days = tuple(
-            DayResult(
-                task,
-                row["day"],
-                row["cycles"],
-                json.loads(row["measures"]),
-                _unpacked(row["intervals"], INTERVALS),
-                _unpacked(row["moves"], MOVES),
-                row["digest"],
-                tuple(json.loads(row["notes"])),
-            )
-            for row in mine
-            if row["day"]
-        )
-        yield TaskResult(task, days, mine[0]["task_digest"], mine[0]["seconds"], mine[0]["error"])
+def unpack_result(data: bytes) -> TaskResult:
+    """Return the result that `pack_result` made bytes of."""
+    return msgpack.decode(data, type=TaskResult, dec_hook=_unpacked)
 
 
 def run_local(tasks: Sequence[ReplayTask], cancelled: Cancelled) -> Iterator[TaskResult]:
@@ -138,8 +81,7 @@ def _end_with_parent() -> None:
 
 def _work(text: str) -> bytes:
     """Run one task in a process of the pool."""
-    rows = result_rows(replay_one(task_from_json(text)))
-    return _packed(pa.Table.from_batches([rows]))
+    return pack_result(replay_one(task_from_json(text)))
 
 
 def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelled) -> Iterator[TaskResult]:
@@ -163,9 +105,9 @@ def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelle
                         running[pool.submit(_work, task_to_json(task))] = task
                     done, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
                     for future in done:
-                        rows = _unpacked(future.result(), ROWS).to_pylist()
+                        result = unpack_result(future.result())
                         del running[future]
-                        yield from tasks_of_rows(rows)
+                        yield result
             except BrokenProcessPool:
                 if alone:
                     yield from (task_result(task, (), 0.0, _KILLED) for task in running.values())
@@ -184,7 +126,7 @@ def _on_spark(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run the tasks that a Spark worker is given as text."""
     for batch in batches:
         for text in batch.column("task").to_pylist():
-            yield result_rows(replay_one(task_from_json(text)))
+            yield pa.RecordBatch.from_pydict({"result": [pack_result(replay_one(task_from_json(text)))]})
 
 
 def run_spark(
@@ -212,7 +154,7 @@ def run_spark(
     waves = _Waves(session, tasks)
     guard = Guard(session, told)
     pool = ThreadPoolExecutor(_WAVES)
-    running: dict[Future[list[dict[str, Any]]], Sequence[ReplayTask]] = {}
+    running: dict[Future[list[bytes]], Sequence[ReplayTask]] = {}
     try:
         while not cancelled():
             while len(running) < _WAVES and (wave := waves.next()):
@@ -224,10 +166,9 @@ def run_spark(
             for future in done:
                 wave, error = running.pop(future), future.exception()
                 if error is None:
-                    rows = future.result()
-                    results = list(tasks_of_rows(rows))
-                    size = sum(len(row["intervals"]) + len(row["moves"]) for row in rows)
-                    waves.took([result.seconds for result in results], size)
+                    packed = future.result()
+                    results = list(map(unpack_result, packed))
+                    waves.took([result.seconds for result in results], sum(map(len, packed)))
                     yield from results
                 elif not cancelled():
                     yield from waves.failed(wave, error)
@@ -235,23 +176,17 @@ def run_spark(
         session.cancel()
         for future in wait(running, timeout=_LAST_S).done:
             if future.exception() is None:
-                yield from tasks_of_rows(future.result())
+                yield from map(unpack_result, future.result())
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def wave_size(left: int, parallel: int, mean_s: float | None, result_bytes: float) -> int:
-    """Return how many tasks make the next wave.
+    """Return how many of the tasks that are left make the next wave, of which Spark runs `parallel` at once.
 
     As many for each core as take seconds, unless other waves would go without, or the results were too much for the
-    driver.
-
-    Args:
-        left: Tasks that are left.
-        parallel: How many Spark runs at once.
-        mean_s: What a task takes; None while nobody knows.
-        result_bytes: Size of the result of a task.
+    driver. What a task takes is None while nobody knows.
     """
     each = 1
     if mean_s is not None:
@@ -282,14 +217,14 @@ class _Waves:
         self.seconds.extend(seconds)
         self.largest = max(self.largest, size / max(len(seconds), 1))
 
-    def run(self, wave: Sequence[ReplayTask]) -> list[dict[str, Any]]:
-        """Run a wave; returns rows of `ROWS`."""
+    def run(self, wave: Sequence[ReplayTask]) -> list[bytes]:
+        """Run a wave; returns the results as `pack_result` does."""
         parts = min(max(self.session.parallel_now(), 1), len(wave))
         part = pa.array((number % parts for number in range(len(wave))), pa.int32())
         texts = pa.table({"part": part, "task": [task_to_json(task) for task in wave]})
         frame = self.session.spark.createDataFrame(texts).repartitionById(parts, "part")
-        rows: list[dict[str, Any]] = frame.mapInArrow(_on_spark, _COLUMNS).toArrow().cast(ROWS).to_pylist()
-        return rows
+        results: list[bytes] = frame.mapInArrow(_on_spark, "result binary").toArrow()["result"].to_pylist()
+        return results
 
     def failed(self, wave: Sequence[ReplayTask], error: BaseException) -> Iterator[TaskResult]:
         """Take in that a wave failed: run it again in halves; yield a task that failed alone where another would not.

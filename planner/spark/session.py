@@ -236,9 +236,12 @@ class OpenSession:
         """Tell whether somebody still listens where the session was opened."""
         return self.place.kind == "local" or _answers(self.place.address, _CONNECT_PORT)
 
-    def executors(self) -> int:
-        """Return how many executors a master has given."""
-        return len(self.spark.sparkContext.statusTracker().getExecutorInfos()) - 1  # the driver is one
+    def has_executors(self) -> bool:
+        """Tell whether a master has given any executor, or is gone, which the wave that runs says better."""
+        try:
+            return len(self.spark.sparkContext.statusTracker().getExecutorInfos()) > 1  # the driver is one
+        except Exception:  # noqa: BLE001 - the JVM is gone
+            return True
 
     def cancel(self) -> None:
         """Stop everything that runs."""
@@ -252,9 +255,7 @@ class OpenSession:
 class Guard:
     """Looks whether anybody works for a session, as Spark itself would wait for ever or for many minutes.
 
-    Args:
-        session: The session.
-        told: Is told in words what is missing, and "" when it is there again.
+    `told` is told in words what is missing, and "" when it is there again.
     """
 
     def __init__(self, session: OpenSession, told: Callable[[str], None]) -> None:
@@ -274,7 +275,7 @@ class Guard:
             return
         self.looked_s = now_s
         connect = self.session.place.kind == "connect"
-        if self.session.answers() if connect else self._has_executors():
+        if self.session.answers() if connect else self.session.has_executors():
             if self.said:
                 self.told("")
             self.missing_since_s, self.said = 0.0, False
@@ -294,12 +295,6 @@ class Guard:
         if missing_s >= min(_SAY_S, self.wait_s / 2) and not self.said:
             self.said = True
             self.told(f"{what}: waits for it")
-
-    def _has_executors(self) -> bool:
-        try:
-            return self.session.executors() > 0
-        except Exception:  # noqa: BLE001 - the JVM is gone, which the wave that runs says better
-            return True
 
 
 @contextmanager

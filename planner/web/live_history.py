@@ -10,7 +10,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment
-from planner.history.latest import Moment, recent_moments
+from planner.history.days import snapshot_at
+from planner.history.latest import recent_moments
 from planner.replay.jobs import histories_root
 from planner.shadow.record import clusters_of, read_next
 from planner.web import address, state
@@ -24,7 +25,7 @@ _FRESH_S = 120
 
 @st.cache_resource(max_entries=80, show_spinner=False)
 def _snapshot(day: str, time_ms: int) -> Snapshot:
-    return Moment(Path(day), time_ms).read()
+    return snapshot_at(Path(day), time_ms)
 
 
 def ask_to_follow(view: state.Current) -> Path | None:
@@ -65,7 +66,8 @@ def newest(folder: Path) -> Snapshot:
     moments = recent_moments(folder, 1, _MS_PER_MIN)
     if not moments:
         raise CaptureError("There is no snapshot any more.", where=folder.name, remedy="Switch following off.")
-    return _snapshot(str(moments[0].day), moments[0].time_ms)
+    day, time_ms = moments[0]
+    return _snapshot(str(day), time_ms)
 
 
 def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManager) -> tuple[Snapshot, ...]:
@@ -83,13 +85,13 @@ def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManage
     following = read_next(folder)
     cycle_ms = following.due_ms if following is not None and following.rhythm_known else 0
     moments = recent_moments(folder, cycles, interval_ms, cycle_ms)
-    seen = (_snapshot(str(m.day), m.time_ms) for m in moments)
+    seen = (_snapshot(str(day), time_ms) for day, time_ms in moments)
     found = tuple(s for s in seen if s.info.load_manager is manager)
     if not found:
         raise CaptureError(
             "There is no snapshot of this load manager any more.", where=folder.name, remedy="Switch following off."
         )
-    last_ms = moments[-1].time_ms
+    _, last_ms = moments[-1]
     behind_s = time.time() - last_ms / 1000
     rhythm = "as shadow mode has learned them" if cycle_ms else "by the clock, as nobody knows when the leader decides"
     fresh = f"{max(behind_s, 0):,.0f} s ago" if behind_s < _FRESH_S else f"{moment(last_ms)}; nobody seems to watch now"

@@ -184,8 +184,7 @@ class Workspace:
             )
             for part, kind in TABLES.items():
                 columns = ", ".join(
-                    f"{i.name} {'VARCHAR' if i.name in NAMED.get(part, ()) else _TYPES[i.kind]}"
-                    for i in column_info(kind)
+                    f"{i.name} {'VARCHAR' if i.name in NAMED else _TYPES[i.kind]}" for i in column_info(kind)
                 )
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {part} (snapshot VARCHAR, row INTEGER, {columns})")
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 import duckdb
 
@@ -72,11 +72,10 @@ class Scenarios:
             edits=len(scenario.steps),
             stored_at_ms=int(time.time() * 1000),
         )
-        values = [getattr(saved, field.name) for field in fields(SavedScenario)]
         with self._writing, self._cursor() as cursor:
             cursor.execute(
                 f"INSERT OR REPLACE INTO scenarios ({self._COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [*values, content],
+                [*astuple(saved), content],
             )
         return saved
 

@@ -36,7 +36,7 @@ from planner.formats.reading import read_upload
 from planner.formats.validate import validate
 from planner.history.lines import records_of_lines
 from planner.history.records import Tally
-from planner.replay.grid import Grid, grid_from_json, grid_to_json, scenarios_of
+from planner.replay.grid import Grid, grid_from_json, scenarios_of
 from planner.replay.spec import Job, job_from_json, job_to_json
 from planner.share.link import decode_link, encode_link
 from planner.share.scenario_file import read_scenario_file, scenario_file
@@ -48,6 +48,7 @@ from planner.simulate.scenario import Scenario
 from planner.simulate.sequence import decide_cycles, same_load
 from planner.workspace.database import open_workspace
 from tests.app.plan.random_scenarios import random_scenario
+from tests.data.replay.replays import grid_to_json
 
 CAPTURES = Path(__file__).parent.parent / "goldens" / "captures"
 _NUMBERS = (0, -1, 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30, 1_763_700_000_000_000, 0.5, -0.0, 1e308, 1e-320)

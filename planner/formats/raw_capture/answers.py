@@ -95,19 +95,25 @@ class Answers:
 
     def time_ms(self, stem: str) -> int:
         """Return when an answer came, 0 unknown."""
-        entry = next((self.index[stem + e] for e in _ENDINGS if stem + e in self.index), None)
+        entry = self._entry(stem)
         return (entry.time_ms or 0) if entry else 0
+
+    def _entry(self, stem: str) -> Entry | None:
+        return next((self.index[stem + e] for e in _ENDINGS if stem + e in self.index), None)
 
     def _given(self, name: str) -> bool:
         entry = self.index.get(name)
         return name in self.files and (entry is None or entry.status in {_OK, None})
 
+    def _file(self, stem: str) -> str:
+        """Return the file of an answer that was given; empty when there is none."""
+        return next((stem + e for e in _ENDINGS if self._given(stem + e)), "")
+
     def trouble(self, stem: str) -> str:
         """Say why an answer cannot be had; empty when it was given, or never asked for."""
-        names = [stem + e for e in _ENDINGS if stem + e in self.index or stem + e in self.files]
-        if not names or any(map(self._given, names)):
+        entry = self._entry(stem)
+        if (entry is None and not any(stem + e in self.files for e in _ENDINGS)) or self._file(stem):
             return ""
-        entry = next((self.index[name] for name in names if name in self.index), None)
         if entry is not None and entry.status == _NOT_FOUND and stem in _NONE_SET:
             return ""
         if entry is None or entry.status in {_OK, None}:
@@ -118,7 +124,7 @@ class Answers:
 
     def has(self, stem: str) -> bool:
         """Say whether there is an answer."""
-        return any(self._given(stem + e) for e in _ENDINGS)
+        return bool(self._file(stem))
 
     def json(self, stem: str, kind: type, instead: str = "It was left out.") -> Any:
         """Return an answer, or None where nothing is set or nobody asked.
@@ -145,10 +151,9 @@ class Answers:
         self._read.pop(stem, None)
 
     def _parse(self, stem: str) -> tuple[Any, str]:
-        reason = self.trouble(stem)
-        name = next((stem + e for e in _ENDINGS if self._given(stem + e)), None)
-        if reason or name is None:
-            return None, reason
+        name = self._file(stem)
+        if not name:
+            return None, self.trouble(stem)
         data = self.files[name]
         if not data.strip():
             return None, ""  # what Pulsar answers where nothing is set
@@ -159,8 +164,8 @@ class Answers:
 
     def text(self, stem: str) -> str:
         """Return an answer as text, empty when there is none."""
-        name = next((stem + e for e in _ENDINGS if self._given(stem + e)), None)
-        return "" if name is None else self.files[name].decode("utf-8", "replace")
+        name = self._file(stem)
+        return self.files[name].decode("utf-8", "replace") if name else ""
 
 
 def _stem(name: str) -> str:

@@ -19,7 +19,7 @@ from planner.history.lines import records_of_lines
 from planner.history.manifest import DAY_MS
 from planner.history.raw import report_lines
 from planner.history.records import Aside, Hint, Record, Tally, batches, rows_of_batch
-from planner.history.spec import Options, Validity
+from planner.history.spec import Options
 
 SAMPLES = Path(__file__).parent.parent.parent.parent / "sample_snapshots"
 MINUTE = 60_000
@@ -187,12 +187,11 @@ def test_rates_come_from_counters_through_restarts_and_moves() -> None:
 
 
 def test_over_a_gap_the_rate_the_broker_gives_counts() -> None:
-    validity = Validity(report_ms=3 * MINUTE)
     rows = [
         topics(m, "a", {"x": {"msgRateIn": rate, "msgInCount": count}})
         for m, rate, count in ((0, 5.0, 0), (1, 6.0, 600), (9, 7.0, 700), (10, 8.0, 760))
     ]
-    _, found = assemble(rows, replace(OPTIONS, validity=validity))
+    _, found = assemble(rows, replace(OPTIONS, report_ms=3 * MINUTE))
     assert dict(zip(minutes(found), rates(found), strict=True)) == {
         **dict.fromkeys((0,), 5.0), **dict.fromkeys((1, 2, 3, 4), 10.0), 9: 7.0, 10: 1.0,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.__main__ import main
-from planner.history.days import STAGING, check_day, read_day
+from planner.history.days import STAGING, read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.ledger import LEDGER
@@ -21,6 +21,7 @@ from planner.history.raw import write_raw
 from planner.history.spec import FORMS, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark import session
+from tests.data.history.whole import check_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
 from planner.history import days
-from planner.history.days import STAGING, DayWriter, check_day, clear_staging, delete_day, read_day, writing_history
+from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, read_day, writing_history
 from planner.history.manifest import (
     DAY_MS,
     MANIFEST,
@@ -29,6 +29,7 @@ from planner.history.manifest import (
 )
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
+from tests.data.history.whole import check_day
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SAMPLES = ROOT / "sample_snapshots"

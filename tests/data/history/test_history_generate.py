@@ -12,11 +12,12 @@ from planner.cluster.errors import FormatError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.formats.validate import validate
-from planner.history.days import check_day, read_day
+from planner.history.days import read_day
 from planner.history.generate import events_of_day, snapshots_of_day, write_history
 from planner.history.manifest import complete_days
 from planner.history.spec import HistorySpec
 from planner.simulate.cluster_spec import ClusterSpec
+from tests.data.history.whole import check_day
 
 CLUSTER = ClusterSpec(brokers=5, bundles=40, topics=300, msg_rate_per_s=20_000, cluster="made")
 QUIET = HistorySpec(

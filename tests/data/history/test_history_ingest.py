@@ -17,7 +17,7 @@ from planner.formats.folder import write_folder
 from planner.formats.validate import validate
 from planner.history import ingest as module
 from planner.history import sources
-from planner.history.days import check_day, read_day
+from planner.history.days import read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import SET_ASIDE, IngestResult, ingest
 from planner.history.ledger import only_ingest, read_ledger
@@ -25,6 +25,7 @@ from planner.history.manifest import DayManifest, complete_days, day_folder
 from planner.history.raw import write_raw
 from planner.history.spec import FORMS, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
+from tests.data.history.whole import check_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +40,7 @@ SPEC = HistorySpec(
     splits_per_day=3,
     topics=True,
 )
-OPTIONS = Options(interval_ms=HALF_HOUR, validity=replace(Options().validity, report_ms=1_900_000, sample_ms=1_900_000))
+OPTIONS = Options(interval_ms=HALF_HOUR, report_ms=1_900_000, sample_ms=1_900_000)
 SEED = 3
 
 

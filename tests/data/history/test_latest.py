@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.errors import CaptureError
-from planner.history.latest import Moment, recent_moments
+from planner.history.days import snapshot_at
+from planner.history.latest import recent_moments
 from planner.history.manifest import moment_of
 from planner.history.watched import HistoryFolder
 from tests.app.simulate.traces import START_MS, cluster
@@ -25,17 +26,17 @@ def folder(tmp_path: Path) -> Path:
     return history.folder_of("by-hand")
 
 
-def seconds(moments: list[Moment]) -> list[float]:
+def seconds(moments: list[tuple[Path, int]]) -> list[float]:
     midnight = START_MS - START_MS % 86_400_000
-    return [(moment.time_ms - midnight - 7) / 1000 for moment in moments]
+    return [(time_ms - midnight - 7) / 1000 for _, time_ms in moments]
 
 
 def test_the_last_one_before_each_cycle(folder: Path) -> None:
     assert seconds(recent_moments(folder, 3, 60_000)) == [-20.0, 40.0, 100.0]
     assert seconds(recent_moments(folder, 99, 60_000)) == [-80.0, -20.0, 40.0, 100.0]
     assert seconds(recent_moments(folder, 3, 60_000, START_MS + 30_000)) == [20.0, 80.0, 100.0]
-    newest = recent_moments(folder, 1, 60_000)[0]
-    assert newest.read().info.captured_at_ms == newest.time_ms
+    day, time_ms = recent_moments(folder, 1, 60_000)[0]
+    assert snapshot_at(day, time_ms).info.captured_at_ms == time_ms
 
 
 def test_names_that_are_no_moment() -> None:

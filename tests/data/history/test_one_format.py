@@ -16,7 +16,7 @@ from planner.cluster.errors import CaptureError, FormatError, PlannerError, Repl
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.history import watched
-from planner.history.days import DayWriter, check_day, clear_staging, read_day, snapshot_at
+from planner.history.days import DayWriter, clear_staging, read_day, snapshot_at
 from planner.history.generate import check_spec, write_day
 from planner.history.ingest import ingest
 from planner.history.latest import recent_moments
@@ -28,6 +28,7 @@ from planner.replay.spec import Job, tasks_of
 from planner.shadow.record import NextCycle, ShadowRecord, write_next
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
+from tests.data.history.whole import check_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -253,7 +254,7 @@ def test_a_clock_that_was_set_back(tmp_path: Path, small: Snapshot) -> None:
 @pytest.mark.usefixtures("by_three")
 def test_an_old_watched_history_is_read_and_goes_on(old: Path, small: Snapshot) -> None:
     assert times(old) == [START + moment * 60_000 for moment in range(4)]
-    assert [m.time_ms for m in recent_moments(old / "cluster=small", 2, 60_000)] == [START + 120_000, START + 180_000]
+    assert [at for _, at in recent_moments(old / "cluster=small", 2, 60_000)] == [START + 120_000, START + 180_000]
     watch(old, small, [240_000])
     (day,) = complete_days(old)
     assert len(day.manifest.runs) == 1

@@ -1,5 +1,6 @@
 """Small histories and replays whose cycles are an hour apart, so that a task takes a tenth of a second."""
 
+import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from planner.replay.results import ResultWriter
 from planner.replay.spec import Job, job_to_json, tasks_of
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import Scenario, scenario_to_json
 
 CLUSTERS = ("east", "west")
 DAYS = 2
@@ -51,6 +52,21 @@ def make_history(root: Path) -> Path:
         for day in range(DAYS):
             write_day(root, replace(_SPEC, cluster=replace(_SPEC.cluster, cluster=name)), seed, day)
     return root
+
+
+def grid_to_json(wanted: Grid) -> str:
+    """Return a grid as the text of a file."""
+    content = {
+        "format": "pulsar-bundle-planner scenarios",
+        "version": 1,
+        "base": scenario_to_json(wanted.base),
+        "strategies": list(wanted.strategies),
+        "settings": {name: list(values) for name, values in wanted.settings.items()},
+        "with_base": wanted.with_base,
+        "scenarios": [scenario_to_json(scenario) for scenario in wanted.more],
+        **({"releases": list(wanted.releases)} if wanted.releases else {}),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def make_job(history: Path, *, base: Scenario = HOURLY, values: tuple[int, ...] = (5, 10), **changes: Any) -> Job:

@@ -13,11 +13,11 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.replay.estimate import Estimate, estimate, measure_pace
-from planner.replay.grid import Grid, first_snapshot, grid_from_json, grid_to_json, scenarios_of, values_of
+from planner.replay.grid import Grid, first_snapshot, grid_from_json, scenarios_of, values_of
 from planner.replay.spec import grid, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
-from tests.data.replay.replays import HOURLY, SHEDDING, make_job
+from tests.data.replay.replays import HOURLY, SHEDDING, grid_to_json, make_job
 
 FORMAT = {"format": "pulsar-bundle-planner scenarios", "version": 1}
 

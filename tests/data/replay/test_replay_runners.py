@@ -22,7 +22,7 @@ from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import _work as work_of_the_pool
-from planner.replay.runners import result_rows, run_local, run_processes, run_spark, tasks_of_rows, wave_size
+from planner.replay.runners import pack_result, run_local, run_processes, run_spark, unpack_result, wave_size
 from planner.replay.spec import tasks_of
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
@@ -102,8 +102,7 @@ def test_seeds_count_and_repeat(replay_history: Path) -> None:
 
 def test_results_travel_unchanged(replay_history: Path) -> None:
     result = replay_one(tasks_of(make_job(replay_history, days_per_task=0))[0])
-    (back,) = tasks_of_rows(result_rows(result).to_pylist())
-    same(result, back)
+    same(result, unpack_result(pack_result(result)))
 
 
 def test_what_fails_is_a_result(replay_history: Path) -> None:
@@ -204,7 +203,7 @@ def test_scenarios_of_a_small_day_share_its_decoding(replay_history: Path, monke
     assert len(read) == len(tasks)
     monkeypatch.undo()
     monkeypatch.setattr(kernel, "read_day", counted)
-    monkeypatch.setattr(kernel, "_kept", {})
+    kernel._kept.cache_clear()
     assert [replay_one(task).digest for task in tasks] == apart
     assert len(read) == len(tasks) + 1
 
