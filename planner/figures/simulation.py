@@ -14,7 +14,7 @@ from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
 from planner.explain.text import MIB, count
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, SEQUENTIAL, WARNING, finish, name_brokers, short_names
-from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
+from planner.simulate.measures import BrokerSeries, CycleCounts, Imbalance, Quantity, imbalance_series
 from planner.simulate.trace import Event
 
 MOST_CURVES = 8
@@ -221,7 +221,7 @@ def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: flo
     )
 
 
-def _ends(spread: ImbalanceSeries, at: int, factor: float) -> str:
+def _ends(spread: Imbalance, at: int, factor: float) -> str:
     return f"{spread.lowest[at] * factor:,.3g} to {spread.highest[at] * factor:,.3g}"
 
 
