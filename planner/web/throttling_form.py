@@ -129,16 +129,16 @@ class TrafficForm:
 
     def load(self, topic: str, policies: Policies, config: Settings) -> TopicLoad:
         """Return the topic with the limits in force for it."""
-        return with_limits(
+        load = TopicLoad(
             topic,
             self.publish,
             self.messages_per_entry,
             self.entry_bytes,
             self.subscriptions,
+            len(self.brokers),
             self.brokers,
-            policies,
-            config,
         )
+        return with_limits(load, policies, config)
 
 
 def traffic_form(traffic: TopicTraffic, subscription: str) -> TrafficForm:

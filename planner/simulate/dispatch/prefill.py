@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic
-from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
+from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
 
 _MESSAGE_BYTES = 1024
 _MOST_FAN_OUT = 20
@@ -43,11 +43,9 @@ class TopicTraffic:
 
 
 def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
-    """Return what a snapshot knows about a topic; a name it does not list has no traffic.
+    """Return what a snapshot knows about a topic, by the full name of it or of one of its partitions.
 
-    Args:
-        snapshot: The cluster.
-        topic: Full name, of the topic or of one of its partitions.
+    A name that the snapshot does not list has no traffic.
 
     Raises:
         SettingError: It is no full topic name.
@@ -88,44 +86,19 @@ def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
     )
 
 
-def with_limits(
-    name: str,
-    publish: PublishPattern,
-    messages_per_entry: int,
-    entry_bytes: int,
-    subscriptions: tuple[SubscriptionLoad, ...],
-    brokers: tuple[int, ...],
-    policies: Policies,
-    config: Settings,
-) -> TopicLoad:
-    """Return a topic with the limits in force for it; those given with the subscriptions are replaced.
-
-    Args:
-        name: Full topic name.
-        publish: Messages published to all partitions.
-        messages_per_entry: Messages in a batch.
-        entry_bytes: Size of an entry.
-        subscriptions: Who reads it, by name; replicators get the replicators' limit.
-        brokers: Broker of each partition; as many partitions as numbers.
-        policies: Dispatch policies of the cluster.
-        config: Settings of the brokers.
+def with_limits(topic: TopicLoad, policies: Policies, config: Settings) -> TopicLoad:
+    """Return a topic with the limits in force for it and its subscriptions; a replicator gets the replicators' limit.
 
     Raises:
-        SettingError: `name` is no full topic name.
+        SettingError: Its name is no full topic name.
     """
     limited = []
-    for one in subscriptions:
+    for one in topic.subscriptions:
         level = Level.REPLICATOR if one.kind is SubscriptionType.REPLICATOR else Level.SUBSCRIPTION
-        rate = limit_chain(level, name, policies, config, one.name).rate
-        limited.append(replace(one, limit=rate))
-    return TopicLoad(
-        name,
-        publish,
-        messages_per_entry,
-        entry_bytes,
-        tuple(limited),
-        len(brokers),
-        brokers,
-        limit_chain(Level.TOPIC, name, policies, config).rate,
-        parse_topic(name).persistent,
+        limited.append(replace(one, limit=limit_chain(level, topic.name, policies, config, one.name).rate))
+    return replace(
+        topic,
+        subscriptions=tuple(limited),
+        limit=limit_chain(Level.TOPIC, topic.name, policies, config).rate,
+        persistent=parse_topic(topic.name).persistent,
     )

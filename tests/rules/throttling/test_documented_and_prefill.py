@@ -18,7 +18,7 @@ from planner.cluster.snapshot import (
 )
 from planner.pulsar.throttling.precedence import NO_LIMIT
 from planner.simulate.dispatch.documented import DOCUMENTED, play
-from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType
+from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
 from planner.simulate.dispatch.prefill import topic_traffic, with_limits
 
 TOPIC = "persistent://t/n/a"
@@ -86,7 +86,7 @@ def test_limits_in_force_are_put_in() -> None:
     )
     config = Settings({"dispatchThrottlingRatePerTopicInByte": 9})
     policies = Policies(dispatch_rates=rates)
-    load = with_limits(TOPIC, PublishPattern(1), 2, 300, subscriptions, (0, 1), policies, config)
+    load = with_limits(TopicLoad(TOPIC, PublishPattern(1), 2, 300, subscriptions, 2, (0, 1)), policies, config)
     assert load.limit == DispatchRate(0, 9)
     assert [s.limit for s in load.subscriptions] == [DispatchRate(5), NO_LIMIT, DispatchRate(7)]
     assert (load.partitions, load.messages_per_entry, load.entry_bytes, load.persistent) == (2, 2, 300, True)
