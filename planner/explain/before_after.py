@@ -62,9 +62,7 @@ class BeforeAfter:
 def before_after(trace: Trace, harm: Summary) -> BeforeAfter:
     """Compare the cluster as it was captured with the end of a simulation, both by the settings before it.
 
-    Args:
-        trace: The simulation.
-        harm: The same in numbers.
+    `harm` is the simulation in numbers.
     """
     config, assumptions = trace.start.settings, trace.scenario.assumptions
     before = standing(trace.start, config, assumptions)
