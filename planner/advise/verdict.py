@@ -4,10 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from planner.advise.advisor import Advice
-from planner.advise.objectives import Side
-
-SIDES: Final[tuple[Side, ...]] = ("balance", "disruption")
-"""Both sides, in the order in which they are told."""
+from planner.advise.objectives import SIDES
 
 Kind: TypeAlias = Literal["nothing", "keep", "recommended", "unproven"]
 
