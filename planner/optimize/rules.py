@@ -4,7 +4,7 @@ What no move changes (isolation, versions, load manager class) is asked of the p
 broker, anti-affinity groups and even distribution change with every move, and are counted here by the same functions.
 Stricter than Pulsar in three things: a broker is never filled above its topic limit, candidates that the filters left
 out are never taken back because nobody else is left, and secondary brokers of an isolation policy are not used because
-an anti-affinity group has left no primary one. `refused` asks the filters themselves about a finished plan.
+an anti-affinity group has left no primary one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -144,45 +144,3 @@ def _static(free: Snapshot, config: Settings) -> tuple[Callable[[str], BoolArray
 def without(brokers: BrokerTable, gone: Int64Array) -> BrokerTable:
     """Return brokers of which some, by position, are no candidates any more."""
     return replace(brokers, registered=frozen(brokers.registered & ~np.isin(np.arange(len(brokers)), gone)))
-
-
-def refused(
-    snapshot: Snapshot,
-    config: Settings,
-    moves: Iterable[tuple[str, str]],
-    *,
-    even: bool = False,
-    gone: Int64Array = _NONE,
-) -> list[tuple[str, str]]:
-    """Play moves one after the other and ask the load manager's own filters about each destination.
-
-    Args:
-        snapshot: The cluster before them.
-        config: Settings in force.
-        moves: Bundle and destination, in their order.
-        even: Whether even distribution counts.
-        gone: Brokers that are no candidates any more, by position. Shape (such brokers,).
-
-    Returns:
-        The moves that the filters refuse.
-    """
-    asked = config if even else config.changed(**{_EVENLY: False})
-    modular, wrong, now = snapshot.info.load_manager is LoadManager.MODULAR, [], snapshot
-    now = now.with_columns(brokers=without(now.brokers, gone))
-    for bundle, destination in moves:
-        at, to = now.bundle_position[bundle], now.brokers.position[destination]
-        space = bundle.rpartition("/")[0]
-        if modular:
-            allowed = to in ModularFilters(now, asked).steps(bundle, explain=False)[-1].kept.tolist()
-        else:
-            allowed = destination in ExtensibleFilters(now, asked).steps(space)[-1].kept
-        if not allowed:
-            wrong.append((bundle, destination))
-        owner, topics = now.bundles.owner.copy(), now.brokers.topics.copy()
-        if owner[at] >= 0:
-            topics[owner[at]] -= now.bundles.topics[at]
-        topics[to] += now.bundles.topics[at]
-        owner[at] = to
-        brokers = replace(now.brokers, topics=frozen(topics))
-        now = now.with_owner(owner).with_columns(brokers=brokers)
-    return wrong

@@ -63,18 +63,8 @@ class State:
         self._by_broker: list[set[int]] = [set() for _ in range(count)]
         for bundle in np.flatnonzero(mine & model.movable).tolist():
             self._by_broker[self.owner[bundle]].add(bundle)
-        rules = model.rules
-        masks: dict[bytes, int] = {}
-        self._mask_of = np.zeros(len(snapshot.namespaces), dtype=np.int64)
-        table: list[BoolArray] = []
-        for space in range(len(snapshot.namespaces)):
-            mask = rules.static(space) & model.takes
-            at = masks.setdefault(mask.tobytes(), len(table))
-            if at == len(table):
-                table.append(mask)
-            self._mask_of[space] = at
-        self._masks = np.array(table) if table else np.zeros((1, count), dtype=np.bool_)
-        self.changing = np.array([rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
+        self._mask_of, self._masks = model.groups
+        self.changing = np.array([model.rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
 
     # What may go where
 

@@ -59,8 +59,7 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
     state = State(model)
     position, broker = plan.at_start.bundle_position, plan.at_start.brokers.position
     waiting = {position[move.bundle]: (broker[move.destination], move) for move in plan.moves}
-    limit = model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    limits = np.maximum(np.maximum(limit, plan.usage_before), plan.usage_after) + EPSILON
+    limits = np.maximum(np.maximum(model.limit, plan.usage_before), plan.usage_after) + EPSILON
     found: list[Wave] = []
     tried: set[tuple[int, int]] = set()
     while waiting:

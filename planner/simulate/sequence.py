@@ -119,13 +119,9 @@ def decide_cycles(
 
 
 def decide_split_checks(snapshots: Sequence[Snapshot], config: Settings) -> tuple[SplitStep, ...]:
-    """Run the automatic splitting of the extensible load manager's brokers at each snapshot in turn.
+    """Run the automatic splitting of the extensible load manager's brokers at each snapshot in turn, oldest first.
 
     Nothing is carried out. Every broker starts without hits.
-
-    Args:
-        snapshots: Oldest first.
-        config: Settings in force throughout.
     """
     steps: list[SplitStep] = []
     hits: Mapping[str, AutoSplitState] = {}
