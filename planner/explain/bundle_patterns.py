@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Reason
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
@@ -190,21 +191,21 @@ class _Namespace:
     """Throughput of each of its bundles."""
 
 
+def _rows_of(spaces: IntArray) -> dict[int, Int64Array]:
+    found: Any = pd.Series(spaces).groupby(spaces).indices
+    return dict(found)
+
+
 def _namespaces(end: Snapshot) -> list[_Namespace]:
     """Return the namespaces that have bundles, the busiest first."""
-    size = _throughput(end.bundles)
-    of_bundle = end.bundles.namespace
-    by_space = np.argsort(of_bundle, kind="stable")
-    starts = np.searchsorted(of_bundle, np.arange(len(end.namespaces) + 1), sorter=by_space)
-    space = np.where(end.topics.bundle >= 0, of_bundle[end.topics.bundle], -1) if len(end.topics) else np.zeros(0, int)
-    topic_order = np.argsort(space, kind="stable")
-    topic_starts = np.searchsorted(space, np.arange(len(end.namespaces) + 1), sorter=topic_order)
-    found = []
-    for at, name in enumerate(end.namespaces):
-        mine = by_space[starts[at] : starts[at + 1]]
-        topics = topic_order[topic_starts[at] : topic_starts[at + 1]]
-        if len(mine):
-            found.append(_Namespace(name, mine, topics, size[mine]))
+    size, of_bundle = _throughput(end.bundles), end.bundles.namespace
+    known = np.flatnonzero(end.topics.bundle >= 0)
+    topics = _rows_of(of_bundle[end.topics.bundle[known]])
+    none = np.zeros(0, dtype=np.int64)
+    found = [
+        _Namespace(end.namespaces[at], mine, known[topics.get(at, none)], size[mine])
+        for at, mine in sorted(_rows_of(of_bundle).items())
+    ]
     return sorted(found, key=lambda n: -float(n.traffic.sum()))
 
 

@@ -163,21 +163,19 @@ def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
 
 def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
     """Return one row for each reason that the placement strategy or a filter gives about a broker."""
-    names, bundles = snapshot.brokers.name, snapshot.bundle_names
-    rows: list[dict[str, Any]] = []
+    names = snapshot.brokers.name, snapshot.bundle_names
+    rows: list[tuple[Any, ...]] = []
     for call, answer in enumerate(selection.calls, start=1):
-        asked = {"asked": f"time {call}"} if len(selection.calls) > 1 else {}
-        for reason in (r for group in answer.reasons for r in group.rows(names, bundles)):
+        for reason in (r for group in answer.reasons for r in group.rows(*names)):
             may = "may be drawn" if reason.broker in answer.acceptable else "not taken"
             taken = reason.broker == answer.selected
-            rows.append({**asked, "broker": reason.broker, "verdict": "taken" if taken else may, "why": reason.text})
+            rows.append((f"time {call}", reason.broker, "taken" if taken else may, reason.text))
     for step in selection.steps:
-        asked = {"asked": "filters"} if len(selection.calls) > 1 else {}
-        for reason in (r for group in step.reasons for r in group.rows(names, bundles)):
-            verb = "back after" if step.name == "restored" else "dropped by"
-            name = _FILTERS.get(step.name, step.name)
-            rows.append({**asked, "broker": reason.broker, "verdict": f"{verb}: {name}", "why": reason.text})
-    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["broker", "verdict", "why"])
+        verb = "back after" if step.name == "restored" else "dropped by"
+        told = f"{verb}: {_FILTERS.get(step.name, step.name)}"
+        rows += [("filters", r.broker, told, r.text) for group in step.reasons for r in group.rows(*names)]
+    frame = pd.DataFrame(rows, columns=["asked", "broker", "verdict", "why"])
+    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="asked")
 
 
 def _text(name: str, value: Any) -> str:

@@ -229,11 +229,7 @@ def review_losses(
 ) -> FailureReview:
     """Remove every broker, or every pair of brokers, and place their bundles on the others.
 
-    Args:
-        snapshot: The cluster.
-        config: Settings in force; those of the snapshot when None.
-        lost: Brokers lost at once.
-        assumptions: How CPU follows traffic.
+    The settings are those of the snapshot where none are given.
 
     Returns:
         One row for each loss; none where no broker would remain.

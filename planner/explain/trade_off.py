@@ -15,21 +15,6 @@ KEY_MEASURES: Final = (
 )
 """Where a cluster ends, and what it costs to get there."""
 
-_ABOUT_MOVES: Final = {
-    "settled_after_cycles",
-    "settled_after_min",
-    "shed",
-    "most_shed_in_one_cycle",
-    "topics_disconnected",
-    "producers_disconnected",
-    "consumers_disconnected",
-    "most_clients_in_one_cycle",
-    "client_time_lost_min",
-    "returned_bundles",
-    "thrashing_percent",
-}
-"""Measures in which whoever does nothing is the best."""
-
 _NAMED: Final = 3
 
 
@@ -41,7 +26,7 @@ def idle(found: Comparison) -> tuple[bool, ...]:
 
 def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
     """Return which values are the best ones, without those that are so because nothing was done."""
-    if row.measure.name not in _ABOUT_MOVES or not any(idle(found)):
+    if not row.measure.of_moves or not any(idle(found)):
         return row.best
     working = [value for value, lazy in zip(row.values, idle(found), strict=True) if not lazy]
     known = [value for value in working if value is not None]

@@ -27,6 +27,7 @@ from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.load_model import TRAFFIC_COLUMNS, USAGE_COLUMNS
 from planner.simulate.sequence import decide_cycles
 from planner.simulate.trace import Trace, cycle_seed
 
@@ -506,22 +507,8 @@ def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
     of_broker = np.ones(len(brokers))
     of_broker[at] = factor
     of_bundle = np.where(bundles.owner == at, factor, 1.0)
-    told = (
-        "cpu_usage_percent",
-        "bandwidth_in_usage_kbit_per_s",
-        "bandwidth_out_usage_kbit_per_s",
-        "weighted_max_ema",
-        "msg_throughput_ema_bytes_per_s",
-    )
-    columns = {n: frozen(getattr(brokers, n) * of_broker) for n in (*told, *_traffic(type(brokers)))}
-    scaled = {n: frozen(getattr(bundles, n) * of_bundle) for n in _traffic(type(bundles))}
+    traffic = [term + name for term in ("", "short_term_", "long_term_") for name in TRAFFIC_COLUMNS]
+    told = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
+    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in told}
+    scaled = {name: frozen(getattr(bundles, name) * of_bundle) for name in traffic}
     return view.with_columns(brokers=replace(brokers, **columns), bundles=replace(bundles, **scaled))
-
-
-def _traffic(table: type) -> tuple[str, ...]:
-    names: tuple[str, ...] = tuple(table.__dataclass_fields__)  # type: ignore[attr-defined]
-    return tuple(
-        n
-        for n in names
-        if n.endswith(("msg_rate_in_per_s", "msg_rate_out_per_s")) or "_throughput_in" in n or "_throughput_out" in n
-    )

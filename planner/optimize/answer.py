@@ -334,11 +334,7 @@ def _whole_cluster(model: Model) -> tuple[Int64Array, Int64Array, int]:
 def _whole(work: _Work, start: State, state: State, known: float) -> float | None:
     """Ask a small cluster as a whole; take the answer where it is better. Return its bound, None where it is not asked.
 
-    Args:
-        work: The question.
-        start: The cluster as it is.
-        state: The plan so far; is changed.
-        known: A bound that is known already.
+    The state is the plan so far, and is changed; a bound is known already.
     """
     model = work.model
     movable, brokers, nodes = _whole_cluster(model)
@@ -372,8 +368,7 @@ def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -
     """Move bundles, the largest first, to where they fit best below a usage."""
     model = state.model
     for bundle in sorted(bundles.tolist(), key=lambda one: -float(model.usage.bundle[:, one].sum())):
-        one = np.array([bundle])
-        after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+        after = state.arriving(np.array([bundle]))[0]
         paid = (state.spent + model.cost[:, bundle] <= model.budgets + EPSILON).all()
         if paid and after.min() <= target + EPSILON and state.owner[bundle] == model.owner[bundle]:
             state.move(bundle, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))

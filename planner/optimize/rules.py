@@ -9,6 +9,7 @@ an anti-affinity group has left no primary one.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -50,8 +51,6 @@ class Rules:
             policies=replace(snapshot.policies, anti_affinity_group={}),
         ).sharing(snapshot)
         self._early, self._late = _static(free, config.changed(**{_EVENLY: False}))
-        self._masks: dict[int, BoolArray] = {}
-        self._before: dict[int, BoolArray] = {}
         self.domains = broker_domains(snapshot.policies) if config.flag("failureDomainsEnabled") else {}
         groups = {at: anti_affinity_group(snapshot.policies, name) for at, name in enumerate(snapshot.namespaces)}
         self.group = {at: name.lower() for at, name in groups.items() if name is not None}
@@ -59,15 +58,11 @@ class Rules:
 
     def static(self, namespace: int) -> BoolArray:
         """Return what filters that no move changes leave to a namespace. Shape (brokers,)."""
-        if namespace not in self._masks:
-            self._masks[namespace] = frozen(self._late(self.snapshot.namespaces[namespace]))
-        return self._masks[namespace]
+        return self._late(self.snapshot.namespaces[namespace])
 
     def before_group(self, namespace: int) -> BoolArray:
         """Return what is left when the anti-affinity filter has its turn, topics apart. Shape (brokers,)."""
-        if namespace not in self._before:
-            self._before[namespace] = frozen(self._early(self.snapshot.namespaces[namespace]))
-        return self._before[namespace]
+        return self._early(self.snapshot.namespaces[namespace])
 
     def changes(self, namespace: int) -> bool:
         """Say whether moves of other bundles change where bundles of a namespace may go."""
@@ -126,18 +121,18 @@ def _static(free: Snapshot, config: Settings) -> tuple[Callable[[str], BoolArray
     def mask(positions: Iterable[int]) -> BoolArray:
         found = np.zeros(len(brokers), dtype=np.bool_)
         found[list(positions)] = True
-        return found
+        return frozen(found)
 
     if free.info.load_manager is LoadManager.MODULAR:
         modular = ModularFilters(free, config)
         return (
-            lambda name: mask(modular.isolation(name)[1].tolist()),
-            lambda name: mask(modular.steps(f"{name}/", explain=False)[-1].kept.tolist()),
+            cache(lambda name: mask(modular.isolation(name)[1].tolist())),
+            cache(lambda name: mask(modular.steps(f"{name}/", explain=False)[-1].kept.tolist())),
         )
     extensible = ExtensibleFilters(free, config)
     return (
-        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[2].kept),
-        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[-1].kept),
+        cache(lambda name: mask(brokers.position[one] for one in extensible.steps(name)[2].kept)),
+        cache(lambda name: mask(brokers.position[one] for one in extensible.steps(name)[-1].kept)),
     )
 
 

@@ -124,12 +124,7 @@ def imbalance(scores: FloatArray) -> Imbalance:
 
 
 def imbalance_series(series: BrokerSeries, quantity: Quantity = "usage") -> Imbalance:
-    """Measure the spread over the brokers that are there, cycle by cycle; NaN where none is.
-
-    Args:
-        series: As `broker_series` returns it.
-        quantity: What to measure.
-    """
+    """Measure the spread of a quantity over the brokers that are there, cycle by cycle; NaN where none is."""
     table = series.of(quantity)
     known = np.isfinite(table)
     count = known.sum(axis=1)
@@ -167,11 +162,7 @@ class BlastRadius:
 
 
 def blast_radius(events: Sequence[Event]) -> BlastRadius:
-    """Add up who is disconnected.
-
-    Args:
-        events: Those that disconnect somebody, as `planner.simulate.moves.disconnections` finds them.
-    """
+    """Add up who is disconnected by events as `planner.simulate.moves.disconnections` finds them."""
     return BlastRadius(
         bundles=len(events),
         topics=sum(e.topics for e in events),
@@ -242,6 +233,7 @@ class Measure:
         label: What to call it.
         unit: Its unit; empty for counts.
         better: Which values are the good ones.
+        of_moves: Whether it is what moving costs, so that whoever moves nothing is the best.
         meaning: One sentence.
     """
 
@@ -249,6 +241,7 @@ class Measure:
     label: str
     unit: str
     better: Better
+    of_moves: bool
     meaning: str
 
 
@@ -290,7 +283,7 @@ class Summary:
 def _measure(row: Mapping[str, str]) -> Measure:
     better: Mapping[str, Better] = {one: one for one in get_args(Better)}
     meaning = row["meaning"].format(window_min=THRASHING_WINDOW_MIN)
-    return Measure(row["name"], row["label"], row["unit"], better[row["better"]], meaning)
+    return Measure(row["name"], row["label"], row["unit"], better[row["better"]], row["of_moves"] == "yes", meaning)
 
 
 MEASURES: tuple[Measure, ...] = tuple(map(_measure, packaged_rows("planner.simulate", "measures.csv")))
@@ -303,12 +296,9 @@ def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
 
 
 def summary(trace: Stretch) -> Summary:
-    """Return a simulation in numbers.
+    """Return a simulation of at least one cycle in numbers.
 
     The state of the brokers is that at the beginning of a cycle, so what the last cycle moves does not show in it.
-
-    Args:
-        trace: With at least one cycle.
     """
     series, counts = broker_series(trace), cycle_counts(trace)
     spread = imbalance_series(series)

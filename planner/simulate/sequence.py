@@ -48,12 +48,8 @@ class SplitStep:
 def same_load(snapshot: Snapshot, cycles: int, config: Settings) -> tuple[Snapshot, ...]:
     """Return a snapshot as often as there are cycles, each one interval of shedding later than the one before.
 
-    The brokers report the same load each time, so that their reports do not grow old.
-
-    Args:
-        snapshot: The first of them.
-        cycles: How many.
-        config: Gives `loadBalancerSheddingIntervalMinutes`.
+    The interval is `loadBalancerSheddingIntervalMinutes`. The brokers report the same load each time, so that their
+    reports do not grow old.
     """
     interval_ms = config.integer("loadBalancerSheddingIntervalMinutes") * 60_000
     brokers, info = snapshot.brokers, snapshot.info
