@@ -8,7 +8,7 @@ part of the days only, whether it would have held on the rest.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -630,7 +630,7 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
             (float(table[place, 0] - table[now, 0]), float(table[place, 1] - table[now, 1])) for table in (first, rest)
         )
     distance = distance_to_front(rest[place], rest)
-    against = _broken(promised, kept, distance, question)
+    against = tuple(_broken(promised, kept, distance, question))
     return Holdout(
         first_days=days[:cut],
         rest_days=days[cut:],
@@ -640,26 +640,23 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         promised=promised,
         kept=kept,
         holds=not against,
-        reasons=tuple(against or _kept((chosen, best), promised, kept)),
+        reasons=against or tuple(_kept((chosen, best), promised, kept)),
         days=_day_pairs(cells, question, current, chosen) if current else (),
     )
 
 
 def _broken(
     promised: tuple[float, float] | None, kept: tuple[float, float] | None, distance: float, question: Question
-) -> list[str]:
+) -> Iterator[str]:
     """Return why a choice does not hold: a side that was to become better became worse, or others are far better."""
-    reasons = [
+    yield from (
         f"{label} was {-before:.1f} % better than with the current settings on the first days, and is {after:.1f} %"
         " worse on the rest."
         for label, before, after in _pairs(promised, kept)
         if before < -_ALIKE and after > question.loss_percent + _ALIKE
-    ]
+    )
     if distance * 100 > question.loss_percent:
-        reasons.append(
-            f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
-        )
-    return reasons
+        yield f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
 
 
 def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[tuple[str, float, float]]:
@@ -669,18 +666,17 @@ def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | Non
     return [("Balance", promised[0], kept[0]), ("Disruption", promised[1], kept[1])]
 
 
-def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[str]:
+def _kept(
+    names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None
+) -> Iterator[str]:
     """Return what can be said for a choice that holds; `names` are the choices on the first days and on the rest."""
-    reasons = ["Nothing else is clearly better in both balance and disruption on the rest of the days."]
+    yield "Nothing else is clearly better in both balance and disruption on the rest of the days."
     for label, before, after in _pairs(promised, kept):
         if before < -_ALIKE:
             lasts = f"still {-after:.1f} %" if after < -_ALIKE else f"no longer ({after:.1f} % worse)"
-            reasons.append(
-                f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
-            )
+            yield f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
     if names[0] != names[1]:
-        reasons.append(f"Chosen on the rest alone it would have been {names[1]}.")
-    return reasons
+        yield f"Chosen on the rest alone it would have been {names[1]}."
 
 
 # Commands

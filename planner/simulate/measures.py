@@ -398,11 +398,8 @@ def _best(values: Sequence[float | None], better: Better) -> tuple[bool, ...]:
 
 def compare_summaries(summaries: Mapping[str, Summary]) -> tuple[ComparisonRow, ...]:
     """Put numbers of several simulations side by side, each under what to call it."""
-    rows = []
-    for measure in MEASURES:
-        values = tuple(getattr(one, measure.name) for one in summaries.values())
-        rows.append(ComparisonRow(measure, values, _best(values, measure.better)))
-    return tuple(rows)
+    values = {measure: tuple(getattr(one, measure.name) for one in summaries.values()) for measure in MEASURES}
+    return tuple(ComparisonRow(measure, held, _best(held, measure.better)) for measure, held in values.items())
 
 
 def compare(traces: Mapping[str, Trace], summaries: Mapping[str, Summary] | None = None) -> Comparison:
