@@ -20,9 +20,9 @@ from planner.advise.advice_text import (
 )
 from planner.advise.advisor import Advice, Configured, advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
-from planner.advise.objectives import OBJECTIVES, Question, Side, value_of
+from planner.advise.objectives import OBJECTIVES, SIDES, Question, Side, value_of
 from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened
-from planner.advise.verdict import SIDES, Verdict, judge
+from planner.advise.verdict import Verdict, judge
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.explain.text import count, moment, period, plain

@@ -9,13 +9,14 @@ import streamlit as st
 
 from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.carry_out import moves_csv, of_groups, plan_json, steps, summary, way_back
+from planner.optimize.carry_out import document, moves_csv, of_groups, steps, summary, way_back
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.share.commands import CommandOptions
+from planner.share.export import json_text
 from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
@@ -145,8 +146,8 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("The way back", partial(script, back=True), "way-back.sh", "text/x-shellscript")
-        told = partial(plan_json, plan, waves, found, name=view.saved.name, ungrouped=ungrouped)
-        download("JSON", lambda: told().encode(), "best-plan.json", "application/json")
+        told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped)
+        download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 

@@ -11,7 +11,7 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, number, plain, without_package
-from planner.explain.trade_off import KEY_MEASURES, marks, trade_off, values_of
+from planner.explain.trade_off import KEY_MEASURES, marks, trade_off
 from planner.explain.upgrade import before_upgrade, next_release, upgraded
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -105,7 +105,7 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
 
 def key_frame(found: Comparison) -> pd.DataFrame:
     """Return one row for each scenario, the best balanced first, and one column for each measure that counts."""
-    columns = {words: values_of(found, name) for name, words in _KEY.items()}
+    columns = {words: found.of(name) for name, words in _KEY.items()}
     frame = pd.DataFrame({"scenario": found.names, **columns}).round(1)
     return frame.sort_values(_KEY["final_std_percent"], kind="stable", ignore_index=True)
 
@@ -158,7 +158,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
 
 def _drawn(found: Comparison) -> list[str]:
     """Return those scenarios whose curves can be told apart, in their order."""
-    deviation = values_of(found, "final_std_percent")
+    deviation = found.of("final_std_percent")
     best = sorted(range(len(found.names)), key=lambda at: deviation[at] or 0.0)[:MOST_CURVES]
     return [name for at, name in enumerate(found.names) if at in best]
 

@@ -64,12 +64,12 @@ def _safe_plan(view: state.Current) -> None:
 
 def _growth(found: FailureReview, limit: int) -> None:
     """Draw how things are now, and how far traffic can grow."""
-    growth = found.before
+    growth = found.before.growth
     saturated = f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited"
-    over = f"{found.before_over_threshold:,}"
+    over = f"{found.before.over_threshold:,}"
     metrics(
         (
-            ("Peak usage now", percent(found.before_peak_usage), "Of the most used broker, nothing lost."),
+            ("Peak usage now", percent(found.before.peak_usage), "Of the most used broker, nothing lost."),
             ("Brokers over threshold now", over, f"Above {limit} %."),
             ("Growth until saturation", saturated, f"Of all traffic. {_GROWTH}"),
         ),
@@ -82,9 +82,9 @@ def _growth(found: FailureReview, limit: int) -> None:
 def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
     """Draw the worst losses."""
     worst, losses = frame.iloc[0], len(found.peak_usage)
-    more = int((found.over_threshold > found.before_over_threshold).sum())
+    more = int((found.over_threshold > found.before.over_threshold).sum())
     full = int((found.peak_usage > 1).sum())
-    reaches = "reaches" if found.peak_usage.max() > found.before_peak_usage else "is the most used as now, with"
+    reaches = "reaches" if found.peak_usage.max() > found.before.peak_usage else "is the most used as now, with"
     summary = (
         f"**Worst: losing {worst['lost']}: {worst['on']} {reaches} {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
         f" possible losses {more:,} put more brokers over the threshold of {limit} % than now, {full:,} ask more than"

@@ -12,7 +12,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
 from planner.share.commands import CommandOptions, final_moves, plan_commands
-from planner.share.export import MOVE_COLUMNS, events_csv, plan_json
+from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
@@ -171,7 +171,9 @@ def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOpti
 
 def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     def plan() -> bytes:
-        return plan_json(trace, snapshot_name=view.saved.name, findings=diagnose(outcome), options=options).encode()
+        findings = diagnose(outcome)
+        document = plan_document(trace, snapshot_name=view.saved.name, findings=findings, options=options)
+        return json_text(document).encode()
 
     with st.container(horizontal=True):
         download("Plan as JSON", plan, "plan.json", "application/json")

@@ -86,7 +86,7 @@ def _losses(view: state.Current) -> tuple[str, str]:
     on, peak = short[found.brokers[int(found.peak_broker[worst])]], float(found.peak_usage[worst])
     limit = snapshot.settings.integer(_LIMIT)
     over = count(int(found.over_threshold[worst]), "broker")
-    if peak <= found.before_peak_usage:
+    if peak <= found.before.peak_usage:
         return lost, f"No loss makes the most used one busier: {plain(on)} stays at {percent(peak, 0)}."
     return lost, f"Losing {plain(short[lost])} brings {plain(on)} to {percent(peak, 0)}, with {over} over {limit} %."
 

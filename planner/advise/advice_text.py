@@ -13,9 +13,10 @@ from planner.advise.advisor import (
     apply_commands,
     changes_of,
 )
-from planner.advise.objectives import Side
-from planner.advise.verdict import SIDES, judge
+from planner.advise.objectives import SIDES, Side
+from planner.advise.verdict import judge
 from planner.cluster.setting import conf_value
+from planner.explain.text import count
 from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import AGGREGATION
 from planner.share.script import command_script
@@ -40,22 +41,18 @@ def _better(one: Candidate, other: Candidate) -> str:
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def compared_text(advice: Advice) -> str:
     """Return how much was compared, and how to read indices."""
     return (
-        f"{_count(len(advice.candidates), 'scenario')} over {_count(len(advice.days), 'day')} of"
-        f" {_count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
+        f"{count(len(advice.candidates), 'scenario')} over {count(len(advice.days), 'day')} of"
+        f" {count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
     )
 
 
 def verdict_text(advice: Advice) -> str:
     """Return what follows, in a sentence or two."""
     verdict = judge(advice)
-    others = _count(len(advice.candidates) - 1, "other setting")
+    others = count(len(advice.candidates) - 1, "other setting")
     if verdict.kind == "nothing":
         return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two that differ in what they do."
     if verdict.kind == "keep":
@@ -101,7 +98,7 @@ def evidence_text(evidence: Evidence, side: Side) -> str:
     better, worse, alike = evidence.wins(side)
     chance = evidence.chance(side)
     likely = f" (so uneven a count comes by chance in {chance:.0%} of cases)" if better + worse else ""
-    return f"better on {_count(better, 'day')} of a cluster, worse on {worse}, alike on {alike}{likely}."
+    return f"better on {count(better, 'day')} of a cluster, worse on {worse}, alike on {alike}{likely}."
 
 
 def measure_rows(evidence: Evidence) -> list[dict[str, str]]:

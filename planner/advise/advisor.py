@@ -8,13 +8,13 @@ part of the days only, whether it would have held on the rest.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from planner.advise.objectives import Question, Side, index_of, references, value_of
+from planner.advise.objectives import SIDES, Question, Side, index_of, references, value_of
 from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
@@ -22,9 +22,10 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
+from planner.explain.text import count
 from planner.pulsar.admin_commands import Command
 from planner.replay.aggregate import DayRow, aggregate, totals_of
-from planner.share.commands import setting_changes, settings_commands
+from planner.share.commands import CommandOptions, setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 
@@ -323,13 +324,10 @@ def _indices(
         name: totals_of([row for (_, day), row in sorted(mine.items()) if wanted is None or day in wanted])
         for name, mine in cells.items()
     }
-    sides = (question.objectives("balance"), question.objectives("disruption"))
-    reference = references(list(totals.values()), (*sides[0], *sides[1]))
-    table = np.full((len(totals), 2), np.nan)
-    for at, one in enumerate(totals.values()):
-        for side, objectives in enumerate(sides):
-            index = index_of(one, objectives, reference)
-            table[at, side] = math.nan if index is None else index
+    sides = [question.objectives(side) for side in SIDES]
+    reference = references(list(totals.values()), [one for objectives in sides for one in objectives])
+    indices = [[index_of(one, objectives, reference) for objectives in sides] for one in totals.values()]
+    table = np.array(indices, dtype=np.float64).reshape(-1, len(sides))  # what has no index is NaN
     unknown = [name for name, row in zip(totals, table, strict=True) if not np.isfinite(row).all()]
     return totals, table, unknown
 
@@ -346,8 +344,7 @@ def comparable(
         SettingError: A side has none left.
     """
     notes, left = [], {}
-    sides: tuple[Side, ...] = ("balance", "disruption")
-    for side in sides:
+    for side in SIDES:
         kept = []
         for objective in question.objectives(side):
             values = {name: {_measured(one, name, configured) for one in scenarios} for name in objective.yardstick}
@@ -500,7 +497,7 @@ def _days(cells: Cells) -> tuple[str, ...]:
 
 
 def _said_nothing(candidates: Sequence[Candidate], question: Question) -> list[str]:
-    objectives = (*question.objectives("balance"), *question.objectives("disruption"))
+    objectives = [one for side in SIDES for one in question.objectives(side)]
     empty = [o.label for o in objectives if not any(value_of(one.totals, o) for one in candidates)]
     return [f"{label} is 0 with all settings, so that it does not count." for label in empty]
 
@@ -519,13 +516,14 @@ def _day_pairs(cells: Cells, question: Question, current: str, chosen: str) -> t
 
     Days on which an objective is not known are left out.
     """
-    sides = (question.objectives("balance"), question.objectives("disruption"))
+    sides = [question.objectives(side) for side in SIDES]
     needed = {measure for objectives in sides for one in objectives for measure in one.measures}
     daily = {
         name: {cell: {measure: aggregate([row], measure) for measure in needed} for cell, row in mine.items()}
         for name, mine in cells.items()
     }
-    reference = references([one for mine in daily.values() for one in mine.values()], (*sides[0], *sides[1]))
+    every = [one for objectives in sides for one in objectives]
+    reference = references([one for mine in daily.values() for one in mine.values()], every)
     days = []
     for cluster, day in sorted(cells[chosen], key=lambda cell: (cell[1], cell[0])):
         (b_old, b_new), (d_old, d_new) = (
@@ -632,7 +630,7 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
             (float(table[place, 0] - table[now, 0]), float(table[place, 1] - table[now, 1])) for table in (first, rest)
         )
     distance = distance_to_front(rest[place], rest)
-    against = _broken(promised, kept, distance, question)
+    against = tuple(_broken(promised, kept, distance, question))
     return Holdout(
         first_days=days[:cut],
         rest_days=days[cut:],
@@ -642,26 +640,23 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         promised=promised,
         kept=kept,
         holds=not against,
-        reasons=tuple(against or _kept((chosen, best), promised, kept)),
+        reasons=against or tuple(_kept((chosen, best), promised, kept)),
         days=_day_pairs(cells, question, current, chosen) if current else (),
     )
 
 
 def _broken(
     promised: tuple[float, float] | None, kept: tuple[float, float] | None, distance: float, question: Question
-) -> list[str]:
+) -> Iterator[str]:
     """Return why a choice does not hold: a side that was to become better became worse, or others are far better."""
-    reasons = [
+    yield from (
         f"{label} was {-before:.1f} % better than with the current settings on the first days, and is {after:.1f} %"
         " worse on the rest."
         for label, before, after in _pairs(promised, kept)
         if before < -_ALIKE and after > question.loss_percent + _ALIKE
-    ]
+    )
     if distance * 100 > question.loss_percent:
-        reasons.append(
-            f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
-        )
-    return reasons
+        yield f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
 
 
 def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[tuple[str, float, float]]:
@@ -671,18 +666,17 @@ def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | Non
     return [("Balance", promised[0], kept[0]), ("Disruption", promised[1], kept[1])]
 
 
-def _kept(names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[str]:
+def _kept(
+    names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None
+) -> Iterator[str]:
     """Return what can be said for a choice that holds; `names` are the choices on the first days and on the rest."""
-    reasons = ["Nothing else is clearly better in both balance and disruption on the rest of the days."]
+    yield "Nothing else is clearly better in both balance and disruption on the rest of the days."
     for label, before, after in _pairs(promised, kept):
         if before < -_ALIKE:
             lasts = f"still {-after:.1f} %" if after < -_ALIKE else f"no longer ({after:.1f} % worse)"
-            reasons.append(
-                f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
-            )
+            yield f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
     if names[0] != names[1]:
-        reasons.append(f"Chosen on the rest alone it would have been {names[1]}.")
-    return reasons
+        yield f"Chosen on the rest alone it would have been {names[1]}."
 
 
 # Commands
@@ -708,7 +702,7 @@ def apply_commands(scenario: Scenario, configured: Configured) -> tuple[Command,
     changes = changes_of(scenario, configured)
     supposed: tuple[Command, ...] = ()
     if scenario.edits:
-        number = f"{len(scenario.edits)} edit{'' if len(scenario.edits) == 1 else 's'}"
+        number = count(len(scenario.edits), "edit")
         text = f"The replay also supposes {number} of the cluster; these commands change settings only."
         supposed = (Command(section="notes", note=text),)
-    return (*supposed, *settings_commands(changes))
+    return (*supposed, *settings_commands(changes, CommandOptions()))

@@ -16,6 +16,9 @@ from planner.cluster.files import packaged_rows
 Side: TypeAlias = Literal["balance", "disruption"]
 """What an objective is about."""
 
+SIDES: Final[tuple[Side, ...]] = get_args(Side)
+"""Both sides, in the order in which they are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -52,7 +55,7 @@ _WEIGHTS = (
 
 
 def _objective(row: Mapping[str, str]) -> Objective:
-    sides: dict[str, Side] = {side: side for side in get_args(Side)}
+    sides: dict[str, Side] = {side: side for side in SIDES}
     yardstick = [_WEIGHTS if name == "weights" else (name,) for name in row["yardstick"].split()]
     return Objective(
         row["name"],
@@ -160,8 +163,8 @@ class Question:
         Raises:
             SettingError: A number is out of bounds, or a side has no objective.
         """
-        self.objectives("balance")
-        self.objectives("disruption")
+        for side in SIDES:
+            self.objectives(side)
         for name, value, high in (
             ("weight", 0.5 if self.weight is None else self.weight, 1.0),
             ("loss_percent", self.loss_percent, 1000.0),

@@ -378,12 +378,8 @@ def _suggest(one: Parameter, trial: optuna.Trial) -> int | float | bool:
 def neighbours(space: SearchSpace, scenario: Scenario, known: Sequence[Scenario] = ()) -> tuple[Scenario, ...]:
     """Return scenarios that differ from one in one setting each, to see how far it can move.
 
-    Each setting takes two steps to each side; a step goes a quarter of the way that is left to the bound.
-
-    Args:
-        space: What is moved, and within which bounds.
-        scenario: What is moved from.
-        known: Scenarios that need no replay; their names are not used again.
+    Each setting takes two steps to each side; a step goes a quarter of the way that is left to the bound. Scenarios
+    that are known need no replay; their names are not used again.
     """
     config = _values(space, scenario)
     shedder = shedder_by_name(config.text(_STRATEGY)).name

@@ -1,13 +1,11 @@
 """Whether what the advisor found is enough to change anything: one verdict, and what speaks against more."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from planner.advise.advisor import Advice
-from planner.advise.objectives import Side
-
-SIDES: Final[tuple[Side, ...]] = ("balance", "disruption")
-"""Both sides, in the order in which they are told."""
+from planner.advise.objectives import SIDES
 
 Kind: TypeAlias = Literal["nothing", "keep", "recommended", "unproven"]
 
@@ -61,28 +59,27 @@ def _gaps_between(advice: Advice, one: str, other: str) -> tuple[float, float]:
     return mine.balance - theirs.balance, mine.disruption - theirs.disruption
 
 
-def _doubts(advice: Advice) -> list[str]:
+def _doubts(advice: Advice) -> Iterator[str]:
     if advice.evidence is None:
-        return ["The current settings were not replayed, so that nobody knows what a change would bring."]
-    doubts = []
+        yield "The current settings were not replayed, so that nobody knows what a change would bring."
+        return
     gaps = dict(zip(SIDES, _gaps_between(advice, advice.current, advice.chosen), strict=True))
     wins = {side: advice.evidence.wins(side) for side in SIDES}
     sure = {side: advice.evidence.chance(side) <= _CHANCE for side in SIDES}
     gained = [side for side in SIDES if gaps[side] > 0]
     if not any(gaps[side] >= _WORTH_PERCENT for side in gained):
-        doubts.append("It is better by less than 1 % of the average of all settings.")
+        yield "It is better by less than 1 % of the average of all settings."
     elif not any(sure[side] and wins[side][0] > wins[side][1] for side in gained):
         days = len(advice.evidence.days)
         told = ", ".join(f"{side} on {wins[side][0]} of {days}" for side in gained)
         more = f" Replay at least {_FEWEST_DAYS}." if days < _FEWEST_DAYS else ""
-        doubts.append(f"It is better in {told} days of a cluster, which chance explains as well.{more}")
+        yield f"It is better in {told} days of a cluster, which chance explains as well.{more}"
     loss = advice.question.loss_percent
     if advice.question.weight is None:
-        doubts += [
+        yield from (
             f"It makes {side} {-gaps[side]:.1f} % worse, more than the {loss:g} % that may be lost."
             for side in SIDES
             if -gaps[side] > loss
-        ]
+        )
     if advice.holdout is not None and not advice.holdout.holds:
-        doubts.append("Chosen on the first days alone, it would not have held on the rest.")
-    return doubts
+        yield "Chosen on the first days alone, it would not have held on the rest."

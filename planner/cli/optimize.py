@@ -82,11 +82,12 @@ def optimize(
     from planner.cluster.errors import ScenarioError
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
-    from planner.optimize.carry_out import moves_csv, plan_json, steps, way_back
+    from planner.optimize.carry_out import document, moves_csv, steps, way_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
     from planner.optimize.waves import scenario_of, waves_of
     from planner.share.commands import CommandOptions
+    from planner.share.export import json_text
     from planner.share.scenario_file import scenario_file
     from planner.share.script import command_script
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
@@ -136,7 +137,8 @@ def optimize(
         return
     stability = stability_of(plan)
     if as_json:
-        sys.stdout.write(plan_json(plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan)))
+        found = document(plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan))
+        sys.stdout.write(json_text(found))
     elif commands:
         title = f"Best plan {plan.digest()[:_SHORT]} for {name}"
         script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)

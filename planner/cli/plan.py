@@ -45,7 +45,7 @@ def plan(
     from planner.explain.diagnosis import diagnose
     from planner.explain.outcome import Outcome
     from planner.share.commands import CommandOptions, plan_commands
-    from planner.share.export import events_csv, plan_json
+    from planner.share.export import events_csv, json_text, plan_document
     from planner.share.follow import follow as following
     from planner.share.follow import real_names
     from planner.share.plan_text import following_text, plan_text
@@ -71,7 +71,8 @@ def plan(
     if csv is not None:
         write_file(csv, events_csv(trace))
     if as_json:
-        sys.stdout.write(plan_json(trace, snapshot_name=name, findings=findings, options=options))
+        document = plan_document(trace, snapshot_name=name, findings=findings, options=options)
+        sys.stdout.write(json_text(document))
     elif commands:
         title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
         for sentence in Outcome(trace).before_after.worse:

@@ -1,5 +1,6 @@
 """The cluster before a plan and after it, and whether the plan is worth its disconnections."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,9 +63,7 @@ class BeforeAfter:
 def before_after(trace: Trace, harm: Summary) -> BeforeAfter:
     """Compare the cluster as it was captured with the end of a simulation, both by the settings before it.
 
-    Args:
-        trace: The simulation.
-        harm: The same in numbers.
+    `harm` is the simulation in numbers.
     """
     config, assumptions = trace.start.settings, trace.scenario.assumptions
     before = standing(trace.start, config, assumptions)
@@ -80,24 +79,22 @@ def before_after(trace: Trace, harm: Summary) -> BeforeAfter:
     )
 
 
-def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: int) -> list[str]:
+def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: int) -> Iterator[str]:
     limit = trace.start.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
-    found = []
     if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
-        found.append(
+        yield (
             f"The most used broker ends at {after.peak_usage * 100:.1f} %, now {before.peak_usage * 100:.1f} %; the"
             f" limit is {limit} %."
         )
     if after.over_threshold > before.over_threshold:
-        found.append(f"Brokers over {limit} % at the end: {after.over_threshold:,}, now {before.over_threshold:,}.")
+        yield f"Brokers over {limit} % at the end: {after.over_threshold:,}, now {before.over_threshold:,}."
     if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
-        found.append(f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x.")
+        yield f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x."
     if after.unserved > before.unserved:
-        found.append(f"Nobody serves {after.unserved:,} bundles at the end, now {before.unserved:,}.")
+        yield f"Nobody serves {after.unserved:,} bundles at the end, now {before.unserved:,}."
     gain = before.std - after.std
     if topics > _MUCH * every and gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT:
-        found.append(
+        yield (
             f"It cuts off {topics:,} of {every:,} topics and gains nothing: the deviation of usage goes from"
             f" {before.std * 100:.1f} to {after.std * 100:.1f} points."
         )
-    return found

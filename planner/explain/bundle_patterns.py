@@ -1,15 +1,16 @@
 """Failure patterns of bundles, topics and splits."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Reason
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
@@ -74,12 +75,13 @@ def _so_many(count: int, what: str) -> str:
     return f"It is the only {what} like that" if count == 1 else f"{count} {what}s are like that"
 
 
-def hot_topic(case: Outcome) -> tuple[Finding, ...]:
+def hot_topic(case: Outcome) -> Iterator[Finding]:
     """One topic is too much for a bundle, or most of what a full broker carries: no split can divide it."""
     end, config = case.trace.end, case.trace.settings
     topics = end.topics
     if not len(topics):
-        return _hot_single_bundle(case)
+        yield from _hot_single_bundle(case)
+        return
     rate, size = _rate(topics), _throughput(topics)
     limit_rate, limit_size = config.integer(_RATE), config.integer(_BANDWIDTH) * MIB
     known = topics.bundle >= 0
@@ -90,7 +92,7 @@ def hot_topic(case: Outcome) -> tuple[Finding, ...]:
     over_limit = (rate > limit_rate) | (size > limit_size)
     hot = np.flatnonzero(over_limit | ((share > _HOT_SHARE) & (owner >= 0) & full[owner]))
     if not len(hot):
-        return ()
+        return
     hot = hot[np.lexsort((-rate[hot], -size[hot]))]
     names = _topic_names(end, hot)
     first = int(hot[0])
@@ -101,7 +103,7 @@ def hot_topic(case: Outcome) -> tuple[Finding, ...]:
     )
     bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
     brokers = [end.brokers.name[i] for i in owner[hot].tolist() if i >= 0]
-    return (_hot(evidence, f"Topics: {listed(names)}.", brokers, bundles),)
+    yield _hot(evidence, f"Topics: {listed(names)}.", brokers, bundles)
 
 
 def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> Finding:
@@ -127,7 +129,7 @@ def _far_above(case: Outcome, end: Snapshot) -> Any:
         return mine > average + _ABOVE_AVERAGE
 
 
-def _hot_single_bundle(case: Outcome) -> tuple[Finding, ...]:
+def _hot_single_bundle(case: Outcome) -> Iterator[Finding]:
     """Return the same where topics are not listed: a bundle with one topic above the limits."""
     end, config = case.trace.end, case.trace.settings
     bundles = end.bundles
@@ -135,7 +137,7 @@ def _hot_single_bundle(case: Outcome) -> tuple[Finding, ...]:
     over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * MIB)
     hot = np.flatnonzero(over & (bundles.topics == 1))
     if not len(hot):
-        return ()
+        return
     hot = hot[np.argsort(-size[hot], kind="stable")]
     names = [end.bundle_names[i] for i in hot.tolist()]
     evidence = (
@@ -143,7 +145,7 @@ def _hot_single_bundle(case: Outcome) -> tuple[Finding, ...]:
         f" {_so_many(len(hot), 'bundle')}."
     )
     brokers = [end.brokers.name[i] for i in bundles.owner[hot].tolist() if i >= 0]
-    return (_hot(evidence, f"Bundles: {listed(names)}.", brokers, names),)
+    yield _hot(evidence, f"Bundles: {listed(names)}.", brokers, names)
 
 
 def fitting_bundle_count(hashes: Int64Array, weight: FloatArray, fair: float, most: int) -> tuple[int, float]:
@@ -189,21 +191,21 @@ class _Namespace:
     """Throughput of each of its bundles."""
 
 
+def _rows_of(spaces: IntArray) -> dict[int, Int64Array]:
+    found: Any = pd.Series(spaces).groupby(spaces).indices
+    return dict(found)
+
+
 def _namespaces(end: Snapshot) -> list[_Namespace]:
     """Return the namespaces that have bundles, the busiest first."""
-    size = _throughput(end.bundles)
-    of_bundle = end.bundles.namespace
-    by_space = np.argsort(of_bundle, kind="stable")
-    starts = np.searchsorted(of_bundle, np.arange(len(end.namespaces) + 1), sorter=by_space)
-    space = np.where(end.topics.bundle >= 0, of_bundle[end.topics.bundle], -1) if len(end.topics) else np.zeros(0, int)
-    topic_order = np.argsort(space, kind="stable")
-    topic_starts = np.searchsorted(space, np.arange(len(end.namespaces) + 1), sorter=topic_order)
-    found = []
-    for at, name in enumerate(end.namespaces):
-        mine = by_space[starts[at] : starts[at + 1]]
-        topics = topic_order[topic_starts[at] : topic_starts[at + 1]]
-        if len(mine):
-            found.append(_Namespace(name, mine, topics, size[mine]))
+    size, of_bundle = _throughput(end.bundles), end.bundles.namespace
+    known = np.flatnonzero(end.topics.bundle >= 0)
+    topics = _rows_of(of_bundle[end.topics.bundle[known]])
+    none = np.zeros(0, dtype=np.int64)
+    found = [
+        _Namespace(end.namespaces[at], mine, known[topics.get(at, none)], size[mine])
+        for at, mine in sorted(_rows_of(of_bundle).items())
+    ]
     return sorted(found, key=lambda n: -float(n.traffic.sum()))
 
 
@@ -219,11 +221,10 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
     return fitting_bundle_count(hashes, _throughput(end.topics, space.topics), fair, cap)
 
 
-def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
+def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
     """A namespace has so few bundles that one is more than a broker's fair share, though it could be divided."""
     end, cap = case.trace.end, case.trace.settings.integer(_CAP)
     fair = _fair(case, end)
-    findings = []
     for space in _namespaces(end):
         busiest = int(space.traffic.argmax())
         bundle = int(space.bundles[busiest])
@@ -242,29 +243,25 @@ def bundle_count_too_low(case: Outcome) -> tuple[Finding, ...]:
             f" {fair / MIB:.1f} MiB/s if all had the same."
         )
         owner = int(end.bundles.owner[bundle])
-        findings.append(
-            Finding(
-                code="bundle_count_too_low",
-                title=f"Too few bundles in {space.name}",
-                evidence=evidence,
-                remedy=(
-                    f"Split it to {wanted} bundles, which is what it needs {names}; split with {_BY_TOPICS} or"
-                    f" {_BY_TRAFFIC} where its topics lie unevenly."
-                ),
-                severity="medium",
-                brokers=(end.brokers.name[owner],) if owner >= 0 else (),
-                bundles=(end.bundle_names[bundle],),
-                settings=("defaultNumberOfNamespaceBundles", _ALGORITHM),
-            )
+        yield Finding(
+            code="bundle_count_too_low",
+            title=f"Too few bundles in {space.name}",
+            evidence=evidence,
+            remedy=(
+                f"Split it to {wanted} bundles, which is what it needs {names}; split with {_BY_TOPICS} or"
+                f" {_BY_TRAFFIC} where its topics lie unevenly."
+            ),
+            severity="medium",
+            brokers=(end.brokers.name[owner],) if owner >= 0 else (),
+            bundles=(end.bundle_names[bundle],),
+            settings=("defaultNumberOfNamespaceBundles", _ALGORITHM),
         )
-    return tuple(findings)
 
 
-def bundle_count_too_high(case: Outcome) -> tuple[Finding, ...]:
+def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
     """A namespace has many bundles and most of them hold no topic."""
     end = case.trace.end
     fair = _fair(case, end)
-    findings = []
     for space in _namespaces(end):
         empty = int((end.bundles.topics[space.bundles] == 0).sum())
         count = len(space.bundles)
@@ -278,26 +275,23 @@ def bundle_count_too_high(case: Outcome) -> tuple[Finding, ...]:
             if fit >= count:
                 continue
             enough = f"{max(fit, _FEWEST)} bundles"
-        findings.append(
-            Finding(
-                code="bundle_count_too_high",
-                title=f"Too many bundles in {space.name}",
-                evidence=(
-                    f"{empty} of {count} bundles hold no topic: its {int(end.bundles.topics[space.bundles].sum())}"
-                    f" topics fall into {count - empty}."
-                ),
-                remedy=(
-                    f"Pulsar cannot merge bundles. {enough[0].upper()}{enough[1:]} are enough: when it is created anew,"
-                    " give it that number."
-                ),
-                severity="low",
-                settings=("defaultNumberOfNamespaceBundles",),
-            )
+        yield Finding(
+            code="bundle_count_too_high",
+            title=f"Too many bundles in {space.name}",
+            evidence=(
+                f"{empty} of {count} bundles hold no topic: its {int(end.bundles.topics[space.bundles].sum())}"
+                f" topics fall into {count - empty}."
+            ),
+            remedy=(
+                f"Pulsar cannot merge bundles. {enough[0].upper()}{enough[1:]} are enough: when it is created anew,"
+                " give it that number."
+            ),
+            severity="low",
+            settings=("defaultNumberOfNamespaceBundles",),
         )
-    return tuple(findings)
 
 
-def split_cascade(case: Outcome) -> tuple[Finding, ...]:
+def split_cascade(case: Outcome) -> Iterator[Finding]:
     """Splits follow one another without getting below the limits, up to the most bundles a namespace may have."""
     splits = [event for event in case.trace.events if event.kind == "split"]
     cap = case.trace.settings.integer(_CAP)
@@ -309,7 +303,6 @@ def split_cascade(case: Outcome) -> tuple[Finding, ...]:
     end = case.trace.end
     counts = np.bincount(end.bundles.namespace, minlength=len(end.namespaces)).tolist()
     have = dict(zip(end.namespaces, counts, strict=True))
-    findings = []
     for space, places in by_space.items():
         mine = [splits[at] for at in places]
         deepest = max(depth[child] for event in mine for child in event.children)
@@ -325,26 +318,23 @@ def split_cascade(case: Outcome) -> tuple[Finding, ...]:
         by_traffic = not hit or any(name in {_RATE, _BANDWIDTH} for name in names)
         way = f"{_BY_TRAFFIC}, which cuts where the traffic is" if by_traffic else f"{_BY_TOPICS}, which halves them"
         depth_said = f", children split again up to {deepest} times" if deepest > 1 else ""
-        findings.append(
-            Finding(
-                code="split_cascade",
-                title=f"Split cascade in {space}",
-                evidence=(
-                    f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from"
-                    f" {before} bundles to {now}.{full} The last one: {mine[-1].why or 'asked for'}."
-                ),
-                remedy=(
-                    f"Find what makes its bundles exceed {' and '.join(names)}: {behind}. Raise"
-                    f" {'it' if len(names) == 1 else 'them'} to what a broker can serve, and split by {way}."
-                ),
-                severity="high" if now >= cap else "medium",
-                brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
-                bundles=tuple(event.bundle for event in mine),
-                settings=(*names, _CAP, _ALGORITHM),
-                changes={_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
-            )
+        yield Finding(
+            code="split_cascade",
+            title=f"Split cascade in {space}",
+            evidence=(
+                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from"
+                f" {before} bundles to {now}.{full} The last one: {mine[-1].why or 'asked for'}."
+            ),
+            remedy=(
+                f"Find what makes its bundles exceed {' and '.join(names)}: {behind}. Raise"
+                f" {'it' if len(names) == 1 else 'them'} to what a broker can serve, and split by {way}."
+            ),
+            severity="high" if now >= cap else "medium",
+            brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
+            bundles=tuple(event.bundle for event in mine),
+            settings=(*names, _CAP, _ALGORITHM),
+            changes={_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
         )
-    return tuple(findings)
 
 
 def _exceeds(why: str, words: str) -> bool:
@@ -352,7 +342,7 @@ def _exceeds(why: str, words: str) -> bool:
     return f" {words} > " in why
 
 
-def split_refused(case: Outcome) -> tuple[Finding, ...]:
+def split_refused(case: Outcome) -> Iterator[Finding]:
     """Pulsar would split a bundle, and does not."""
     refused = [event for event in case.trace.events if event.kind == "split_refused"]
     if refused:
@@ -365,9 +355,9 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
         brokers = tuple(dict.fromkeys(reason.broker or "" for reason in reasons))
         why = reasons[0].text if reasons else ""
     else:
-        return ()
+        return
     if not bundles:
-        return ()
+        return
     config = case.trace.settings
     algorithm = config.text(_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
@@ -386,18 +376,16 @@ def split_refused(case: Outcome) -> tuple[Finding, ...]:
         remedy += f" {_FIRST} always finds a boundary."
     else:
         remedy += f" Split by {_BY_TOPICS}, or give the topic more partitions."
-    return (
-        Finding(
-            code="split_refused",
-            title="Pulsar refuses to split",
-            evidence=(f"{times} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}: {why}."),
-            remedy=remedy,
-            severity="medium",
-            brokers=brokers,
-            bundles=bundles,
-            settings=(_ALGORITHM, *(name for name in changes if name != _ALGORITHM)),
-            changes=changes,
-        ),
+    yield Finding(
+        code="split_refused",
+        title="Pulsar refuses to split",
+        evidence=(f"{times} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}: {why}."),
+        remedy=remedy,
+        severity="medium",
+        brokers=brokers,
+        bundles=bundles,
+        settings=(_ALGORITHM, *(name for name in changes if name != _ALGORITHM)),
+        changes=changes,
     )
 
 

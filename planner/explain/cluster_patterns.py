@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +29,14 @@ _MANY_CLIENTS = 0.5
 _FEW_CLIENTS = 50
 
 
-def out_of_capacity(case: Outcome) -> tuple[Finding, ...]:
+def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     """Every broker is above the overload threshold, or the average is: balancing cannot help."""
     found, present = case.before_after.after, case.series.present[-1]
     brokers, usage = int(present.sum()), case.series.usage[-1]
     limit = case.trace.settings.integer(_OVERLOADED) / 100
     mean = float(np.nanmean(usage)) if brokers else 0.0
     if not brokers or (mean < limit and found.over_threshold < brokers):
-        return ()
+        return
     more = max(math.ceil(brokers * mean / limit) - brokers, 1) if limit > 0 else brokers
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
     evidence = (
@@ -44,23 +44,21 @@ def out_of_capacity(case: Outcome) -> tuple[Finding, ...]:
         f" average: spread evenly, each of them would be as full. Traffic can grow to"
         f" {found.growth.factor:.2f} times until {found.growth.broker} is used up."
     )
-    return (
-        Finding(
-            code="out_of_capacity",
-            title="Out of capacity: every broker is full",
-            evidence=evidence,
-            remedy=(
-                f"No strategy and no threshold makes room. Add brokers: with {more} more of the same size the average"
-                f" is {mean * brokers / (brokers + more) * 100:.0f} %. Until then shedding only cuts clients off."
-            ),
-            severity="high",
-            brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
-            settings=(_OVERLOADED,),
+    yield Finding(
+        code="out_of_capacity",
+        title="Out of capacity: every broker is full",
+        evidence=evidence,
+        remedy=(
+            f"No strategy and no threshold makes room. Add brokers: with {more} more of the same size the average"
+            f" is {mean * brokers / (brokers + more) * 100:.0f} %. Until then shedding only cuts clients off."
         ),
+        severity="high",
+        brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
+        settings=(_OVERLOADED,),
     )
 
 
-def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
+def unlike_machines(case: Outcome) -> Iterator[Finding]:
     """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
     table = case.trace.end.brokers
     cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
@@ -96,23 +94,21 @@ def unlike_machines(case: Outcome) -> tuple[Finding, ...]:
                 f"{what} {without_package(other)} on {listed(few_names)}, {without_package(usual_text)} on others"
             )
     if not said:
-        return ()
+        return
     speed = (
         f" A percentage of the network is of the speed that the machine tells: read it there, or set {_NIC} where it"
         " tells a wrong one."
         if nic
         else ""
     )
-    return (
-        Finding(
-            code="unlike_machines",
-            title="Machines differ where they should not",
-            evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
-            remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
-            severity="high" if nic or "load manager" in " ".join(said) else "medium",
-            brokers=tuple(dict.fromkeys(odd)),
-            settings=(_NIC,) if nic else (),
-        ),
+    yield Finding(
+        code="unlike_machines",
+        title="Machines differ where they should not",
+        evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
+        remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
+        severity="high" if nic or "load manager" in " ".join(said) else "medium",
+        brokers=tuple(dict.fromkeys(odd)),
+        settings=(_NIC,) if nic else (),
     )
 
 
@@ -130,41 +126,39 @@ def _usual(values: Sequence[float]) -> float:
     return middle if alike * 3 >= len(known) * 2 else 0.0
 
 
-def throttled(case: Outcome) -> tuple[Finding, ...]:
+def throttled(case: Outcome) -> Iterator[Finding]:
     """Topics are dispatched as fast as a dispatch limit lets them: what is slow there is the limit, not a broker."""
     end, config = case.trace.end, case.trace.settings
     topics = end.topics
     limits = (config.integer(name) for names in RATE_SETTINGS.values() for name in names)
     limited = end.policies.dispatch_rates or any(limit > 0 for limit in limits)
     if not len(topics) or not limited or not throttles_consumers(config):
-        return ()
+        return
     caps = dispatch_caps(end, config)
     rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
     by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
     hit = np.flatnonzero((by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0)))
     if not len(hit):
-        return ()
+        return
     order = hit[np.argsort(-size[hit], kind="stable")]
     first = int(order[0])
     say, now, most = (bytes_per_s, size, caps.bytes_per_s) if by_size[first] else (msg_per_s, rate, caps.msg_per_s)
     names = [topics.name[int(i)].as_py() for i in order[:3]]
     bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
-    return (
-        Finding(
-            code="throttled",
-            title="A dispatch limit holds topics back",
-            evidence=(
-                f"{count(len(hit), 'topic')} dispatched at the limit, of which each partition has its own: {names[0]}"
-                f" gets {say(float(now[first]))} of at most {say(float(most[first]))}."
-            ),
-            remedy=f"Throttling says which limit is in force for a topic, and why. Topics: {listed(names)}.",
-            severity="medium",
-            bundles=tuple(dict.fromkeys(bundles)),
+    yield Finding(
+        code="throttled",
+        title="A dispatch limit holds topics back",
+        evidence=(
+            f"{count(len(hit), 'topic')} dispatched at the limit, of which each partition has its own: {names[0]}"
+            f" gets {say(float(now[first]))} of at most {say(float(most[first]))}."
         ),
+        remedy=f"Throttling says which limit is in force for a topic, and why. Topics: {listed(names)}.",
+        severity="medium",
+        bundles=tuple(dict.fromkeys(bundles)),
     )
 
 
-def drawn_at_random(case: Outcome) -> tuple[Finding, ...]:
+def drawn_at_random(case: Outcome) -> Iterator[Finding]:
     """Placement draws among brokers, hot ones too, as none is far enough below the average."""
     shares: list[float] = []
     hot: Counter[str] = Counter()
@@ -178,31 +172,29 @@ def drawn_at_random(case: Outcome) -> tuple[Finding, ...]:
             hot.update(above)
             shares.append(len(above) / len(unload.acceptable))
     if not shares or not hot:
-        return ()
-    return (
-        Finding(
-            code="drawn_at_random",
-            title="Destinations are drawn at random, full brokers too",
-            evidence=(
-                f"{count(len(shares), 'destination')} drawn; a broker above the average came out with a chance of"
-                f" {sum(shares) / len(shares) * 100:.0f} % on average, {hot.most_common(1)[0][0]} could in"
-                f" {hot.most_common(1)[0][1]} of them."
-            ),
-            remedy=(
-                f"{case.placement} draws among all when none is"
-                " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average: lower it, so that"
-                " the emptiest count."
-                if placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
-                else "Let placement judge by what shedding judges by, so that fewer brokers count as equal."
-            ),
-            severity="medium" if sum(shares) * 5 >= len(shares) else "low",
-            brokers=tuple(name for name, _ in hot.most_common()),
-            settings=("loadBalancerAverageResourceUsageDifferenceThresholdPercentage",),
+        return
+    yield Finding(
+        code="drawn_at_random",
+        title="Destinations are drawn at random, full brokers too",
+        evidence=(
+            f"{count(len(shares), 'destination')} drawn; a broker above the average came out with a chance of"
+            f" {sum(shares) / len(shares) * 100:.0f} % on average, {hot.most_common(1)[0][0]} could in"
+            f" {hot.most_common(1)[0][1]} of them."
         ),
+        remedy=(
+            f"{case.placement} draws among all when none is"
+            " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average: lower it, so that"
+            " the emptiest count."
+            if placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
+            else "Let placement judge by what shedding judges by, so that fewer brokers count as equal."
+        ),
+        severity="medium" if sum(shares) * 5 >= len(shares) else "low",
+        brokers=tuple(name for name, _ in hot.most_common()),
+        settings=("loadBalancerAverageResourceUsageDifferenceThresholdPercentage",),
     )
 
 
-def clients_cut_off(case: Outcome) -> tuple[Finding, ...]:
+def clients_cut_off(case: Outcome) -> Iterator[Finding]:
     """Shedding disconnects a good part of all clients, some of them again and again."""
     events = [event for event in case.trace.events if event.kind == "shed"]
     clients: Counter[str] = Counter()
@@ -212,23 +204,21 @@ def clients_cut_off(case: Outcome) -> tuple[Finding, ...]:
     known = int(bundles.producers.sum() + bundles.consumers.sum())
     cut = sum(clients.values())
     if not known or cut < max(known * _MANY_CLIENTS, _FEW_CLIENTS):
-        return ()
+        return
     again = len(events) - len({event.bundle for event in events})
     worst = [f"{space} {number:,}" for space, number in clients.most_common(3) if number]
     calmer = case.profile.calmer(case.trace.settings)
-    return (
-        Finding(
-            code="clients_cut_off",
-            title="Shedding disconnects many clients",
-            evidence=(
-                f"{cut:,} producers and consumers reconnect in {count(len(case.trace.cycles), 'cycle')}, of {known:,}"
-                f" there are; {again} of {len(events)} times it is a bundle that was shed before. By namespace:"
-                f" {'; '.join(worst)}."
-            ),
-            remedy=calmer.words,
-            severity="high" if cut >= known else "medium",
-            bundles=tuple(dict.fromkeys(event.bundle for event in events)),
-            settings=tuple(calmer.changes),
-            changes=calmer.changes,
+    yield Finding(
+        code="clients_cut_off",
+        title="Shedding disconnects many clients",
+        evidence=(
+            f"{cut:,} producers and consumers reconnect in {count(len(case.trace.cycles), 'cycle')}, of {known:,}"
+            f" there are; {again} of {len(events)} times it is a bundle that was shed before. By namespace:"
+            f" {'; '.join(worst)}."
         ),
+        remedy=calmer.words,
+        severity="high" if cut >= known else "medium",
+        bundles=tuple(dict.fromkeys(event.bundle for event in events)),
+        settings=tuple(calmer.changes),
+        changes=calmer.changes,
     )

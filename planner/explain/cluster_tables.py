@@ -1,6 +1,7 @@
 """A cluster as tables: its brokers and their resources, its namespaces, its bundles."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -78,33 +79,29 @@ def hottest_bundles(snapshot: Snapshot) -> pd.DataFrame:
     throughput = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
     top = np.argsort(-throughput, kind="stable")[:_HOTTEST]
     top = top[throughput[top] > 0]
-    return pd.DataFrame(
-        {
-            "bundle": [snapshot.bundle_names[i] for i in top],
-            "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[top]],
-            "MiB/s": throughput[top] / MIB,
-            "msg/s": bundles.msg_rate_in_per_s[top] + bundles.msg_rate_out_per_s[top],
-            "topics": bundles.topics[top],
-            "producers": bundles.producers[top],
-            "consumers": bundles.consumers[top],
-        }
-    )
+    return pd.DataFrame({"bundle": [snapshot.bundle_names[i] for i in top], **_columns(snapshot, top)})
+
+
+def _columns(snapshot: Snapshot, rows: Int64Array) -> dict[str, Any]:
+    """Return what is told of bundles in every table of them."""
+    bundles = snapshot.bundles
+    return {
+        "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[rows]],
+        "MiB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / MIB,
+        "msg/s": bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
+        "topics": bundles.topics[rows],
+        "producers": bundles.producers[rows],
+        "consumers": bundles.consumers[rows],
+    }
 
 
 def splits_frame(decision: SplitDecision) -> pd.DataFrame:
     """Return one row for each bundle that is split by itself."""
-    return pd.DataFrame(
-        [
-            {
-                "bundle": s.bundle,
-                "broker": s.broker,
-                "into": ", ".join(c.rsplit("/", 1)[-1] for c in s.children) or "decided by its broker",
-                "why": s.reason.text,
-            }
-            for s in decision.splits
-        ],
-        columns=["bundle", "broker", "into", "why"],
-    )
+    rows = []
+    for one in decision.splits:
+        into = ", ".join(child.rsplit("/", 1)[-1] for child in one.children) or "decided by its broker"
+        rows.append((one.bundle, one.broker, into, one.reason.text))
+    return pd.DataFrame(rows, columns=["bundle", "broker", "into", "why"])
 
 
 def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
@@ -149,18 +146,8 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
             meaning = "weight 0, does not count"
         else:
             meaning = "decides the score" if name == decides else "counts, but another is larger"
-        rows.append(
-            {
-                "resource": label,
-                "used": usage,
-                "limit": limit,
-                "unit": unit,
-                "% of limit": percent,
-                "weight": weight,
-                "meaning": meaning,
-            }
-        )
-    return pd.DataFrame(rows)
+        rows.append((label, usage, limit, unit, percent, weight, meaning))
+    return pd.DataFrame(rows, columns=["resource", "used", "limit", "unit", "% of limit", "weight", "meaning"])
 
 
 def measure(snapshot: Snapshot, name: str) -> FloatArray:
@@ -206,17 +193,6 @@ def bundle_ranges(snapshot: Snapshot, rows: Int64Array) -> list[str]:
 
 def bundle_frame(snapshot: Snapshot, rows: Int64Array) -> pd.DataFrame:
     """Return a table of bundles, in the order given."""
-    bundles = snapshot.bundles
-    owners = bundles.owner[rows]
-    return pd.DataFrame(
-        {
-            "range": bundle_ranges(snapshot, rows),
-            "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in owners],
-            "MiB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / MIB,
-            "msg/s": bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
-            "topics": bundles.topics[rows],
-            "producers": bundles.producers[rows],
-            "consumers": bundles.consumers[rows],
-            "share of hash space (%)": (bundles.high[rows] - bundles.low[rows]) / 2**32 * 100,
-        }
-    )
+    share = (snapshot.bundles.high[rows] - snapshot.bundles.low[rows]) / 2**32 * 100
+    ranges = bundle_ranges(snapshot, rows)
+    return pd.DataFrame({"range": ranges, **_columns(snapshot, rows), "share of hash space (%)": share})

@@ -9,6 +9,7 @@ import pandas as pd
 
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.snapshot import Snapshot
+from planner.explain.finding import listed
 from planner.explain.text import MIB, bytes_per_s, count, moment
 from planner.pulsar.manager.cycle import CycleDecision, Unload
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
@@ -60,13 +61,7 @@ _ROTATION = "Round robin for excluded namespaces"
 
 
 def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: bool) -> list[Mapping[str, Any]]:
-    """Return reasons as table rows, what acts first: about brokers, or about bundles.
-
-    Args:
-        snapshot: Names the subjects.
-        blocks: The reasons of a decision.
-        bundles: True for those about bundles, False for those about brokers.
-    """
+    """Return reasons as table rows, what acts first: about brokers, or about bundles; the snapshot names them."""
     rows: list[Mapping[str, Any]] = []
     for group in blocks:
         about_bundles = bool(len(group)) and bool((group.bundles >= 0).any())
@@ -81,46 +76,28 @@ def reason_rows(snapshot: Snapshot, blocks: Iterable[ReasonBlock], *, bundles: b
     return sorted(rows, key=lambda row: not row["moves"])
 
 
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
-
-
 def destination(unload: Unload) -> str:
     """Return where a bundle goes, in words; where Pulsar draws, all brokers that it may draw."""
     if not unload.carried_out:
         return "stays"
     if len(unload.acceptable) > 1:
-        return f"one of {len(unload.acceptable)} brokers: {_some(unload.acceptable)}"
+        return f"one of {len(unload.acceptable)} brokers: {listed(unload.acceptable, _LISTED)}"
     return unload.move.destination or "nobody: it stays unloaded"
 
 
 def moves_frame(decision: CycleDecision) -> pd.DataFrame:
     """Return one row for each bundle that the strategy chose: where it goes, or which rule keeps it."""
-    return pd.DataFrame(
-        [
-            {
-                "bundle": u.move.bundle,
-                "from": u.move.source,
-                "to": destination(u),
-                "MiB/s": u.move.throughput_bytes_per_s / MIB,
-                "msg/s": u.move.msg_rate_per_s,
-                "what happens": u.reason.text,
-                "why it was chosen": u.move.reason.text,
-            }
-            for u in decision.unloads
-        ],
-        columns=["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was chosen"],
-    )
+    rows = []
+    for one in decision.unloads:
+        move, size = one.move, one.move.throughput_bytes_per_s / MIB
+        told = one.reason.text, move.reason.text
+        rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *told))
+    columns = ["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was chosen"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def verdict(decision: CycleDecision, when: str) -> str:
-    """Return what a cycle does, in one sentence with Markdown.
-
-    Args:
-        decision: What it decides.
-        when: Such as `at the next cycle`.
-    """
+    """Return what a cycle does, in one sentence with Markdown; `when` is such as `at the next cycle`."""
     name, chosen, moves = decision.shedder.name, decision.unloads, decision.moves
     if not chosen:
         return f"**{name} unloads nothing {when}.**"
@@ -186,21 +163,19 @@ def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
 
 def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
     """Return one row for each reason that the placement strategy or a filter gives about a broker."""
-    names, bundles = snapshot.brokers.name, snapshot.bundle_names
-    rows: list[dict[str, Any]] = []
+    names = snapshot.brokers.name, snapshot.bundle_names
+    rows: list[tuple[Any, ...]] = []
     for call, answer in enumerate(selection.calls, start=1):
-        asked = {"asked": f"time {call}"} if len(selection.calls) > 1 else {}
-        for reason in (r for group in answer.reasons for r in group.rows(names, bundles)):
+        for reason in (r for group in answer.reasons for r in group.rows(*names)):
             may = "may be drawn" if reason.broker in answer.acceptable else "not taken"
             taken = reason.broker == answer.selected
-            rows.append({**asked, "broker": reason.broker, "verdict": "taken" if taken else may, "why": reason.text})
+            rows.append((f"time {call}", reason.broker, "taken" if taken else may, reason.text))
     for step in selection.steps:
-        asked = {"asked": "filters"} if len(selection.calls) > 1 else {}
-        for reason in (r for group in step.reasons for r in group.rows(names, bundles)):
-            verb = "back after" if step.name == "restored" else "dropped by"
-            name = _FILTERS.get(step.name, step.name)
-            rows.append({**asked, "broker": reason.broker, "verdict": f"{verb}: {name}", "why": reason.text})
-    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["broker", "verdict", "why"])
+        verb = "back after" if step.name == "restored" else "dropped by"
+        told = f"{verb}: {_FILTERS.get(step.name, step.name)}"
+        rows += [("filters", r.broker, told, r.text) for group in step.reasons for r in group.rows(*names)]
+    frame = pd.DataFrame(rows, columns=["asked", "broker", "verdict", "why"])
+    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="asked")
 
 
 def _text(name: str, value: Any) -> str:

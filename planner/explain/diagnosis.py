@@ -1,58 +1,35 @@
 """Known failure patterns of Pulsar's load balancing in a simulation, with evidence and remedy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from planner.explain.bundle_patterns import (
-    bundle_count_too_high,
-    bundle_count_too_low,
-    hot_topic,
-    split_cascade,
-    split_refused,
-)
-from planner.explain.cluster_patterns import (
-    clients_cut_off,
-    drawn_at_random,
-    out_of_capacity,
-    throttled,
-    unlike_machines,
-)
+from planner.explain import bundle_patterns, cluster_patterns, shedding_patterns
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
-from planner.explain.shedding_patterns import (
-    ema_lag,
-    fighting_strategies,
-    held_back,
-    idle_broker,
-    ping_pong,
-    strategy_replaced,
-    threshold_never_reached,
-    unload_storm,
-)
 from planner.simulate.trace import Trace
 
-Pattern: TypeAlias = Callable[[Outcome], tuple[Finding, ...]]
+Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 """Detects one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
-    out_of_capacity,
-    unlike_machines,
-    unload_storm,
-    ping_pong,
-    idle_broker,
-    hot_topic,
-    bundle_count_too_low,
-    bundle_count_too_high,
-    threshold_never_reached,
-    ema_lag,
-    split_cascade,
-    split_refused,
-    held_back,
-    fighting_strategies,
-    strategy_replaced,
-    drawn_at_random,
-    clients_cut_off,
-    throttled,
+    cluster_patterns.out_of_capacity,
+    cluster_patterns.unlike_machines,
+    shedding_patterns.unload_storm,
+    shedding_patterns.ping_pong,
+    shedding_patterns.idle_broker,
+    bundle_patterns.hot_topic,
+    bundle_patterns.bundle_count_too_low,
+    bundle_patterns.bundle_count_too_high,
+    shedding_patterns.threshold_never_reached,
+    shedding_patterns.ema_lag,
+    bundle_patterns.split_cascade,
+    bundle_patterns.split_refused,
+    shedding_patterns.held_back,
+    shedding_patterns.fighting_strategies,
+    shedding_patterns.strategy_replaced,
+    cluster_patterns.drawn_at_random,
+    cluster_patterns.clients_cut_off,
+    cluster_patterns.throttled,
 )
 """Every pattern."""
 
@@ -62,8 +39,7 @@ _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
     """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
 
-    Args:
-        source: A simulation, or its outcome, which keeps the answer.
+    An outcome keeps the answer.
     """
     outcome = source if isinstance(source, Outcome) else Outcome(source)
     return outcome.once("diagnosis", lambda: _found(outcome)) if outcome.trace.cycles else ()

@@ -22,7 +22,7 @@ from planner.pulsar.placement.filters import isolate
 from planner.pulsar.placement.modular import with_known_rates
 from planner.pulsar.placement.protocol import Placement
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.load_model import load_of
+from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, load_of, rows_of, with_usage
 from planner.simulate.trace import Trace
 
 MOST_BROKERS_PAIRED: Final = 100
@@ -54,6 +54,25 @@ class Growth:
     resource: str
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How near a cluster is to its limits.
+
+    Attributes:
+        peak_usage: Weighted usage of the most used broker (1.0 = 100 %; above it demand exceeds capacity).
+        std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
+        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
+        growth: Growth of all traffic until the first broker saturates.
+        unserved: Bundles that nobody serves.
+    """
+
+    peak_usage: float
+    std: float
+    over_threshold: int
+    growth: Growth
+    unserved: int
+
+
 @dataclass(frozen=True, eq=False)
 class FailureReview:
     """The cluster after each loss. Shape of every column but `lost`: (losses,).
@@ -67,9 +86,7 @@ class FailureReview:
         headroom_factor: Multiple of the traffic at which the first broker then saturates; below 1 it already has.
         unserved: Bundles that no remaining broker may serve.
         clients: Producers and consumers that have to reconnect.
-        before_peak_usage: `peak_usage` without any loss.
-        before_over_threshold: `over_threshold` without any loss.
-        before: Growth without any loss.
+        before: The cluster without any loss.
         method: Placement rule assumed for the lost bundles, and its omissions.
     """
 
@@ -81,9 +98,7 @@ class FailureReview:
     headroom_factor: FloatArray
     unserved: Int64Array
     clients: Int64Array
-    before_peak_usage: float
-    before_over_threshold: int
-    before: Growth
+    before: Standing
     method: str
 
     def worst_first(self) -> Int64Array:
@@ -117,11 +132,9 @@ class UsageModel:
     @staticmethod
     def of(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> "UsageModel":
         """Return the columns of a snapshot."""
-        machines, loads = load_of(snapshot, assumptions)
+        own, load = load_of(snapshot, assumptions)
         brokers, manager = snapshot.brokers, snapshot.info.load_manager
-        limits = np.array(
-            [brokers.cpu_limit_percent, brokers.bandwidth_in_limit_kbit_per_s, brokers.bandwidth_out_limit_kbit_per_s]
-        )
+        limits = rows_of(brokers, LIMIT_COLUMNS)
         weights = ResourceWeights.of(config, manager)
         heap = percent_usage(brokers.memory_usage_mib, brokers.memory_limit_mib) * weights.memory
         direct = percent_usage(brokers.direct_memory_usage_mib, brokers.direct_memory_limit_mib)
@@ -131,13 +144,13 @@ class UsageModel:
         return UsageModel(
             snapshot,
             config,
-            np.array([machines.cpu_percent, machines.bandwidth_in_kbit_per_s, machines.bandwidth_out_kbit_per_s]),
-            np.array([loads.cpu_percent, loads.bandwidth_in_kbit_per_s, loads.bandwidth_out_kbit_per_s]),
+            own,
+            load[MACHINE],
             np.where(limits > 0, limits, np.inf),
             np.array([[weights.cpu], [weights.bandwidth_in], [weights.bandwidth_out]]),
             np.nan_to_num(fixed.astype(np.float64)) / 100,
             brokers.registered & brokers.has_load_data,
-            np.rint(loads.producers + loads.consumers).astype(np.int64),
+            np.rint(load[COUNTS][1] + load[COUNTS][2]).astype(np.int64),
         )
 
     def served(self) -> FloatArray:
@@ -180,33 +193,7 @@ def at_the_end(trace: Trace) -> Snapshot:
     """
     if trace.end_demand is None:
         return trace.end
-    cpu, inbound, outbound = trace.end_demand
-    asked = replace(
-        trace.end.brokers,
-        cpu_usage_percent=frozen(cpu),
-        bandwidth_in_usage_kbit_per_s=frozen(inbound),
-        bandwidth_out_usage_kbit_per_s=frozen(outbound),
-    )
-    return replace(trace.end, brokers=asked)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How near a cluster is to its limits.
-
-    Attributes:
-        peak_usage: Weighted usage of the most used broker (1.0 = 100 %; above it demand exceeds capacity).
-        std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
-        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
-        growth: Growth of all traffic until the first broker saturates.
-        unserved: Bundles that nobody serves.
-    """
-
-    peak_usage: float
-    std: float
-    over_threshold: int
-    growth: Growth
-    unserved: int
+    return replace(trace.end, brokers=with_usage(trace.end.brokers, trace.end_demand))
 
 
 def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
@@ -242,11 +229,7 @@ def review_losses(
 ) -> FailureReview:
     """Remove every broker, or every pair of brokers, and place their bundles on the others.
 
-    Args:
-        snapshot: The cluster.
-        config: Settings in force; those of the snapshot when None.
-        lost: Brokers lost at once.
-        assumptions: How CPU follows traffic.
+    The settings are those of the snapshot where none are given.
 
     Returns:
         One row for each loss; none where no broker would remain.
@@ -266,7 +249,6 @@ def review_losses(
     step = max(_CELLS // max(len(snapshot.brokers), 1), 1)
     parts = [_after(cluster, rule, losses[at : at + step]) for at in range(0, len(losses), step)]
     columns = [np.concatenate(rows) for rows in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
-    now = _standing(cluster, before)
     skipped = "" if len(paired) == len(alive) else f" Pairs of the {len(paired)} most used brokers only."
     return FailureReview(
         brokers=snapshot.brokers.name,
@@ -277,9 +259,7 @@ def review_losses(
         headroom_factor=frozen(columns[3]),
         unserved=frozen(columns[4].astype(np.int64)),
         clients=frozen(columns[5].astype(np.int64)),
-        before_peak_usage=now.peak_usage,
-        before_over_threshold=now.over_threshold,
-        before=now.growth,
+        before=_standing(cluster, before),
         method=rule.method + skipped,
     )
 

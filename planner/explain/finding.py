@@ -1,17 +1,13 @@
 """What a diagnosis says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue
 
 Severity: TypeAlias = Literal["high", "medium", "low"]
 """`high`: clients suffer; `medium`: the cluster does not get or stay balanced; `low`: it could be tidier."""
-
-_NO_CHANGES: Mapping[str, SettingValue] = MappingProxyType({})
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +34,10 @@ class Finding:
     brokers: tuple[str, ...] = ()
     bundles: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
-    changes: Mapping[str, SettingValue] = field(default_factory=lambda: _NO_CHANGES)
+    changes: Mapping[str, SettingValue] = field(default_factory=dict)
 
 
-def listed(names: tuple[str, ...] | list[str], shown: int = _SHOWN) -> str:
+def listed(names: Sequence[str], shown: int = 3) -> str:
     """Return names as one piece of text, the first few of many."""
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

@@ -17,16 +17,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import Profile
-from planner.simulate.measures import (
-    BrokerSeries,
-    CycleCounts,
-    ImbalanceSeries,
-    Summary,
-    broker_series,
-    cycle_counts,
-    imbalance_series,
-    summary,
-)
+from planner.simulate import measures
 from planner.simulate.moves import Return, relocations, returns
 from planner.simulate.trace import Event, Trace
 
@@ -55,14 +46,14 @@ class Outcome:
         return self.trace.digest()
 
     @cached_property
-    def summary(self) -> Summary:
+    def summary(self) -> measures.Summary:
         """The simulation in numbers."""
-        return summary(self.trace)
+        return measures.summary(self.trace)
 
     @cached_property
-    def spread(self) -> ImbalanceSeries:
+    def spread(self) -> measures.Imbalance:
         """Spread of usage at each cycle."""
-        return imbalance_series(self.series)
+        return measures.imbalance_series(self.series)
 
     @cached_property
     def top_score(self) -> float:
@@ -89,14 +80,14 @@ class Outcome:
         return pd.DataFrame(columns)
 
     @cached_property
-    def series(self) -> BrokerSeries:
+    def series(self) -> measures.BrokerSeries:
         """Every broker at every cycle."""
-        return broker_series(self.trace)
+        return measures.broker_series(self.trace)
 
     @cached_property
-    def counts(self) -> CycleCounts:
+    def counts(self) -> measures.CycleCounts:
         """What happened in each cycle."""
-        return cycle_counts(self.trace)
+        return measures.cycle_counts(self.trace)
 
     @cached_property
     def moves(self) -> tuple[Event, ...]:

@@ -1,6 +1,7 @@
 """Failure patterns of shedding and placement."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -40,13 +41,13 @@ _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
 
-def unload_storm(case: Outcome) -> tuple[Finding, ...]:
+def unload_storm(case: Outcome) -> Iterator[Finding]:
     """So much is shed at once that a good part of the clients reconnects together."""
     total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
     share = np.divide(case.counts.shed_throughput_bytes_per_s, total, out=np.zeros(len(total)), where=total > 0)
     storms = np.flatnonzero((share >= _STORM_SHARE) & (case.counts.shed >= _STORM_BUNDLES))
     if not len(storms):
-        return ()
+        return
     worst = int(storms[share[storms].argmax()])
     events = [e for e in case.trace.cycles[worst].events if e.kind == "shed"]
     clients = int(case.counts.producers[worst] + case.counts.consumers[worst])
@@ -59,27 +60,25 @@ def unload_storm(case: Outcome) -> tuple[Finding, ...]:
         evidence += f" The average usage, {mean * 100:.0f} %, is above the threshold itself: nobody has room."
     calmer = profile.calmer(case.trace.settings)
     heaviest = sorted(events, key=lambda e: -e.throughput_bytes_per_s)
-    return (
-        Finding(
-            code="unload_storm",
-            title="Unload storm",
-            evidence=evidence,
-            remedy=calmer.words,
-            severity="high",
-            brokers=tuple(dict.fromkeys(e.source for e in heaviest)),
-            bundles=tuple(e.bundle for e in heaviest),
-            settings=tuple(calmer.changes),
-            changes=calmer.changes,
-        ),
+    yield Finding(
+        code="unload_storm",
+        title="Unload storm",
+        evidence=evidence,
+        remedy=calmer.words,
+        severity="high",
+        brokers=tuple(dict.fromkeys(e.source for e in heaviest)),
+        bundles=tuple(e.bundle for e in heaviest),
+        settings=tuple(calmer.changes),
+        changes=calmer.changes,
     )
 
 
-def ping_pong(case: Outcome) -> tuple[Finding, ...]:
+def ping_pong(case: Outcome) -> Iterator[Finding]:
     """Traffic is shed from a broker that shedding had just given it to."""
     back = [entry for entry in case.ledger if entry.by_shedding]
     thrashing = thrashing_percent(case.moves)
     if not back and thrashing < _THRASHING_PERCENT:
-        return ()
+        return
     evidence = (
         f"{thrashing:.0f} % of the shed traffic left a broker that shedding had given as much within the"
         f" {THRASHING_WINDOW_MIN:.0f} minutes before."
@@ -95,26 +94,24 @@ def ping_pong(case: Outcome) -> tuple[Finding, ...]:
     for move in case.moves:
         if move.kind == "shed":
             sources[move.source] = sources.get(move.source, 0.0) + move.throughput_bytes_per_s
-    return (
-        Finding(
-            code="ping_pong",
-            title="Ping-pong: traffic goes to and fro",
-            evidence=evidence,
-            remedy=f"{calmer.words} Let placement judge by what shedding judges by.",
-            severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
-            brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
-            bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
-            settings=tuple(dict.fromkeys((*calmer.changes, _PLACEMENT))),
-            changes=calmer.changes,
-        ),
+    yield Finding(
+        code="ping_pong",
+        title="Ping-pong: traffic goes to and fro",
+        evidence=evidence,
+        remedy=f"{calmer.words} Let placement judge by what shedding judges by.",
+        severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
+        brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
+        bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
+        settings=tuple(dict.fromkeys((*calmer.changes, _PLACEMENT))),
+        changes=calmer.changes,
     )
 
 
-def idle_broker(case: Outcome) -> tuple[Finding, ...]:
+def idle_broker(case: Outcome) -> Iterator[Finding]:
     """A broker that joined or was restarted stays nearly empty."""
     series = case.series
     if len(series.at_ms) < _IDLE_CYCLES:
-        return ()
+        return
     tail = series.usage[-_IDLE_CYCLES:]
     average = np.nanmean(tail, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -122,7 +119,7 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
     idle &= series.present[-1] & bool(average[-1, 0] >= _BUSY)
     names = [series.brokers[i] for i in np.flatnonzero(idle).tolist() if series.brokers[i] in _joined(case)]
     if not names:
-        return ()
+        return
     place = {name: i for i, name in enumerate(series.brokers)}
     names.sort(key=lambda name: float(tail[-1, place[name]]))
     worst, mean = float(tail[-1, place[names[0]]]), float(average[-1, 0])
@@ -132,17 +129,15 @@ def idle_broker(case: Outcome) -> tuple[Finding, ...]:
         f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
     )
     remedy = case.profile.for_idle_brokers(case.trace.settings)
-    return (
-        Finding(
-            code="idle_broker",
-            title="Idle broker after a start",
-            evidence=evidence,
-            remedy=remedy.words,
-            severity="medium",
-            brokers=tuple(names),
-            settings=tuple(remedy.changes),
-            changes=remedy.changes,
-        ),
+    yield Finding(
+        code="idle_broker",
+        title="Idle broker after a start",
+        evidence=evidence,
+        remedy=remedy.words,
+        severity="medium",
+        brokers=tuple(names),
+        settings=tuple(remedy.changes),
+        changes=remedy.changes,
     )
 
 
@@ -157,20 +152,20 @@ def _joined(case: Outcome) -> frozenset[str]:
     return frozenset(joined | {start.brokers.name[i] for i in np.flatnonzero(fresh).tolist()})
 
 
-def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:
+def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
     act = case.profile.for_never_reached
     if act is None or any(c.unloads for c in case.trace.cycles):
-        return ()
+        return
     usage = case.series.usage[-1]
     apart = float(np.nanmax(usage) - np.nanmin(usage))
     scores = case.scores
     if apart < _SPREAD or np.isnan(scores).all():
-        return ()
+        return
     limits, average = _limits(case, scores), np.nanmean(scores, axis=1)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
-            return ()
+            return
     nearest = int(np.nanargmin(limits - np.nanmax(scores, axis=1)))
     highest = float(np.nanmax(scores[nearest]))
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
@@ -190,17 +185,15 @@ def threshold_never_reached(case: Outcome) -> tuple[Finding, ...]:
             would_shed=lambda config: bool(next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves),
         )
     )
-    return (
-        Finding(
-            code="threshold_never_reached",
-            title="The threshold is never reached",
-            evidence=evidence,
-            remedy=remedy.words,
-            severity="medium",
-            brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
-            settings=tuple(remedy.changes),
-            changes=remedy.changes,
-        ),
+    yield Finding(
+        code="threshold_never_reached",
+        title="The threshold is never reached",
+        evidence=evidence,
+        remedy=remedy.words,
+        severity="medium",
+        brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
+        settings=tuple(remedy.changes),
+        changes=remedy.changes,
     )
 
 
@@ -214,17 +207,17 @@ def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
     return limits
 
 
-def ema_lag(case: Outcome) -> tuple[Finding, ...]:
+def ema_lag(case: Outcome) -> Iterator[Finding]:
     """The score that decides trails what the brokers use by far."""
     if not case.profile.averaged:
-        return ()
+        return
     gap = case.scores - case.reported_usage
     with np.errstate(invalid="ignore"):
         late = np.abs(gap) >= _LAG
     runs = _longest_runs(late)
     which = np.flatnonzero(runs >= _LAG_CYCLES)
     if not len(which):
-        return ()
+        return
     which = which[np.argsort(-runs[which], kind="stable")]
     broker = int(which[0])
     cycle = int(np.nanargmax(np.where(late[:, broker], np.abs(gap[:, broker]), -1.0)))
@@ -238,20 +231,18 @@ def ema_lag(case: Outcome) -> tuple[Finding, ...]:
     if wrong:
         evidence += f" {wrong} times a broker stands on the other side of the threshold than its usage does."
     better = max(round(history - 0.4, 2), 0.0)
-    return (
-        Finding(
-            code="ema_lag",
-            title="Averages trail the load",
-            evidence=evidence,
-            remedy=(
-                f"Lower {_HISTORY} from {history:g}: each cycle counts only {(1 - history) * 100:.0f} % of the new"
-                f" usage, so a change is half seen after {_half_life(history)} cycles."
-            ),
-            severity="medium" if wrong else "low",
-            brokers=tuple(case.series.brokers[i] for i in which.tolist()),
-            settings=(_HISTORY,),
-            changes={_HISTORY: better},
+    yield Finding(
+        code="ema_lag",
+        title="Averages trail the load",
+        evidence=evidence,
+        remedy=(
+            f"Lower {_HISTORY} from {history:g}: each cycle counts only {(1 - history) * 100:.0f} % of the new"
+            f" usage, so a change is half seen after {_half_life(history)} cycles."
         ),
+        severity="medium" if wrong else "low",
+        brokers=tuple(case.series.brokers[i] for i in which.tolist()),
+        settings=(_HISTORY,),
+        changes={_HISTORY: better},
     )
 
 
@@ -278,10 +269,10 @@ def _wrong_verdicts(case: Outcome) -> int:
     return int((above[0] != above[1]).sum())
 
 
-def held_back(case: Outcome) -> tuple[Finding, ...]:
+def held_back(case: Outcome) -> Iterator[Finding]:
     """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
     if not case.profile.minimum_reason:
-        return ()
+        return
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
     held: list[tuple[float, float, str, int]] = []
     for index in quiet:
@@ -292,7 +283,7 @@ def held_back(case: Outcome) -> tuple[Finding, ...]:
                 numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
                 held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
     if not held:
-        return ()
+        return
     config = case.trace.settings
     rate, size, _, index = max(held)
     least, share = config.integer("minUnloadMessage"), config.number("maxUnloadPercentage")
@@ -311,49 +302,44 @@ def held_back(case: Outcome) -> tuple[Finding, ...]:
         remedy = f"Lower minUnloadMessageThroughput to {changes['minUnloadMessageThroughput']}"
     if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
         remedy += ", or raise maxUnloadPercentage to 0.5, which evens a pair out"
-    return (
-        Finding(
-            code="avg_held_back",
-            title=f"{case.shedder} is held back by its minimum",
-            evidence=evidence,
-            remedy=f"{remedy}.",
-            severity="medium",
-            brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
-            settings=("minUnloadMessage", "minUnloadMessageThroughput", "maxUnloadPercentage"),
-            changes=changes,
-        ),
+    yield Finding(
+        code="avg_held_back",
+        title=f"{case.shedder} is held back by its minimum",
+        evidence=evidence,
+        remedy=f"{remedy}.",
+        severity="medium",
+        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
+        settings=("minUnloadMessage", "minUnloadMessageThroughput", "maxUnloadPercentage"),
+        changes=changes,
     )
 
 
-def strategy_replaced(case: Outcome) -> tuple[Finding, ...]:
+def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     """The strategy configured is not the one that runs."""
     shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
     if not notes:
-        return ()
-    return (
-        Finding(
-            code="strategy_replaced",
-            title=f"{shedder.name} runs instead of the configured strategy",
-            evidence=notes[0],
-            remedy=f"Set {_SHEDDING} to {shedder.java_class}, or the load manager to the other one.",
-            severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
-            settings=(_SHEDDING, "loadManagerClassName"),
-            changes={_SHEDDING: shedder.java_class},
-        ),
+        return
+    yield Finding(
+        code="strategy_replaced",
+        title=f"{shedder.name} runs instead of the configured strategy",
+        evidence=notes[0],
+        remedy=f"Set {_SHEDDING} to {shedder.java_class}, or the load manager to the other one.",
+        severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
+        settings=(_SHEDDING, "loadManagerClassName"),
+        changes={_SHEDDING: shedder.java_class},
     )
 
 
-def fighting_strategies(case: Outcome) -> tuple[Finding, ...]:
+def fighting_strategies(case: Outcome) -> Iterator[Finding]:
     """Shedding and placement judge by different measures: what one moves, the other puts in the wrong place."""
-    if case.load_manager is LoadManager.EXTENSIBLE:
-        return ()
-    return _half_a_pair(case) or _misplaced(case)
+    if case.load_manager is LoadManager.MODULAR:
+        yield from tuple(_half_a_pair(case)) or _misplaced(case)
 
 
-def _half_a_pair(case: Outcome) -> tuple[Finding, ...]:
+def _half_a_pair(case: Outcome) -> Iterator[Finding]:
     placement, pair = configured_placement(case.trace.settings).name, case.profile.paired_placement
     if placement == pair or not (pair or placement in PAIRED):
-        return ()
+        return
     elsewhere = [
         u
         for c in case.trace.cycles
@@ -369,24 +355,22 @@ def _half_a_pair(case: Outcome) -> tuple[Finding, ...]:
         if pair
         else f"{placement} places and {case.shedder} sheds: a broker with these settings does not start."
     )
-    return (
-        Finding(
-            code="fighting_strategies",
-            title=f"{both.name} is configured on one side only",
-            evidence=evidence,
-            remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
-            severity="high",
-            settings=(_SHEDDING, _PLACEMENT),
-            changes=changes,
-        ),
+    yield Finding(
+        code="fighting_strategies",
+        title=f"{both.name} is configured on one side only",
+        evidence=evidence,
+        remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
+        severity="high",
+        settings=(_SHEDDING, _PLACEMENT),
+        changes=changes,
     )
 
 
-def _misplaced(case: Outcome) -> tuple[Finding, ...]:
+def _misplaced(case: Outcome) -> Iterator[Finding]:
     """Return whether bundles that were shed went to brokers above the average."""
     profile, placement = case.profile, placement_by_name(case.placement, case.load_manager)
     if profile.paired_placement or profile.measure == placement.measure:
-        return ()
+        return
     wrong: list[tuple[str, str]] = []
     total = 0
     for cycle in case.trace.cycles:
@@ -403,25 +387,23 @@ def _misplaced(case: Outcome) -> tuple[Finding, ...]:
                 if usage[at] > average:
                     wrong.append((event.bundle, event.destination))
     if not wrong or len(wrong) < _WRONG_SHARE * total:
-        return ()
+        return
     both = next(one for one in SHEDDERS if one.profile.paired_placement)
     remedy = f"Use {both.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
     changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
     if case.trace.settings.flag(_EVENLY):
         remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
-    return (
-        Finding(
-            code="fighting_strategies",
-            title=f"{case.shedder} and {case.placement} fight each other",
-            evidence=(
-                f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by"
-                f" {profile.judges_by}, and placement by {placement.judges_by}."
-            ),
-            remedy=remedy,
-            severity="high" if len(wrong) * 2 >= total else "medium",
-            brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
-            bundles=tuple(bundle for bundle, _ in wrong),
-            settings=(_SHEDDING, _PLACEMENT, _EVENLY),
-            changes=changes,
+    yield Finding(
+        code="fighting_strategies",
+        title=f"{case.shedder} and {case.placement} fight each other",
+        evidence=(
+            f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by"
+            f" {profile.judges_by}, and placement by {placement.judges_by}."
         ),
+        remedy=remedy,
+        severity="high" if len(wrong) * 2 >= total else "medium",
+        brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
+        bundles=tuple(bundle for bundle, _ in wrong),
+        settings=(_SHEDDING, _PLACEMENT, _EVENLY),
+        changes=changes,
     )

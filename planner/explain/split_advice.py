@@ -64,13 +64,7 @@ class SplitAdvice:
 
 
 def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
-    """Say whether a split of a bundle is worth it.
-
-    Args:
-        snapshot: The cluster.
-        bundle: Position of the bundle.
-        config: Settings with the limits.
-    """
+    """Say whether a split of a bundle, by its position, is worth it under the limits of some settings."""
     topics, rows = snapshot.topics, snapshot.topics.of_bundle(bundle)
     hashes = topics.hash[rows].astype(np.int64)
     traffic = topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]

@@ -15,43 +15,18 @@ KEY_MEASURES: Final = (
 )
 """Where a cluster ends, and what it costs to get there."""
 
-_ABOUT_MOVES: Final = {
-    "settled_after_cycles",
-    "settled_after_min",
-    "shed",
-    "most_shed_in_one_cycle",
-    "topics_disconnected",
-    "producers_disconnected",
-    "consumers_disconnected",
-    "most_clients_in_one_cycle",
-    "client_time_lost_min",
-    "returned_bundles",
-    "thrashing_percent",
-}
-"""Measures in which whoever does nothing is the best."""
-
 _NAMED: Final = 3
-
-
-def rows_by_name(found: Comparison) -> dict[str, ComparisonRow]:
-    """Return the rows of a comparison by the names of their measures."""
-    return {row.measure.name: row for row in found.rows}
-
-
-def values_of(found: Comparison, measure: str) -> tuple[float | None, ...]:
-    """Return the values of a measure by its name, one for each simulation."""
-    return rows_by_name(found)[measure].values
 
 
 def idle(found: Comparison) -> tuple[bool, ...]:
     """Return which simulations shed nothing, though others do."""
-    shed = rows_by_name(found)["shed"].values
+    shed = found.of("shed")
     return tuple(not value for value in shed) if any(shed) else (False,) * len(shed)
 
 
 def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
     """Return which values are the best ones, without those that are so because nothing was done."""
-    if row.measure.name not in _ABOUT_MOVES or not any(idle(found)):
+    if not row.measure.of_moves or not any(idle(found)):
         return row.best
     working = [value for value, lazy in zip(row.values, idle(found), strict=True) if not lazy]
     known = [value for value in working if value is not None]
@@ -63,16 +38,11 @@ def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
 
 
 def trade_off(found: Comparison, words: Sequence[str]) -> str:
-    """Say who ends best balanced, who disturbs least, and who does nothing.
-
-    Args:
-        found: What was compared.
-        words: The names, as they are to be written.
-    """
-    rows, lazy = rows_by_name(found), idle(found)
-    shed, topics = rows["shed"].values, [value or 0 for value in rows["topics_disconnected"].values]
-    deviation = [value or 0.0 for value in rows["final_std_percent"].values]
-    if all(len(set(rows[name].values)) == 1 for name in (*KEY_MEASURES, "shed")):
+    """Say who ends best balanced, who disturbs least, and who does nothing; `words` are the names as written."""
+    lazy, shed = idle(found), found.of("shed")
+    topics = [value or 0 for value in found.of("topics_disconnected")]
+    deviation = [value or 0.0 for value in found.of("final_std_percent")]
+    if all(len(set(found.of(name))) == 1 for name in (*KEY_MEASURES, "shed")):
         why = "" if any(shed) else " None of them sheds a bundle: no broker is beyond what they look for."
         return f"All {len(words)} do the same here, and end the same.{why}"
     best = min(range(len(words)), key=lambda at: (round(deviation[at], 2), topics[at]))
@@ -82,7 +52,7 @@ def trade_off(found: Comparison, words: Sequence[str]) -> str:
     calm = min(working, key=lambda at: topics[at])
     if topics[calm] < topics[best]:
         parts.append(f"{_names(words, [calm])} disconnects fewer topics: {_end(found, calm)}")
-    over = rows["final_brokers_over_threshold"].values[best]
+    over = found.of("final_brokers_over_threshold")[best]
     if over:
         parts.append(f"even the best balanced one ends with {count(round(over), 'broker')} over the limit")
     if any(lazy):
@@ -100,9 +70,8 @@ def _names(words: Sequence[str], places: Sequence[int]) -> str:
 
 
 def _end(found: Comparison, at: int) -> str:
-    rows = rows_by_name(found)
     peak, deviation, topics = (
-        number(round(rows[name].values[at] or 0, 1))
+        number(round(found.of(name)[at] or 0, 1))
         for name in ("final_peak_usage_percent", "final_std_percent", "topics_disconnected")
     )
     return f"highest usage {peak} %, deviation {deviation} points, {topics} topics disconnected"

@@ -5,7 +5,7 @@ not who gave them. After an upgrade they have the defaults of the new release, u
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -155,12 +155,9 @@ def _followed(snapshot: Snapshot, target: ReleaseName) -> dict[str, str]:
 
 
 def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> Upgrade:
-    """Return what is known of an upgrade before anything is simulated.
+    """Return what is known of an upgrade before anything is simulated; an older target is a way back.
 
-    Args:
-        snapshot: The cluster.
-        scenario: What is changed besides, and which release decides today.
-        target: The release that is asked about; an older one is a way back.
+    The scenario says what is changed besides, and which release decides today.
 
     Raises:
         SettingError: A value of the scenario is out of bounds.
@@ -213,10 +210,7 @@ def _limits_dispatch(snapshot: Snapshot, config: Settings) -> bool:
 def setting_changes(now: Settings, then: Settings, changed: Collection[str] = ()) -> Sequence[SettingChange]:
     """Return the settings that are others under another release, those that the cluster sets first.
 
-    Args:
-        now: Settings in force today.
-        then: Those of the new release.
-        changed: Names that a scenario changes besides.
+    `changed` names what a scenario changes besides.
     """
     known = {**then.release.others, **now.release.others, **then.release.settings, **now.release.settings}
     found = []
@@ -242,6 +236,51 @@ def setting_changes(now: Settings, then: Settings, changed: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class RunNumbers:
+    """A run in the numbers that an upgrade is judged by.
+
+    Attributes:
+        moves: Bundles that went to another broker, each as often as it did.
+        splits: Bundles that were split.
+        topics: Topics that were cut off, each as often as it was.
+        clients: Producers and consumers, likewise.
+        peak_percent: Highest usage of a broker at the end.
+        deviation_points: Standard deviation of the usage at the end.
+        plan: Digest of what happened.
+    """
+
+    moves: int
+    splits: int
+    topics: int
+    clients: int
+    peak_percent: float
+    deviation_points: float
+    plan: str
+
+    @staticmethod
+    def of(trace: Trace, numbers: Summary) -> "RunNumbers":
+        """Return a run in numbers."""
+        return RunNumbers(
+            len(relocations(trace)),
+            numbers.splits,
+            numbers.topics_disconnected,
+            numbers.producers_disconnected + numbers.consumers_disconnected,
+            numbers.final_peak_usage_percent,
+            numbers.final_std_percent,
+            trace.digest(),
+        )
+
+    @property
+    def does(self) -> str:
+        """The numbers in words, as what a release does."""
+        return (
+            f"moves {count(self.moves, 'bundle')}, splits {self.splits:,}, cuts off {count(self.topics, 'topic')} and"
+            f" {count(self.clients, 'client')}, and ends with a highest usage of {self.peak_percent:.1f} % and a"
+            f" deviation of {self.deviation_points:.1f} points"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """What a cluster does in the same time without and with an upgrade.
 
@@ -256,36 +295,27 @@ class Difference:
     kept: str
 
 
-def difference(upgrade: Upgrade, traces: Sequence[Trace], numbers: Sequence[Summary]) -> Difference:
-    """Compare the runs of `Upgrade.runs`.
-
-    Args:
-        upgrade: What was asked.
-        traces: What they came to, in their order.
-        numbers: The same in numbers.
-    """
-    span = _span(traces[0])
-    first = f"In the first {span} Pulsar {upgrade.source.name} {_does(traces[0], numbers[0])}"
-    if len(traces) == 1:
-        return Difference(
-            f"{first}. So does {upgrade.target.name}: nothing that differs decides about its bundles.",
-            len(relocations(traces[0])),
-            "",
-        )
+def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers]) -> Difference:
+    """Compare what the runs of `Upgrade.runs` came to, in their order, and the same in numbers."""
+    first = f"In the first {_span(traces[0])} Pulsar {upgrade.source.name} {runs[0].does}"
+    if len(runs) == 1:
+        sentence = f"{first}. So does {upgrade.target.name}: nothing that differs decides about its bundles."
+        return Difference(sentence, runs[0].moves, "")
     one, two = (Counter((m.bundle, m.source, m.destination) for m in relocations(trace)) for trace in traces[:2])
     same = (one & two).total()
-    if traces[0].digest() == traces[1].digest():
+    if runs[0].plan == runs[1].plan:
         sentence = f"{first}. So does {upgrade.target.name}, move by move."
     else:
         alike = f"; {same:,} of the moves {'is' if same == 1 else 'are'} the same" if one and two else ""
-        sentence = f"{first}; {upgrade.target.name} {_does(traces[1], numbers[1])}{alike}."
-    return Difference(sentence, same, _kept(traces))
+        sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
+    return Difference(sentence, same, _kept([run.plan for run in runs]))
 
 
-def _kept(traces: Sequence[Trace]) -> str:
-    if len(traces) <= 2:  # noqa: PLR2004 - today and after
+def _kept(plans: Sequence[str]) -> str:
+    """Return what today's values come to, by the digests of what happened today, after and with them."""
+    if len(plans) <= 2:  # noqa: PLR2004 - today and after
         return ""
-    today, after, kept = (trace.digest() for trace in traces)
+    today, after, kept = plans
     if kept == today:
         return "With today's values it does exactly what it does today."
     if kept == after:
@@ -301,16 +331,6 @@ def _span(trace: Trace) -> str:
     return "hour" if hours == 1 else count(hours, "hour")
 
 
-def _does(trace: Trace, numbers: Summary) -> str:
-    splits = sum(event.kind == "split" for event in trace.events)
-    clients = numbers.producers_disconnected + numbers.consumers_disconnected
-    return (
-        f"moves {count(len(relocations(trace)), 'bundle')}, splits {splits:,}, cuts off"
-        f" {count(numbers.topics_disconnected, 'topic')} and {count(clients, 'client')}, and ends with a highest usage"
-        f" of {numbers.final_peak_usage_percent:.1f} % and a deviation of {numbers.final_std_percent:.1f} points"
-    )
-
-
 def cycles_of(hours: int, config: Settings) -> int:
     """Return the shedding cycles of some hours."""
     return max(hours * _MIN_PER_HOUR // max(config.integer("loadBalancerSheddingIntervalMinutes"), 1), 1)
@@ -318,44 +338,31 @@ def cycles_of(hours: int, config: Settings) -> int:
 
 def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:
     """Return the way to the other release, in the order in which to go it. Nothing is carried out."""
-    found = [*_before(upgrade), *_during(upgrade, snapshot), *_after(upgrade, snapshot)]
-    return tuple(found)
+    return (*_before(upgrade), *_during_and_after(upgrade, snapshot))
 
 
-def _before(upgrade: Upgrade) -> list[Step]:
+def _before(upgrade: Upgrade) -> Iterator[Step]:
     source, target = upgrade.source.name, upgrade.target.name
-    found = []
     way = _on_the_way(source, target)
     if way:
-        found.append(
-            Step(
-                "before", f"Go by way of {', then '.join(way)}: Pulsar supports one long-term release to the next only."
-            )
-        )
+        what = f"Go by way of {', then '.join(way)}: Pulsar supports one long-term release to the next only."
+        yield Step("before", what)
     gone = [one for one in upgrade.settings if one.happens == "vanishes" and one.given]
     if gone:
         dynamic = [one.name for one in gone if upgrade.source.settings[one.name].dynamic]
-        lines = tuple(f"pulsar-admin brokers delete-dynamic-config --config {name}" for name in dynamic)
-        names = ", ".join(one.name for one in gone)
-        found.append(
-            Step(
-                "before",
-                f"{target} does not know {names}. Lines of broker.conf may stay, they are passed over; dynamic values"
-                f" are deleted while {source} runs, which still takes the command.",
-                lines,
-            )
+        yield Step(
+            "before",
+            f"{target} does not know {', '.join(one.name for one in gone)}. Lines of broker.conf may stay, they are"
+            f" passed over; dynamic values are deleted while {source} runs, which still takes the command.",
+            tuple(f"pulsar-admin brokers delete-dynamic-config --config {name}" for name in dynamic),
         )
     if upgrade.to_keep:
-        lines = tuple(f"{name}={value}" for name, value in upgrade.to_keep.items())
-        found.append(
-            Step(
-                "before",
-                f"To keep today's behaviour, write this into broker.conf (or the environment) of every broker before it"
-                f" restarts: {source} acts so already, or passes over what it does not know.",
-                lines,
-            )
+        yield Step(
+            "before",
+            f"To keep today's behaviour, write this into broker.conf (or the environment) of every broker before it"
+            f" restarts: {source} acts so already, or passes over what it does not know.",
+            tuple(f"{name}={value}" for name, value in upgrade.to_keep.items()),
         )
-    return found
 
 
 def _on_the_way(source: ReleaseName, target: ReleaseName) -> list[str]:
@@ -367,49 +374,31 @@ def _on_the_way(source: ReleaseName, target: ReleaseName) -> list[str]:
     return way if source == older else way[::-1]
 
 
-def _held(upgrade: Upgrade, snapshot: Snapshot) -> list[str]:
+def _during_and_after(upgrade: Upgrade, snapshot: Snapshot) -> Iterator[Step]:
     config = upgrade.today.settings_over(snapshot)
-    return [] if upgrade.is_same else [name for name in _HELD if config.flag(name)]
+    held = [] if upgrade.is_same else [name for name in _HELD if config.flag(name)]
 
+    def switched(value: str) -> tuple[str, ...]:
+        return tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" for name in held)
 
-def _during(upgrade: Upgrade, snapshot: Snapshot) -> list[Step]:
-    held = _held(upgrade, snapshot)
-    lines = tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value false" for name in held)
-    found = []
     if held:
-        found.append(
-            Step(
-                "during",
-                "Hold shedding and splitting: while two releases run side by side, whichever broker is the leader"
-                " decides by its own.",
-                lines,
-            )
+        yield Step(
+            "during",
+            "Hold shedding and splitting: while two releases run side by side, whichever broker is the leader decides"
+            " by its own.",
+            switched("false"),
         )
     leader = snapshot.info.leader
     last = f", the leader ({leader}) last, so that it changes once" if leader else ", the leader last"
     what = f"Restart the brokers on {upgrade.target.name} one after the other{last}."
-    bookies = " What Pulsar's own upgrade guide says of bookies and metadata stores comes before."
-    found.append(Step("during", what + bookies))
-    return found
-
-
-def _after(upgrade: Upgrade, snapshot: Snapshot) -> list[Step]:
-    held = _held(upgrade, snapshot)
-    found = []
+    yield Step("during", f"{what} What Pulsar's own upgrade guide says of bookies and metadata stores comes before.")
     if held:
-        lines = tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value true" for name in held)
-        found.append(
-            Step("after", "When all brokers run the new release and serve their bundles, let it balance again.", lines)
-        )
-    found.append(
-        Step("after", "Capture the cluster anew and ask again: brokers that restarted handed over what they served.")
-    )
+        what = "When all brokers run the new release and serve their bundles, let it balance again."
+        yield Step("after", what, switched("true"))
+    yield Step("after", "Capture the cluster anew and ask again: brokers that restarted handed over what they served.")
     if upgrade.to_keep:
-        found.append(
-            Step(
-                "after",
-                "Take what was kept out again one by one, each after a What-if that leaves it out: new defaults have"
-                " their reasons.",
-            )
+        yield Step(
+            "after",
+            "Take what was kept out again one by one, each after a What-if that leaves it out: new defaults have their"
+            " reasons.",
         )
-    return found

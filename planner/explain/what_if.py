@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.load_model import TRAFFIC_COLUMNS, USAGE_COLUMNS
 from planner.simulate.sequence import decide_cycles
 from planner.simulate.trace import Trace, cycle_seed
 
@@ -43,12 +44,8 @@ _EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 _GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 _Flipped: TypeAlias = Callable[[Settings], bool]
-
-
-class _Look(Protocol):
-    """Says what is shed under some settings, and perhaps in another view."""
-
-    def __call__(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]: ...
+_Look: TypeAlias = Callable[[Settings, Snapshot], tuple[Move, ...]]
+"""Says what is shed under some settings in some view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +146,7 @@ def _written(value: SettingValue) -> str:
 
 
 def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder] = SHEDDERS) -> tuple[WhatIf, ...]:
-    """Answer for each strategy what would have to change.
-
-    Args:
-        trace: A simulation.
-        cycle: Index of the cycle.
-        target: A broker of that cycle, or a bundle.
-        shedders: The strategies to ask.
+    """Answer for each of some strategies what would have to change about a target in a cycle, by its index.
 
     Returns:
         One for each strategy; the one that decided comes first.
@@ -168,11 +159,8 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
     running, _ = effective_shedder(view.info.load_manager, trace.settings)
     order = [running, *(s for s in shedders if s.name != running.name)]
     wanted = {s.name for s in shedders}
-    return tuple(
-        _Question(_Scene.of(trace, cycle, shedder, ran=shedder is running), target, broker).answer()
-        for shedder in order
-        if shedder.name in wanted
-    )
+    scenes = [_Scene.of(trace, cycle, one, ran=one is running) for one in order if one.name in wanted]
+    return tuple(_Question(scene, target, broker, scene.decide(scene.config)).answer() for scene in scenes)
 
 
 def _broker_of(view: Snapshot, target: Target) -> str:
@@ -222,8 +210,8 @@ class _Scene:
         memory = steps[-1].after if steps else None
         return _Scene(shedder, False, _seen_by(at.view, shedder, config), memory, config, seed)
 
-    def decide(self, config: Settings, view: Snapshot | None = None, *, explain: bool = False) -> CycleDecision:
-        return next_cycle(view or self.view, self.memory, config, self.seed, explain=explain)[1]
+    def decide(self, config: Settings, view: Snapshot | None = None) -> CycleDecision:
+        return next_cycle(view or self.view, self.memory, config, self.seed, explain=False)[1]
 
     def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
         """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
@@ -259,31 +247,31 @@ def _seen_by(view: Snapshot, shedder: Shedder, config: Settings) -> Snapshot:
     return with_top_ranks(other, config) if shedder.load_manager is LoadManager.EXTENSIBLE else other
 
 
-def _with(config: Settings, name: str, value: SettingValue) -> Settings:
-    return config.changed(**{name: value})
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class _Question:
-    """One strategy, one target."""
+    """One strategy, one target, and what happens to it."""
 
     scene: _Scene
     target: Target
     broker: str
+    decision: CycleDecision
+
+    @property
+    def shed(self) -> bool:
+        """Whether the target is shed."""
+        return self.target.is_shed(self.decision.moves)
 
     def answer(self) -> WhatIf:
-        scene = self.scene
-        decision = scene.decide(scene.config)
-        shed = self.target.is_shed(decision.moves)
+        scene, decision, shed = self.scene, self.decision, self.shed
         groups: list[tuple[Change, ...]] = []
-        for look in self._looks(shed=shed):
+        for look in self._looks():
             groups = self._changes(
-                cache(lambda config, look=look: self.target.is_shed(look(config)) != shed), shed=shed
+                cache(lambda config, look=look: self.target.is_shed(look(config, scene.view)) != shed)
             )
-            if all(self._flips(group, shed=shed) and not self._sooner(group, shed=shed) for group in groups):
+            if all(self._flips(group) and not self._sooner(group) for group in groups):
                 break
-        answers = tuple(self._answer(tuple(self._with_exact(c, decision) for c in group)) for group in groups)
-        factor = self._traffic_factor(shed=shed)
+        answers = tuple(self._answer(tuple(self._with_exact(c) for c in group)) for group in groups)
+        factor = self._traffic_factor()
         return WhatIf(
             scene.shedder.name,
             scene.ran,
@@ -304,33 +292,33 @@ class _Question:
         decision = self.scene.decide(config)
         return self._reasons(decision.shedding, decision.unloads)
 
-    def _looks(self, *, shed: bool) -> Iterator[_Look]:
+    def _looks(self) -> Iterator[_Look]:
         """Yield the ways to search: by what the strategy chooses where that is what happens, then by whole cycles."""
         scene = self.scene
-        if self.target.is_shed(scene.chosen(scene.config)) == shed:
+        if self.target.is_shed(scene.chosen(scene.config)) == self.shed:
             yield scene.chosen
-        yield lambda config, view=None: scene.decide(config, view).moves
+        yield lambda config, view: scene.decide(config, view).moves
 
-    def _changes(self, flips: _Flipped, *, shed: bool) -> list[tuple[Change, ...]]:
+    def _changes(self, flips: _Flipped) -> list[tuple[Change, ...]]:
         """Return what flips the decision: single settings, else several together."""
         scene = self.scene
         bounds = scene.bounds
         single = [change for name in bounds for change in _flips_of(name, bounds[name], scene.config, flips)]
         single += self._unexcluded(flips)
-        if single or shed:
+        if single or self.shed:
             return [(change,) for change in single]
         joint = _joint(scene, flips)
         return [joint] if joint else []
 
-    def _flips(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
+    def _flips(self, changes: tuple[Change, ...]) -> bool:
         """Say whether changes flip what a whole cycle does."""
         config = self.scene.config.changed(**{change.setting: change.value for change in changes})
-        return self.target.is_shed(self.scene.decide(config).moves) != shed
+        return self.target.is_shed(self.scene.decide(config).moves) != self.shed
 
-    def _sooner(self, changes: tuple[Change, ...], *, shed: bool) -> bool:
+    def _sooner(self, changes: tuple[Change, ...]) -> bool:
         """Say whether a whole cycle flips one whole number before the strategy alone does, for want of a receiver."""
         return any(
-            self._flips((*changes[:i], replace(c, value=c.value + _BACK[c.relation]), *changes[i + 1 :]), shed=shed)
+            self._flips((*changes[:i], replace(c, value=c.value + _BACK[c.relation]), *changes[i + 1 :]))
             for i, c in enumerate(changes)
             if c.relation in _BACK and isinstance(c.value, int)
         )
@@ -342,7 +330,7 @@ class _Question:
             return []
         namespace = self.target.bundle.rpartition("/")[0]
         left = tuple(n for n in excluded if n != namespace) if namespace in excluded else ()
-        if not flips(_with(self.scene.config, _EXCLUDED, left)):
+        if not flips(self.scene.config.changed(**{_EXCLUDED: left})):
             return []
         return [Change(_EXCLUDED, "=", left, excluded)]
 
@@ -351,11 +339,11 @@ class _Question:
         moves = self.scene.decide(config).moves
         return Answer(changes, tuple(move for move in moves if self.target.is_shed((move,))))
 
-    def _with_exact(self, change: Change, decision: CycleDecision) -> Change:
+    def _with_exact(self, change: Change) -> Change:
         """Add the fraction at which Pulsar would flip to a threshold that takes whole numbers."""
         at = self.scene.view.brokers.position.get(self.broker, -1)
-        score = float(decision.shedding.scores[at]) if at >= 0 else math.nan
-        lines = {line.label: line.value for line in decision.shedding.lines}
+        score = float(self.decision.shedding.scores[at]) if at >= 0 else math.nan
+        lines = {line.label: line.value for line in self.decision.shedding.lines}
         known = self.scene.shedder.profile.exact.get(change.setting)
         exact = known(score, lines) if known is not None else math.nan
         value = change.value
@@ -388,25 +376,25 @@ class _Question:
         said += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
         return tuple(dict.fromkeys(said))
 
-    def _traffic_factor(self, *, shed: bool) -> float | None:
+    def _traffic_factor(self) -> float | None:
         """Return the traffic of the broker, relative to now, at which the answer flips."""
         if not self.broker:
             return None
         ladder = [2.0 ** (i / 4) for i in range(1, 27) if 2.0 ** (i / 4) <= _MOST_TRAFFIC]
-        for look in self._looks(shed=shed):
+        for look in self._looks():
 
             def flips(factor: float, look: _Look = look) -> bool:
                 view = _scaled(self.scene.view, self.broker, factor)
-                return self.target.is_shed(look(self.scene.config, view)) != shed
+                return self.target.is_shed(look(self.scene.config, view)) != self.shed
 
             up = _first_flip(1.0, [*ladder, _MOST_TRAFFIC], flips)
             down = _first_flip(1.0, [*(1 / step for step in ladder), 0.0], flips)
-            found = [found for found in ((down, up) if shed else (up, down)) if found is not None]
+            found = [found for found in ((down, up) if self.shed else (up, down)) if found is not None]
             if not found:
                 return None
             factor = _bisected(*found[0], flips)
             view = _scaled(self.scene.view, self.broker, factor)
-            if self.target.is_shed(self.scene.decide(self.scene.config, view).moves) != shed:
+            if self.target.is_shed(self.scene.decide(self.scene.config, view).moves) != self.shed:
                 return factor
         return None
 
@@ -420,7 +408,7 @@ def _flips_of(name: str, bounds: Bounds, config: Settings, flips: _Flipped) -> l
     """Return the nearest values of a setting, below and above the present one, that flip the decision."""
     now = config[name]
     if bounds is None:
-        turned = _with(config, name, not now)
+        turned = config.changed(**{name: not now})
         return [Change(name, "=", not now, now)] if flips(turned) else []
     low, high = bounds
     at = config.number(name)
@@ -430,7 +418,7 @@ def _flips_of(name: str, bounds: Bounds, config: Settings, flips: _Flipped) -> l
         return round(number) if whole else number
 
     def flips_at(number: float) -> bool:
-        return flips(_with(config, name, value_of(number)))
+        return flips(config.changed(**{name: value_of(number)}))
 
     found = []
     for end, relation in ((low, "<="), (high, ">=")):
@@ -519,22 +507,8 @@ def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
     of_broker = np.ones(len(brokers))
     of_broker[at] = factor
     of_bundle = np.where(bundles.owner == at, factor, 1.0)
-    told = (
-        "cpu_usage_percent",
-        "bandwidth_in_usage_kbit_per_s",
-        "bandwidth_out_usage_kbit_per_s",
-        "weighted_max_ema",
-        "msg_throughput_ema_bytes_per_s",
-    )
-    columns = {n: frozen(getattr(brokers, n) * of_broker) for n in (*told, *_traffic(type(brokers)))}
-    scaled = {n: frozen(getattr(bundles, n) * of_bundle) for n in _traffic(type(bundles))}
+    traffic = [term + name for term in ("", "short_term_", "long_term_") for name in TRAFFIC_COLUMNS]
+    told = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
+    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in told}
+    scaled = {name: frozen(getattr(bundles, name) * of_bundle) for name in traffic}
     return view.with_columns(brokers=replace(brokers, **columns), bundles=replace(bundles, **scaled))
-
-
-def _traffic(table: type) -> tuple[str, ...]:
-    names: tuple[str, ...] = tuple(table.__dataclass_fields__)  # type: ignore[attr-defined]
-    return tuple(
-        n
-        for n in names
-        if n.endswith(("msg_rate_in_per_s", "msg_rate_out_per_s")) or "_throughput_in" in n or "_throughput_out" in n
-    )

@@ -25,7 +25,7 @@ from planner.figures.theme import (
     name_brokers,
     short_names,
 )
-from planner.simulate.measures import BrokerSeries, CycleCounts, ImbalanceSeries, Quantity, imbalance_series
+from planner.simulate.measures import BrokerSeries, CycleCounts, Imbalance, Quantity, imbalance_series
 from planner.simulate.trace import Event
 
 MOST_CURVES = 8
@@ -217,7 +217,7 @@ def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: flo
     )
 
 
-def _ends(spread: ImbalanceSeries, at: int, factor: float) -> str:
+def _ends(spread: Imbalance, at: int, factor: float) -> str:
     return f"{spread.lowest[at] * factor:,.3g} to {spread.highest[at] * factor:,.3g}"
 
 

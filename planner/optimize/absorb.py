@@ -11,7 +11,7 @@ from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.waves import HELD
-from planner.simulate.edits.registry import Traffic
+from planner.simulate.edits.registry import TrafficGrowth
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 
@@ -42,7 +42,7 @@ def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:
         raise ScenarioError(f"Traffic cannot be multiplied by {factor:g}.", remedy="Give a factor above 0.")
     if factor == 1.0:
         return snapshot
-    growth = unchanged(snapshot.info.pulsar_version, steps=(Step(Traffic(factor=factor)),), cycles=1)
+    growth = unchanged(snapshot.info.pulsar_version, steps=(Step(TrafficGrowth(factor=factor)),), cycles=1)
     return left_by(snapshot, growth)
 
 
@@ -54,15 +54,10 @@ def losses_after(plan: Plan) -> FailureReview:
 def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bool] = lambda: False) -> Plan:
     """Find a plan with few moves after which the loss of any one broker puts nobody above the limit.
 
-    The limit is `loadBalancerBrokerOverloadedThresholdPercentage`. What a lost broker served goes where Pulsar places
-    it, as the failure review supposes. Plans of several sizes are tried, then those between the smallest that does it
-    and the one below; where none does it, the one with the mildest worst loss is the answer. Nothing moves where that
-    helps nothing. A note says how far it gets.
-
-    Args:
-        snapshot: The cluster.
-        question: Budgets and rules; the budget of moves is the most that is tried.
-        cancelled: Is asked now and then whether to stop.
+    The budget of moves is the most that is tried. The limit is `loadBalancerBrokerOverloadedThresholdPercentage`. What
+    a lost broker served goes where Pulsar places it, as the failure review supposes. Plans of several sizes are tried,
+    then those between the smallest that does it and the one below; where none does it, the one with the mildest worst
+    loss is the answer. Nothing moves where that helps nothing. A note says how far it gets.
 
     Raises:
         ScenarioError: The question makes no sense, or has no answer.

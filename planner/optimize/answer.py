@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count as count_up
 
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
-from planner.cluster.relocation import Relocation
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
 from planner.explain.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan, lowest
-from planner.optimize.question import COSTS, Model, Progress, Question, model_of, unit_of
+from planner.optimize.question import COSTS, Model, Question, model_of, unit_of
 from planner.optimize.search import (
     EPSILON,
     State,
@@ -35,6 +33,7 @@ from planner.optimize.search import (
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
+from planner.share.commands import moved
 from planner.simulate.assumptions import Assumptions
 
 _GOOD = 1.002
@@ -69,40 +68,17 @@ class _Work:
     """A question while it is answered."""
 
     model: Model
-    progress: Progress | None
     cancelled: Callable[[], bool]
     stopped: bool = False
-    notes: list[str] = field(default_factory=list)
 
     def told(self) -> bool:
         """Say whether to stop."""
         self.stopped = self.stopped or self.cancelled()
         return self.stopped
 
-    def tell(self, state: State) -> None:
-        """Tell how far it is."""
-        if self.progress is not None:
-            self.progress(state.peak())
 
-
-def best_plan(
-    snapshot: Snapshot,
-    question: Question,
-    *,
-    config: Settings | None = None,
-    assumptions: Assumptions | None = None,
-    progress: Progress | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Plan:
-    """Answer a question.
-
-    Args:
-        snapshot: The cluster.
-        question: What is asked.
-        config: Settings in force; those of the snapshot when None.
-        assumptions: How CPU follows traffic.
-        progress: Is told the peak of the best plan so far.
-        cancelled: Is asked now and then whether to stop; the best plan so far is the answer then.
+def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[], bool] = lambda: False) -> Plan:
+    """Answer a question; where `cancelled` says now and then to stop, with the best plan so far.
 
     Returns:
         The best plan that was found. The same snapshot and question give the same plan, unless it is stopped.
@@ -110,12 +86,10 @@ def best_plan(
     Raises:
         ScenarioError: The question makes no sense, or has no answer; the message says why.
     """
-    settings = config or snapshot.settings
-    supposed = assumptions or Assumptions()
-    ask = _Ask(question, settings, supposed, progress, cancelled)
+    ask = _Ask(question, cancelled)
     best, splits = ask.gently(snapshot), list[Split]()
     most = _SPLITS if question.splits is None else question.splits
-    limit = settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     note = ""
     while best.complete and best.alone >= 0 and best.bound > best.without_it * _WORTH:
         found = cut(best.at_start, best.alone, best.bound)
@@ -125,14 +99,14 @@ def best_plan(
         if len(splits) >= most or (question.splits is None and best.bound <= limit):
             note = f"{found.bundle} is the limit: split, it would allow {best.without_it * 100:.1f} %."
             break
-        other = ask.gently(with_splits(snapshot, [*splits, found], settings, supposed))
+        other = ask.gently(with_splits(snapshot, [*splits, found]))
         if other.peak > best.peak + EPSILON:
             break
         splits.append(found)
         best = other
     if not splits:
         return replace(best, notes=(*best.notes, note) if note else best.notes)
-    usage = UsageModel.of(snapshot, settings, supposed)
+    usage = UsageModel.of(snapshot, snapshot.settings, Assumptions())
     return replace(
         best,
         snapshot=snapshot,
@@ -162,9 +136,6 @@ class _Ask:
     """A question that may be asked of several clusters: those that splits lead to."""
 
     question: Question
-    config: Settings
-    assumptions: Assumptions
-    progress: Progress | None
     cancelled: Callable[[], bool]
 
     def gently(self, snapshot: Snapshot) -> Plan:
@@ -195,8 +166,8 @@ class _Ask:
 
     def about(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
         """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
-        model = model_of(snapshot, self.question, self.config, self.assumptions, gone=gone)
-        work = _Work(model, self.progress, self.cancelled)
+        model = model_of(snapshot, self.question, gone=gone)
+        work = _Work(model, self.cancelled)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.told)
@@ -242,8 +213,7 @@ def _nobody_takes(model: Model, bundles: list[int]) -> ScenarioError:
 
 def _caps(model: Model, start: State) -> FloatArray:
     """Return up to where a broker may be filled: the limit of its load manager, or what it has now."""
-    limit = model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    caps: FloatArray = np.maximum(limit, start.usage)
+    caps: FloatArray = np.maximum(model.limit, start.usage)
     return caps
 
 
@@ -265,7 +235,6 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _spend(work, start, state, caps, bounds)
-    work.tell(state)
     whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
@@ -281,10 +250,8 @@ def _level(work: _Work, start: State, state: State) -> Plan:
         goal=goal,
         steps=_tried(model),
     )
-    work.tell(state)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.told, even_out)
-    work.tell(state)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
     without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
@@ -296,9 +263,8 @@ def _level(work: _Work, start: State, state: State) -> Plan:
 
 def _fill_higher(work: _Work, state: State, forced: list[tuple[int, int]], steps: list[Step], goal: float) -> None:
     """Where brokers above the limit are left, see whether others may be filled above it for a lower peak."""
-    limit = work.model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     peak, moves = state.peak(), state.moves()
-    if peak <= max(limit, goal) or work.told():
+    if peak <= max(work.model.limit, goal) or work.told():
         return
     other: list[Step] = []
     state.restore(forced)
@@ -352,26 +318,26 @@ def _tried(model: Model) -> int:
     return round(model.question.rounds * max(_TRIED * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
 
 
-def _nodes(model: Model, choices: int) -> int:
-    """Return how many nodes a program about a whole cluster is worth; none where the cluster is large."""
+def _whole_cluster(model: Model) -> tuple[Int64Array, Int64Array, int]:
+    """Return the bundles and brokers of a program about a whole cluster, and how many nodes it is worth.
+
+    Shapes (movable bundles,) and (brokers that count or have such bundles,). No node where the cluster is large.
+    """
+    movable = np.flatnonzero(model.movable)
+    brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
+    choices = len(movable) * len(brokers)
     if choices <= _TINY:
-        return _MOST_NODES
-    return _NODES * model.question.rounds if choices <= MOST_CHOICES else 0
+        return movable, brokers, _MOST_NODES
+    return movable, brokers, _NODES * model.question.rounds if choices <= MOST_CHOICES else 0
 
 
 def _whole(work: _Work, start: State, state: State, known: float) -> float | None:
     """Ask a small cluster as a whole; take the answer where it is better. Return its bound, None where it is not asked.
 
-    Args:
-        work: The question.
-        start: The cluster as it is.
-        state: The plan so far; is changed.
-        known: A bound that is known already.
+    The state is the plan so far, and is changed; a bound is known already.
     """
     model = work.model
-    movable = np.flatnonzero(model.movable)
-    brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
-    nodes = _nodes(model, len(movable) * len(brokers))
+    movable, brokers, nodes = _whole_cluster(model)
     if not nodes or work.told() or state.peak() <= known * _NEAR:
         return None
     found = solve_whole(model, start, movable, brokers, nodes=nodes)
@@ -402,8 +368,7 @@ def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -
     """Move bundles, the largest first, to where they fit best below a usage."""
     model = state.model
     for bundle in sorted(bundles.tolist(), key=lambda one: -float(model.usage.bundle[:, one].sum())):
-        one = np.array([bundle])
-        after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+        after = state.arriving(np.array([bundle]))[0]
         paid = (state.spent + model.cost[:, bundle] <= model.budgets + EPSILON).all()
         if paid and after.min() <= target + EPSILON and state.owner[bundle] == model.owner[bundle]:
             state.move(bundle, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
@@ -445,9 +410,7 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
     if led < worth():
         state.restore(moves)
     proven = max(room(model, start, under=target, weight=weight), least)
-    movable = np.flatnonzero(model.movable)
-    brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
-    nodes = _nodes(model, len(movable) * len(brokers))
+    movable, brokers, nodes = _whole_cluster(model)
     if nodes and state.spent[row] > proven:
         found = solve_whole(model, start, movable, brokers, under=target, weight=weight, nodes=nodes)
         proven = max(proven, found.bound)
@@ -497,29 +460,19 @@ def _plan(
 ) -> Plan:
     model, replayed, moves = work.model, State(work.model), []
     snapshot = model.snapshot
-    names, bundles = snapshot.brokers.name, snapshot.bundles
+    names = snapshot.brokers.name
     for bundle, to in state.moves():
         source = int(replayed.owner[bundle])
         here, there = float(replayed.usage[source]), float(replayed.usage[to])
         room_points = (state.peak() - there) * 100
-        asked = "drained" if model.forced[bundle] and bundle not in model.pinned else ""
-        asked = "pinned" if bundle in model.pinned else asked
-        lead = f"{names[source]} is {asked}" if asked == "drained" else f"{names[source]} is at {here * 100:.1f} %"
-        lead = f"pinned to {names[to]}" if asked == "pinned" else lead
-        moves.append(
-            Relocation(
-                bundle=snapshot.bundle_names[bundle],
-                source=names[source],
-                destination=names[to],
-                acceptable=(names[to],),
-                why=f"{lead}; {names[to]} at {there * 100:.1f} % has {max(room_points, 0.0):.0f} points of room",
-                topics=int(bundles.topics[bundle]),
-                producers=int(bundles.producers[bundle]),
-                consumers=int(bundles.consumers[bundle]),
-                msg_rate_per_s=float(bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]),
-                throughput_bytes_per_s=float(model.cost[3, bundle]),
-            )
-        )
+        lead = f"{names[source]} is at {here * 100:.1f} %"
+        if bundle in model.pinned:
+            lead = f"pinned to {names[to]}"
+        elif model.forced[bundle]:
+            lead = f"{names[source]} is drained"
+        why = f"{lead}; {names[to]} at {there * 100:.1f} % has {max(room_points, 0.0):.0f} points of room"
+        move = moved(snapshot, bundle, names[source], names[to], why)
+        moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)
     return Plan(
         question=model.question,
@@ -537,6 +490,5 @@ def _plan(
         limit=limit,
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
-        notes=tuple(work.notes),
         complete=not work.stopped,
     )

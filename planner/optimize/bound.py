@@ -17,7 +17,7 @@ is left out can only lower a bound.
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
 from planner.optimize.highs import Program, Solution
 from planner.optimize.question import Model
 from planner.optimize.search import State
@@ -89,19 +89,6 @@ def alone(model: Model) -> tuple[float, int, int]:
     return least - SLACK, bundle, suits
 
 
-def _groups(model: Model) -> tuple[Int64Array, list[BoolArray]]:
-    """Return the group of each namespace by the brokers that may take it, and the brokers of each group."""
-    found: dict[bytes, int] = {}
-    masks: list[BoolArray] = []
-    group = np.zeros(len(model.snapshot.namespaces), dtype=np.int64)
-    for space in range(len(group)):
-        mask = model.rules.static(space) & model.takes
-        group[space] = found.setdefault(mask.tobytes(), len(masks))
-        if group[space] == len(masks):
-            masks.append(mask)
-    return group, masks
-
-
 def room(model: Model, start: State, *, under: float | None = None, weight: FloatArray | None = None) -> float:
     """Return the least peak, or the least cost of a peak, when bundles may be cut.
 
@@ -153,7 +140,7 @@ class _Flows:
             self.out = program.add(len(some), cost=0.0 if weight is None else weight[some], high=1.0)
             program.low[-1][model.forced[some]] = 1.0
         self.owner = model.owner[some]
-        group, self.masks = _groups(model)
+        group, self.masks = model.groups
         self.group = group[model.snapshot.bundles.namespace[some]]
 
     def of(self, row: int) -> dict[int, list[tuple[Int64Array, FloatArray]]]:

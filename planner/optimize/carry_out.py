@@ -1,8 +1,5 @@
 """A plan as something to carry out: steps, a script, JSON, and the way back. Text only; nothing talks to a cluster."""
 
-import csv
-import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +22,7 @@ from planner.share.commands import (
     split_commands,
     unload_batches,
 )
-from planner.share.export import no_formula
+from planner.share.export import csv_text
 from planner.simulate.trace import Event
 
 FORMAT_VERSION: Final = 1
@@ -92,16 +89,7 @@ def document(
     options: CommandOptions | None = None,
     ungrouped: float | None = None,
 ) -> dict[str, Any]:
-    """Return everything about a plan as JSON values.
-
-    Args:
-        plan: The plan.
-        waves: Its waves.
-        stability: What the load balancer makes of it; None where nobody asked.
-        name: What the snapshot is called.
-        options: How the commands are written.
-        ungrouped: What `without_groups` says.
-    """
+    """Return everything about a plan as JSON values; `ungrouped` is what `without_groups` says."""
     by_cost = plan.question.under_percent is not None
     return {
         "format_version": FORMAT_VERSION,
@@ -162,28 +150,11 @@ def _stability(found: Stability) -> dict[str, Any]:
     }
 
 
-def plan_json(
-    plan: Plan,
-    waves: Sequence[Wave],
-    stability: Stability | None,
-    *,
-    name: str = "",
-    options: CommandOptions | None = None,
-    ungrouped: float | None = None,
-) -> str:
-    """Return `document` as text; equal plans give equal text."""
-    found = document(plan, waves, stability, name=name, options=options, ungrouped=ungrouped)
-    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def moves_csv(waves: Sequence[Wave]) -> str:
-    """Return one row for each move, wave by wave (RFC 4180, UTF-8), with a row of names first."""
-    target = io.StringIO()
-    writer = csv.writer(target)
-    writer.writerow(("wave", "bundle", "from", "to", "topics", "clients", "throughput_bytes_per_s", "why"))
-    for number, wave in enumerate(waves, start=1):
-        writer.writerows([number, *map(no_formula, _move(move).values())] for move in wave.moves)
-    return target.getvalue()
+    """Return one row for each move, wave by wave."""
+    header = ("wave", "bundle", "from", "to", "topics", "clients", "throughput_bytes_per_s", "why")
+    rows = ([number, *_move(move).values()] for number, wave in enumerate(waves, start=1) for move in wave.moves)
+    return csv_text(header, rows)
 
 
 def of_groups(plan: Plan, ungrouped: float | None) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.digest import snapshot_digest
@@ -14,6 +14,7 @@ from planner.optimize.bound import SLACK
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.optimize.splits import Split
+from planner.simulate.load_model import with_usage
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,13 +110,7 @@ class Plan:
         owner = start.bundles.owner.copy()
         for move in self.moves:
             owner[start.bundle_position[move.bundle]] = start.brokers.position[move.destination]
-        cpu, inbound, outbound = self.demand_after
-        brokers = replace(
-            start.brokers,
-            cpu_usage_percent=cpu,
-            bandwidth_in_usage_kbit_per_s=inbound,
-            bandwidth_out_usage_kbit_per_s=outbound,
-        )
+        brokers = with_usage(start.brokers, self.demand_after)
         return start.with_owner(owner).with_columns(brokers=brokers)
 
 

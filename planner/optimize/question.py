@@ -1,22 +1,21 @@
 """What is asked of the optimizer, and what it looks at while it answers."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, TypeAlias
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
 from planner.optimize.rules import Rules
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.load_model import load_of
+from planner.simulate.load_model import COUNTS, load_of
 
 COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
 """What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""
@@ -25,12 +24,6 @@ COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
 def unit_of(cost: str) -> str:
     """Return what one of `COSTS` is counted in, in words."""
     return cost.replace("_per_s", "/s")
-
-
-Progress: TypeAlias = Callable[[float], None]
-"""Is told the highest usage of the best plan so far (1.0 = 100 %)."""
-
-_NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +58,7 @@ class Question:
     drain: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     keep_namespaces: tuple[str, ...] = ()
-    pins: Mapping[str, str] = field(default_factory=lambda: _NOBODY)
+    pins: Mapping[str, str] = field(default_factory=dict)
     even: bool = False
     splits: int | None = None
     seed: int = 0
@@ -84,7 +77,6 @@ class Model:
 
     Attributes:
         snapshot: The cluster.
-        config: Settings in force.
         question: The question.
         usage: What brokers use with which bundles.
         scale: Usage of a broker for one unit of each resource. Shape (resources, brokers).
@@ -98,7 +90,6 @@ class Model:
     """
 
     snapshot: Snapshot
-    config: Settings
     question: Question
     usage: UsageModel
     scale: FloatArray
@@ -122,6 +113,24 @@ class Model:
         """What may be spent. Shape (4,)."""
         return self.question.budgets
 
+    @cached_property
+    def groups(self) -> tuple[Int64Array, BoolArray]:
+        """Which namespaces may go to the same brokers: the group of each, and who may take what is of a group.
+
+        As far as no move changes it. Shapes (namespaces,) and (groups, brokers).
+        """
+        masks = [self.rules.static(at) & self.takes for at in range(len(self.snapshot.namespaces))]
+        places = {mask.tobytes(): mask for mask in masks}
+        place = {key: at for at, key in enumerate(places)}
+        group = np.array([place[mask.tobytes()] for mask in masks], dtype=np.int64)
+        none = np.zeros((1, len(self.takes)), dtype=np.bool_)
+        return frozen(group), frozen(np.array([*places.values()]) if masks else none)
+
+    @property
+    def limit(self) -> float:
+        """Usage above which a broker is called overloaded."""
+        return self.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+
     def peak(self, usage: FloatArray) -> float:
         """Return the highest usage that counts."""
         return float(usage[self.counts].max(initial=0.0))
@@ -139,28 +148,13 @@ def positions(snapshot: Snapshot, names: tuple[str, ...]) -> Int64Array:
     return np.array([snapshot.brokers.position[name] for name in names], dtype=np.int64)
 
 
-def model_of(
-    snapshot: Snapshot,
-    question: Question,
-    config: Settings | None = None,
-    assumptions: Assumptions | None = None,
-    *,
-    gone: bool = False,
-) -> Model:
-    """Return a cluster and a question as columns.
-
-    Args:
-        snapshot: The cluster.
-        question: What is asked.
-        config: Settings in force; those of the snapshot when None.
-        assumptions: How CPU follows traffic.
-        gone: Whether brokers to empty are no candidates any more, as when they are stopped.
+def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> Model:
+    """Return a cluster and a question as columns; brokers to empty are no candidates where they count as `gone`.
 
     Raises:
         ScenarioError: The question makes no sense, or not for this cluster; the message says why.
     """
-    settings = config or snapshot.settings
-    supposed = assumptions or Assumptions()
+    settings, supposed = snapshot.settings, Assumptions()
     usage = UsageModel.of(snapshot, settings, supposed)
     _, load = load_of(snapshot, supposed)
     bundles = snapshot.bundles
@@ -182,8 +176,9 @@ def model_of(
     movable = ((owner >= 0) & ~kept[space]) | leaves
     for bundle, broker in pinned.items():
         movable[bundle] = forced[bundle] = bool(owner[bundle] not in {broker, -1})
-    traffic = load.msg_throughput_in_bytes_per_s + load.msg_throughput_out_bytes_per_s
-    cost = np.array([np.ones(len(bundles)), np.rint(load.topics), usage.clients, traffic], dtype=np.float64)
+    cost = np.array(
+        [np.ones(len(bundles)), np.rint(load[COUNTS][0]), usage.clients, load[2] + load[3]], dtype=np.float64
+    )
     rules = Rules(snapshot, settings, even=question.even, gone=drained if gone else drained[:0])
     for bundle, broker in pinned.items():
         if forced[bundle] and not (rules.static(int(space[bundle]))[broker] and takes[broker]):
@@ -193,20 +188,9 @@ def model_of(
                 remedy="Pin it elsewhere, or change the policy.",
             )
     scale = usage.weight / usage.limit
-    return Model(
-        snapshot,
-        settings,
-        question,
-        usage,
-        scale,
-        frozen(owner),
-        frozen(takes),
-        frozen(movable),
-        frozen(forced),
-        frozen(cost),
-        rules,
-        pinned,
-    )
+    for column in (owner, takes, movable, forced, cost):
+        frozen(column)
+    return Model(snapshot, question, usage, scale, owner, takes, movable, forced, cost, rules, pinned)
 
 
 def _pinned(snapshot: Snapshot, question: Question) -> dict[int, int]:

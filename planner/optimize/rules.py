@@ -4,11 +4,12 @@ What no move changes (isolation, versions, load manager class) is asked of the p
 broker, anti-affinity groups and even distribution change with every move, and are counted here by the same functions.
 Stricter than Pulsar in three things: a broker is never filled above its topic limit, candidates that the filters left
 out are never taken back because nobody else is left, and secondary brokers of an isolation policy are not used because
-an anti-affinity group has left no primary one. `refused` asks the filters themselves about a finished plan.
+an anti-affinity group has left no primary one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -50,8 +51,6 @@ class Rules:
             policies=replace(snapshot.policies, anti_affinity_group={}),
         ).sharing(snapshot)
         self._early, self._late = _static(free, config.changed(**{_EVENLY: False}))
-        self._masks: dict[int, BoolArray] = {}
-        self._before: dict[int, BoolArray] = {}
         self.domains = broker_domains(snapshot.policies) if config.flag("failureDomainsEnabled") else {}
         groups = {at: anti_affinity_group(snapshot.policies, name) for at, name in enumerate(snapshot.namespaces)}
         self.group = {at: name.lower() for at, name in groups.items() if name is not None}
@@ -59,15 +58,11 @@ class Rules:
 
     def static(self, namespace: int) -> BoolArray:
         """Return what filters that no move changes leave to a namespace. Shape (brokers,)."""
-        if namespace not in self._masks:
-            self._masks[namespace] = frozen(self._late(self.snapshot.namespaces[namespace]))
-        return self._masks[namespace]
+        return self._late(self.snapshot.namespaces[namespace])
 
     def before_group(self, namespace: int) -> BoolArray:
         """Return what is left when the anti-affinity filter has its turn, topics apart. Shape (brokers,)."""
-        if namespace not in self._before:
-            self._before[namespace] = frozen(self._early(self.snapshot.namespaces[namespace]))
-        return self._before[namespace]
+        return self._early(self.snapshot.namespaces[namespace])
 
     def changes(self, namespace: int) -> bool:
         """Say whether moves of other bundles change where bundles of a namespace may go."""
@@ -126,63 +121,21 @@ def _static(free: Snapshot, config: Settings) -> tuple[Callable[[str], BoolArray
     def mask(positions: Iterable[int]) -> BoolArray:
         found = np.zeros(len(brokers), dtype=np.bool_)
         found[list(positions)] = True
-        return found
+        return frozen(found)
 
     if free.info.load_manager is LoadManager.MODULAR:
         modular = ModularFilters(free, config)
         return (
-            lambda name: mask(modular.isolation(name)[1].tolist()),
-            lambda name: mask(modular.steps(f"{name}/", explain=False)[-1].kept.tolist()),
+            cache(lambda name: mask(modular.isolation(name)[1].tolist())),
+            cache(lambda name: mask(modular.steps(f"{name}/", explain=False)[-1].kept.tolist())),
         )
     extensible = ExtensibleFilters(free, config)
     return (
-        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[2].kept),
-        lambda name: mask(brokers.position[one] for one in extensible.steps(name)[-1].kept),
+        cache(lambda name: mask(brokers.position[one] for one in extensible.steps(name)[2].kept)),
+        cache(lambda name: mask(brokers.position[one] for one in extensible.steps(name)[-1].kept)),
     )
 
 
 def without(brokers: BrokerTable, gone: Int64Array) -> BrokerTable:
     """Return brokers of which some, by position, are no candidates any more."""
     return replace(brokers, registered=frozen(brokers.registered & ~np.isin(np.arange(len(brokers)), gone)))
-
-
-def refused(
-    snapshot: Snapshot,
-    config: Settings,
-    moves: Iterable[tuple[str, str]],
-    *,
-    even: bool = False,
-    gone: Int64Array = _NONE,
-) -> list[tuple[str, str]]:
-    """Play moves one after the other and ask the load manager's own filters about each destination.
-
-    Args:
-        snapshot: The cluster before them.
-        config: Settings in force.
-        moves: Bundle and destination, in their order.
-        even: Whether even distribution counts.
-        gone: Brokers that are no candidates any more, by position. Shape (such brokers,).
-
-    Returns:
-        The moves that the filters refuse.
-    """
-    asked = config if even else config.changed(**{_EVENLY: False})
-    modular, wrong, now = snapshot.info.load_manager is LoadManager.MODULAR, [], snapshot
-    now = now.with_columns(brokers=without(now.brokers, gone))
-    for bundle, destination in moves:
-        at, to = now.bundle_position[bundle], now.brokers.position[destination]
-        space = bundle.rpartition("/")[0]
-        if modular:
-            allowed = to in ModularFilters(now, asked).steps(bundle, explain=False)[-1].kept.tolist()
-        else:
-            allowed = destination in ExtensibleFilters(now, asked).steps(space)[-1].kept
-        if not allowed:
-            wrong.append((bundle, destination))
-        owner, topics = now.bundles.owner.copy(), now.brokers.topics.copy()
-        if owner[at] >= 0:
-            topics[owner[at]] -= now.bundles.topics[at]
-        topics[to] += now.bundles.topics[at]
-        owner[at] = to
-        brokers = replace(now.brokers, topics=frozen(topics))
-        now = now.with_owner(owner).with_columns(brokers=brokers)
-    return wrong

@@ -63,18 +63,8 @@ class State:
         self._by_broker: list[set[int]] = [set() for _ in range(count)]
         for bundle in np.flatnonzero(mine & model.movable).tolist():
             self._by_broker[self.owner[bundle]].add(bundle)
-        rules = model.rules
-        masks: dict[bytes, int] = {}
-        self._mask_of = np.zeros(len(snapshot.namespaces), dtype=np.int64)
-        table: list[BoolArray] = []
-        for space in range(len(snapshot.namespaces)):
-            mask = rules.static(space) & model.takes
-            at = masks.setdefault(mask.tobytes(), len(table))
-            if at == len(table):
-                table.append(mask)
-            self._mask_of[space] = at
-        self._masks = np.array(table) if table else np.zeros((1, count), dtype=np.bool_)
-        self.changing = np.array([rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
+        self._mask_of, self._masks = model.groups
+        self.changing = np.array([model.rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
 
     # What may go where
 
@@ -138,6 +128,12 @@ class State:
             points, random = self.misjudged
             found += random.random(found.shape) * points
         return found
+
+    def arriving(self, bundles: Int64Array, caps: FloatArray | float = np.inf) -> FloatArray:
+        """Return the same, infinite where a bundle may not go, or is too much for a cap. Shape (bundles, brokers)."""
+        after = self.with_each(bundles)
+        after[~self.allowed(bundles) | (after > caps + EPSILON)] = np.inf
+        return after
 
     # Moves
 
@@ -366,8 +362,7 @@ def _single(state: State, hot: int, caps: FloatArray) -> bool:
     mine = _picked(state, hot)
     if not len(mine):
         return False
-    here, after = state.without(hot, mine), state.with_each(mine)
-    after[~state.allowed(mine) | (after > caps + EPSILON)] = np.inf
+    here, after = state.without(hot, mine), state.arriving(mine, caps)
     worse = np.maximum(here, after.min(axis=1))
     best = int(worse.argmin())
     if worse[best] >= state.usage[hot] - EPSILON:
@@ -408,7 +403,7 @@ def _pairs(
     here = float(state.without(hot, one)[0])
     spent = model.cost[:, bundle] * int(state.owner[bundle] == model.owner[bundle])
     budgets = (model.budgets - state.spent - spent)[:, np.newaxis]
-    after = np.where(state.allowed(one)[0], state.with_each(one)[0], np.inf)
+    after = state.arriving(one)[0]
     for partner in np.argsort(after, kind="stable")[:_FEW].tolist():
         if not np.isfinite(after[partner]):
             return
@@ -453,8 +448,7 @@ def under(state: State, target: float, weight: FloatArray, caps: FloatArray, tol
         if top <= target + EPSILON:
             return True
         mine = state.movable_on(hot)
-        after = state.with_each(mine)
-        after[~state.allowed(mine) | (after > most + EPSILON)] = np.inf
+        after = state.arriving(mine, most)
         gain = np.minimum(top - state.without(hot, mine), top - target)
         fits = np.isfinite(after.min(axis=1, initial=np.inf)) & (gain > EPSILON)
         if not fits.any():
@@ -539,12 +533,10 @@ def place_forced(state: State, told: Callable[[], bool]) -> list[int]:
     while waiting and not told():
         left = []
         for bundle in waiting:
-            one = np.array([bundle])
-            may = state.allowed(one)[0]
-            if not may.any():
+            after = state.arriving(np.array([bundle]))[0]
+            if np.isinf(after).all():
                 left.append(bundle)
                 continue
-            after = np.where(may, state.with_each(one)[0], np.inf)
             state.move(bundle, _receiver(state, bundle, after, float(after.min())))
         if len(left) == len(waiting):
             return left

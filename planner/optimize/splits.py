@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import bundle_name, dividing_boundary
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
@@ -37,14 +36,9 @@ class Split:
     why: str
 
 
-def with_splits(
-    snapshot: Snapshot, splits: Sequence[Split], config: Settings, assumptions: Assumptions | None = None
-) -> Snapshot:
+def with_splits(snapshot: Snapshot, splits: Sequence[Split]) -> Snapshot:
     """Return a cluster with bundles cut; each topic brings its own load along."""
-    if not splits:
-        return snapshot
-    manager = snapshot.info.load_manager
-    cluster = Cluster(snapshot, assumptions or Assumptions(), manager, config)
+    cluster = Cluster(snapshot, Assumptions(), snapshot.info.load_manager, snapshot.settings)
     for split in splits:
         cluster.split(cluster.bundle(split.bundle), [split.boundary])
     return replace(cluster.snapshot(snapshot.info.captured_at_ms), settings=snapshot.settings, info=snapshot.info)

@@ -81,12 +81,7 @@ def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool])
 
 
 def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -> Stability:
-    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
-
-    Args:
-        plan: The plan.
-        cancelled: Is asked now and then whether to stop.
-    """
+    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force."""
     start = after_plan(plan, cancelled)
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
     trace = _on_disk(start, watched, cancelled)

@@ -59,8 +59,7 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
     state = State(model)
     position, broker = plan.at_start.bundle_position, plan.at_start.brokers.position
     waiting = {position[move.bundle]: (broker[move.destination], move) for move in plan.moves}
-    limit = model.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    limits = np.maximum(np.maximum(limit, plan.usage_before), plan.usage_after) + EPSILON
+    limits = np.maximum(np.maximum(model.limit, plan.usage_before), plan.usage_after) + EPSILON
     found: list[Wave] = []
     tried: set[tuple[int, int]] = set()
     while waiting:
@@ -90,8 +89,7 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
 
 def _excess(state: State, bundle: int, to: int, limits: FloatArray) -> float:
     """Return by how much a bundle would take a broker over its limit; infinite where the filters refuse it."""
-    one = np.array([bundle])
-    return float(state.with_each(one)[0, to] - limits[to]) if state.allowed(one)[0, to] else math.inf
+    return float(state.arriving(np.array([bundle]))[0, to] - limits[to])
 
 
 def _next(
@@ -126,7 +124,7 @@ def _temporary(
     """Return a bundle and a broker that can have it until its own has room; bundles with few clients first."""
     cost = state.model.cost[_CLIENTS]
     for at in sorted(waiting, key=lambda one: (float(cost[one]), one)):
-        after = np.where(state.allowed(np.array([at]))[0], state.with_each(np.array([at]))[0], np.inf)
+        after = state.arriving(np.array([at]))[0]
         after[[waiting[at][0], *(to for bundle, to in tried if bundle == at)]] = np.inf
         to = int(after.argmin())
         if after[to] <= limits[to]:

@@ -21,6 +21,7 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import (
     PROGRAM,
     Command,
@@ -135,31 +136,32 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
         if not destination or destination == source or name.rpartition("/")[0] in anew:
             continue
         at, why = arrived.get((name, destination), (len(events), ""))
-        move = Relocation(
-            bundle=name,
-            source=source,
-            destination=destination,
-            why=why,
-            topics=int(bundles.topics[row]),
-            producers=int(bundles.producers[row]),
-            consumers=int(bundles.consumers[row]),
-            msg_rate_per_s=float(bundles.msg_rate_in_per_s[row] + bundles.msg_rate_out_per_s[row]),
-            throughput_bytes_per_s=float(
-                bundles.msg_throughput_in_bytes_per_s[row] + bundles.msg_throughput_out_bytes_per_s[row]
-            ),
-        )
+        move = moved(end, row, source, destination, why)
         found.append((at, move))
     found.sort(key=lambda pair: pair[0])
     return tuple(move for _, move in found)
 
 
-def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
-    """Return what to do, in order.
+def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: str) -> Relocation:
+    """Return that a bundle, by its position, goes from one broker to another, with the numbers of a snapshot."""
+    table = snapshot.bundles
+    return Relocation(
+        bundle=snapshot.bundle_names[bundle],
+        source=source,
+        destination=destination,
+        why=why,
+        topics=int(table.topics[bundle]),
+        producers=int(table.producers[bundle]),
+        consumers=int(table.consumers[bundle]),
+        msg_rate_per_s=float(table.msg_rate_in_per_s[bundle] + table.msg_rate_out_per_s[bundle]),
+        throughput_bytes_per_s=float(
+            table.msg_throughput_in_bytes_per_s[bundle] + table.msg_throughput_out_bytes_per_s[bundle]
+        ),
+    )
 
-    Args:
-        trace: What a simulation found.
-        options: How commands are written.
-    """
+
+def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
+    """Return what to do for a plan, in order."""
     how = options or CommandOptions()
     changes = changed_settings(trace)
     edits = trace.scenario.edits
@@ -169,11 +171,11 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     work = [*_splits(trace, how), *_unloads(trace, how)]
     if restarting(changes) and any(command.words for command in work):
         before = [command for command in asked if command.section != "leaving"]
-        found = (*notes, *before, *_settings(changes, how), Command(section="settings", note=_CAPTURE_AGAIN))
+        found = (*notes, *before, *settings_commands(changes, how), Command(section="settings", note=_CAPTURE_AGAIN))
     else:
         held = [*hold(trace.start.settings, trace.settings, how)] if how.hold and any(c.words for c in work) else []
         later = _HELD if held else ()
-        settings = _settings({name: pair for name, pair in changes.items() if name not in later}, how)
+        settings = settings_commands({name: pair for name, pair in changes.items() if name not in later}, how)
         found = (*notes, *held, *settings, *asked, *work)
     return in_order(found)
 
@@ -205,18 +207,9 @@ def _dynamic(name: str, value: str, section: Section, how: CommandOptions, note:
 
 
 def settings_commands(
-    changes: Mapping[str, tuple[SettingValue, SettingValue]], options: CommandOptions | None = None
-) -> tuple[Command, ...]:
-    """Return the commands that change settings, and what to do by hand for those that cannot change at run time.
-
-    Args:
-        changes: By name, value before and after.
-        options: How commands are written.
-    """
-    return tuple(_settings(changes, options or CommandOptions()))
-
-
-def _settings(changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions) -> Iterator[Command]:
+    changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions
+) -> Iterator[Command]:
+    """Yield the commands that change settings, and what to do by hand for those that cannot change at run time."""
     restart = restarting(changes)
     for name, (before, after) in changes.items():
         setting, value = REFERENCE.settings[name], conf_value(after)
@@ -321,9 +314,7 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
 def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions) -> Iterator[Command]:
     """Yield the unloads of moves with their destinations, batch after batch, with a pause between two of them.
 
-    Args:
-        batches: The moves; each has a donor and a receiver.
-        how: How commands are written.
+    Each move has a donor and a receiver.
     """
     for number, batch in enumerate(batches, start=1):
         clients = sum(move.producers + move.consumers for move in batch)
@@ -344,13 +335,7 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
 
 
 def hold(before: Settings, after: Settings, how: CommandOptions) -> Iterator[Command]:
-    """Yield what switches automatic balancing off, on as a plan wants it, and, if it breaks off, as it was.
-
-    Args:
-        before: Settings in force.
-        after: Those that are to be.
-        how: How commands are written.
-    """
+    """Yield what switches automatic balancing off, on as a plan wants it, and, if it breaks off, as it was before."""
     for name in _HELD:
         if before.flag(name) or after.flag(name):
             yield _dynamic(name, "false", "hold", how, "")

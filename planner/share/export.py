@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -61,14 +61,7 @@ def plan_document(
     findings: Sequence[Finding] = (),
     options: CommandOptions | None = None,
 ) -> dict[str, Any]:
-    """Return everything a plan says as JSON values; numbers that are not finite are null.
-
-    Args:
-        trace: What a simulation found.
-        snapshot_name: What the snapshot is called.
-        findings: What the diagnosis says of it.
-        options: How the commands are written.
-    """
+    """Return everything a plan says as JSON values; numbers that are not finite are null."""
     document = {
         "format_version": FORMAT_VERSION,
         "plan_digest": trace.digest(),
@@ -97,31 +90,22 @@ def plan_document(
     return finite
 
 
-def plan_json(
-    trace: Trace,
-    *,
-    snapshot_name: str = "",
-    findings: Sequence[Finding] = (),
-    options: CommandOptions | None = None,
-) -> str:
-    """Return `plan_document` as text; equal plans give equal text."""
-    document = plan_document(trace, snapshot_name=snapshot_name, findings=findings, options=options)
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a document as text; equal ones give equal text."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def events_csv(trace: Trace) -> str:
-    """Return one row for each event (RFC 4180, UTF-8), with a row of names first.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe in front; the JSON has it as it is.
-    """
+def csv_text(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a table as text (RFC 4180, UTF-8), with a row of names first; no cell is a formula."""
     target = io.StringIO()
-    writer = csv.writer(target)
-    writer.writerow(EVENT_COLUMNS)
-    start_ms = trace.start.info.captured_at_ms
-    for cycle in trace.cycles:
-        for event in cycle.events:
-            writer.writerow(_row(cycle.index, event, start_ms))
+    csv.writer(target).writerows([header, *(map(no_formula, row) for row in rows)])
     return target.getvalue()
+
+
+def events_csv(trace: Trace) -> str:
+    """Return one row for each event."""
+    start_ms = trace.start.info.captured_at_ms
+    return csv_text(EVENT_COLUMNS, (_row(c.index, event, start_ms) for c in trace.cycles for event in c.events))
 
 
 def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ...]:
@@ -130,8 +114,7 @@ def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ..
         at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
     told = _columns(event, _EVENT)
     told |= {name: " ".join(told[name]) for name in ("acceptable", "children")}
-    cells = (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())
-    return tuple(map(no_formula, cells))
+    return (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())
 
 
 def no_formula(cell: Any) -> Any:

@@ -21,6 +21,8 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any, Final
 
 from planner.cluster.errors import PlannerError
@@ -39,33 +41,6 @@ _DEEPEST = 20
 
 _LINK = re.compile(r"([0-9]{1,4})\.([A-Za-z0-9_-]*)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-# Text that scenarios often have, the commonest last, for the compression. It is part of version 1: never change it.
-_DICTIONARY = (
-    b'false,true,"set_anti_affinity","group":"secondary":["primary":["namespaces":["min_limit":"set_isolation",'
-    b'"positions":["algorithm":"specified_positions_divide""topic_count_equally_divide""flow_or_qps_equally_divide"'
-    b'"range_equally_divide"defaultNamespaceBundleSplitAlgorithm"split_bundle","unload":true"set_bundle_count",'
-    b'"bundles":"rolling_restart","down_min":"pause_min":"change_capacity","brokers":["cores":"nic_gbps":'
-    b'"cpu_model":"fixed""idle_cpu_percent":"session_timeout_s":"spread_reports":false"assumptions":{'
-    b"org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
-    b"org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
-    b"org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-    b"org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"
-    b"org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
-    b"org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
-    b"org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
-    b"org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
-    b"org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
-    b'loadBalancerAutoBundleSplitEnabled"loadBalancerNamespaceBundleMax"minUnloadMessage"maxUnloadPercentage"'
-    b'loadBalancerAvgShedderHitCountHighThreshold"loadBalancerBrokerOverloadedThresholdPercentage"'
-    b'loadBalancerSheddingGracePeriodMinutes"loadBalancerBrokerThresholdShedderPercentage"'
-    b'loadBalancerLoadPlacementStrategy":"loadBalancerLoadSheddingStrategy":"'
-    b'"kind":"add_brokers","count":"name_prefix":"remove_broker","drain_broker","bundles_per_min":"kill_broker",'
-    b'"shape":"growth""daily""spike","duration_min":"scope":"namespace","target":"persistent://public/default/topic-'
-    b'"scale_traffic","factor":"pin_bundle","bundle":"move_bundle","destination":"/0x00000000_0x40000000"'
-    b'"broker":"broker-1:8080","at_min":},"on":false},{"edit":{"load_manager":"extensible""modular",'
-    b'"seed":"cycles":"settings":{"loadBalancer"steps":[{"edit":{"kind":"{"name":"","scenario":{"version":1}}'
-)
 
 
 class LinkError(PlannerError):
@@ -126,12 +101,7 @@ def encode_link(scenario: Scenario, digest: str, snapshot_name: str = "") -> str
 
 
 def encode_reference(digest_of_scenario: str, digest: str, snapshot_name: str = "") -> str:
-    """Return the text that names a scenario which a workspace keeps.
-
-    Args:
-        digest_of_scenario: Its `scenario_digest`.
-        digest: Digest of the snapshot that it changes, 64 hex digits.
-        snapshot_name: What that is called.
+    """Return the text that names a scenario which a workspace keeps, by its digest, and the snapshot that it changes.
 
     Raises:
         LinkError: A digest is none.
@@ -245,13 +215,22 @@ def _read_content(packed: bytes) -> tuple[str, Any]:
     return name[:_MAX_NAME], document.get("scenario")
 
 
+@cache
+def dictionary() -> bytes:
+    """Return text that scenarios often have, the commonest last, for the compression.
+
+    It is part of version 1 and never changes.
+    """
+    return resources.files("planner.share").joinpath("link_dictionary.txt").read_bytes().replace(b"\n", b"")
+
+
 def _pack(content: bytes) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zdict=_DICTIONARY)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zdict=dictionary())
     return packer.compress(content) + packer.flush()
 
 
 def _unpack(packed: bytes) -> bytes:
-    opener = zlib.decompressobj(-zlib.MAX_WBITS, zdict=_DICTIONARY)
+    opener = zlib.decompressobj(-zlib.MAX_WBITS, zdict=dictionary())
     try:
         content = opener.decompress(packed, _MAX_UNPACKED_BYTES)
     except zlib.error as error:
@@ -292,15 +271,14 @@ def _open(text: str) -> tuple[int, bytes]:
             )
         )
     version = int(found[1])
-    if version > _VERSION:
+    if version != _VERSION:
+        newer = version > _VERSION
         raise LinkError(
-            f"This link was made by a newer planner (link version {version}, this one reads {_VERSION}).",
-            remedy="Update this planner, or open the link on the server that made it.",
-        )
-    if version < _VERSION:
-        raise LinkError(
-            f"This link was made by an older planner (link version {version}, this one reads {_VERSION}).",
-            remedy="Make the scenario anew.",
+            f"This link was made by {'a newer' if newer else 'an older'} planner (link version {version}, this one"
+            f" reads {_VERSION}).",
+            remedy="Update this planner, or open the link on the server that made it."
+            if newer
+            else "Make the scenario anew.",
         )
     if len(text) > MOST_ADDRESS_CHARACTERS:
         raise LinkError("This link is longer than any that the planner makes.", remedy="Open the scenario as a file.")

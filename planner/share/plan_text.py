@@ -14,13 +14,7 @@ _MOVES_SHOWN = 20
 
 
 def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -> str:
-    """Return measures, moves and diagnosis of a plan, a line each.
-
-    Args:
-        trace: The plan.
-        snapshot_name: What the snapshot is called.
-        findings: What the diagnosis found.
-    """
+    """Return measures, moves and diagnosis of a plan, a line each."""
     scenario = trace.scenario
     size = f"{len(scenario.edits)} edits, {len(trace.cycles)} cycles, seed {scenario.seed}"
     lines = [

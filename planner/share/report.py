@@ -232,7 +232,7 @@ def _losses(trace: Trace) -> Iterator[str]:
             "Losses that ask more than 100 % of a broker",
             lambda review, _: f"{int((review.peak_usage > 1).sum()):,} of {len(review.peak_usage):,}",
         ),
-        cells("Growth until one is full, nothing lost", lambda review, _: _number(float(review.before.factor), "x")),
+        cells("Growth until one is full, nothing lost", lambda review, _: _number(review.before.growth.factor, "x")),
     ]
     yield _table(["", "now", "after the plan"], rows)
     yield f"An estimate. {_text(reviews[1].method)}"

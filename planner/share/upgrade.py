@@ -10,6 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import without_package
 from planner.explain.upgrade import (
     Difference,
+    RunNumbers,
     Step,
     Upgrade,
     before_upgrade,
@@ -20,7 +21,6 @@ from planner.explain.upgrade import (
 )
 from planner.pulsar.release_notes import release_notes
 from planner.simulate.measures import Summary, summary
-from planner.simulate.moves import relocations
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, scenario_to_json
 from planner.simulate.trace import Trace
@@ -39,58 +39,22 @@ class UpgradeAnswer:
     """
 
     upgrade: Upgrade
-    runs: Mapping[str, "RunNumbers"]
+    runs: Mapping[str, RunNumbers]
     found: Difference
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunNumbers:
-    """A run in the numbers that an upgrade is judged by.
-
-    Attributes:
-        moves: Bundles that went to another broker, each as often as it did.
-        splits: Bundles that were split.
-        topics: Topics that were cut off, each as often as it was.
-        clients: Producers and consumers, likewise.
-        peak_percent: Highest usage of a broker at the end.
-        deviation_points: Standard deviation of the usage at the end.
-        plan: Digest of what happened.
-    """
-
-    moves: int
-    splits: int
-    topics: int
-    clients: int
-    peak_percent: float
-    deviation_points: float
-    plan: str
-
-
-def run_numbers(trace: Trace, numbers: Summary) -> RunNumbers:
-    """Return a run in numbers."""
-    return RunNumbers(
-        len(relocations(trace)),
-        sum(event.kind == "split" for event in trace.events),
-        numbers.topics_disconnected,
-        numbers.producers_disconnected + numbers.consumers_disconnected,
-        numbers.final_peak_usage_percent,
-        numbers.final_std_percent,
-        trace.digest(),
-    )
 
 
 def answer_of(
     snapshot: Snapshot, upgrade: Upgrade, traces: Sequence[Trace], numbers: Sequence[Summary]
 ) -> UpgradeAnswer:
     """Return the answer from what the runs of an upgrade came to, in their order."""
-    runs = {name: run_numbers(*run) for name, run in zip(upgrade.runs, zip(traces, numbers, strict=True), strict=True)}
+    runs = [RunNumbers.of(*run) for run in zip(traces, numbers, strict=True)]
     now = upgrade.today.settings_over(snapshot)
     return UpgradeAnswer(
         upgrade,
-        runs,
-        difference(upgrade, traces, numbers),
+        dict(zip(upgrade.runs, runs, strict=True)),
+        difference(upgrade, traces, runs),
         steps_of(upgrade, snapshot),
         release_notes(snapshot.info.pulsar_version, now),
     )

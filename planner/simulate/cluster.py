@@ -24,12 +24,25 @@ from planner.pulsar.placement.filters import isolate
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.dispatch.caps import dispatch_caps
 from planner.simulate.leader_view import LeaderView, Rebuilt
-from planner.simulate.load_model import TRAFFIC, TRAFFIC_COLUMNS, Shape, load_of
+from planner.simulate.load_model import (
+    COUNT_COLUMNS,
+    COUNTS,
+    LIMIT_COLUMNS,
+    MACHINE,
+    TRAFFIC,
+    TRAFFIC_COLUMNS,
+    USAGE_COLUMNS,
+    Shape,
+    load_of,
+    rows_of,
+    with_usage,
+    with_values,
+)
 from planner.simulate.trace import BrokerState
 
 _DUST = 1e-9
 """Share of what a machine uses that is no traffic but rounding."""
-_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT = 4, 5, 6
+_CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
 
@@ -95,24 +108,14 @@ class Cluster:
         self.brokers: BrokerTable = snapshot.brokers
         self.present: BoolArray = snapshot.brokers.registered.copy()
         self.alive: BoolArray = self.present.copy()
-        machines, load = load_of(snapshot, assumptions)
-        self.machine = np.array(
-            [machines.cpu_percent, machines.bandwidth_in_kbit_per_s, machines.bandwidth_out_kbit_per_s]
-        )
+        self.machine, self.base = load_of(snapshot, assumptions)
         table = snapshot.brokers
-        self.beyond: BoolArray = np.array(
-            [
-                table.cpu_usage_percent > table.cpu_limit_percent,
-                table.bandwidth_in_usage_kbit_per_s > table.bandwidth_in_limit_kbit_per_s,
-                table.bandwidth_out_usage_kbit_per_s > table.bandwidth_out_limit_kbit_per_s,
-            ]
-        )
+        self.beyond: BoolArray = rows_of(table, USAGE_COLUMNS) > rows_of(table, LIMIT_COLUMNS)
         """Which machines the snapshot shows beyond what they have; they are not capped. Shape (3, brokers)."""
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
         self.low: Int64Array = snapshot.bundles.low.copy()
         self.high: Int64Array = snapshot.bundles.high.copy()
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
-        self.base: FloatArray = load.matrix()
         self.topics: TopicTable = snapshot.topics
         self._topic_names: list[str] | None = None
         self.changes: list[_TrafficChange] = []
@@ -254,16 +257,11 @@ class Cluster:
             ScenarioError: There is no such broker.
         """
         which = np.array([self.broker(name) for name in names] or range(len(self.brokers)), dtype=np.int64)
-        columns: dict[str, Any] = {}
-        limits = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
-        for row, column in enumerate(limits):
-            size = cores * 100 if column.startswith("cpu") else nic_gbps * _KBIT_PER_GBIT
-            if size > 0:
-                values = getattr(self.brokers, column).copy()
-                values[which] = size
-                self.beyond[row, which] = False
-                columns[column] = frozen(values)
-        self.brokers = replace(self.brokers, **columns)
+        sizes = [cores * 100, *[nic_gbps * _KBIT_PER_GBIT] * 2]
+        given = {name: size for name, size in zip(LIMIT_COLUMNS, sizes, strict=True) if size > 0}
+        for row, name in enumerate(LIMIT_COLUMNS):
+            self.beyond[row, which] &= name not in given
+        self.brokers = with_values(self.brokers, which, given)
         self._touch()
         self.leader_view.note_changes(which)
 
@@ -434,8 +432,7 @@ class Cluster:
 
     def follow(self, frame: Snapshot) -> None:
         """Take over the traffic that a later snapshot tells, whoever serves it here."""
-        _, load = load_of(frame, self.assumptions)
-        source = load.matrix()
+        _, source = load_of(frame, self.assumptions)
         table = frame.bundles
         same = frame.namespaces == self.namespaces and len(table) == len(self.low)
         if same and all(
@@ -480,8 +477,7 @@ class Cluster:
         share[TRAFFIC] = given * scale[:, np.newaxis]
         everything = total[TRAFFIC].sum()
         weight = share[TRAFFIC].sum(axis=0) / everything if everything > 0 else np.full(len(members), 1 / len(members))
-        for row in (_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT):
-            share[row] = total[row] * weight
+        share[MACHINE] = total[MACHINE, np.newaxis] * weight
         share[7] = total[7] / len(members)
         for row, column in ((8, self.topics.producers), (9, self.topics.consumers)):
             known = column[members].astype(np.float64)
@@ -505,11 +501,7 @@ class Cluster:
         return shared
 
     def split(self, bundle: int, boundaries: Sequence[int]) -> Int64Array:
-        """Split a bundle; the children stay where it is.
-
-        Args:
-            bundle: Its position.
-            boundaries: Where to cut, in order, inside its range.
+        """Split a bundle at boundaries inside its range, in order; the children stay where it is.
 
         Returns:
             Positions of the children; those of bundles behind them have changed. Shape (children,).
@@ -635,21 +627,13 @@ class Cluster:
 
     def _used(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         load = self.load(at_ms)
-        demand = self.machine * self.alive + self._on_brokers(load[[_CPU, _BANDWIDTH_IN, _BANDWIDTH_OUT]])
-        used = demand.copy()
-        for row, limit in enumerate(self._capacity()):
-            capped = (limit > 0) & ~self.beyond[row]
-            used[row] = np.where(capped, np.minimum(demand[row], limit), demand[row])
-        return used, demand
-
-    def _capacity(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return how much CPU and bandwidth the machines have; 0 where unknown."""
-        table = self.brokers
-        return table.cpu_limit_percent, table.bandwidth_in_limit_kbit_per_s, table.bandwidth_out_limit_kbit_per_s
+        demand = self.machine * self.alive + self._on_brokers(load[MACHINE])
+        limits = rows_of(self.brokers, LIMIT_COLUMNS)
+        return np.where((limits > 0) & ~self.beyond, np.minimum(demand, limits), demand), demand
 
     def _growth(self, demand: FloatArray) -> FloatArray:
         """Return how many times the traffic of each broker fits. Shape (brokers,)."""
-        limits, own = np.array(self._capacity(), dtype=np.float64), self.machine * self.alive
+        limits, own = rows_of(self.brokers, LIMIT_COLUMNS), self.machine * self.alive
         served = demand - own
         factors = np.full(served.shape, np.inf)
         known = (limits > 0) & (served > np.maximum(own, 1.0) * _DUST)
@@ -700,21 +684,14 @@ class Cluster:
 
     def _brokers_at(self, at_ms: int) -> BrokerTable:
         """Return the brokers with what their machines use at a moment."""
-        cpu, inbound, outbound = self.machines(at_ms)[0]
-        return replace(
-            self.brokers,
-            cpu_usage_percent=frozen(cpu),
-            bandwidth_in_usage_kbit_per_s=frozen(inbound),
-            bandwidth_out_usage_kbit_per_s=frozen(outbound),
-        )
+        return with_usage(self.brokers, self.machines(at_ms)[0])
 
     def snapshot(self, at_ms: int) -> Snapshot:
         """Return the cluster with its real owners and current traffic, without averages."""
         load = self.load(at_ms)
         served = self.owner >= 0
-        columns: dict[str, Any] = {name: load[row] for row, name in enumerate(TRAFFIC_COLUMNS)}
-        for row, name in ((7, "topics"), (8, "producers"), (9, "consumers")):
-            columns[name] = np.round(load[row]).astype(np.int64)
+        columns: dict[str, Any] = dict(zip(TRAFFIC_COLUMNS, load[TRAFFIC], strict=True))
+        columns |= dict(zip(COUNT_COLUMNS, np.round(load[COUNTS]).astype(np.int64), strict=True))
         bundles = make_bundles(
             self.low,
             high=self.high,

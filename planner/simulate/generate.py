@@ -32,6 +32,7 @@ from planner.cluster.snapshot import (
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.load_model import COUNT_COLUMNS, TRAFFIC_COLUMNS
 
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")
@@ -126,14 +127,6 @@ def _sum_by(ids: npt.NDArray[Any], values: npt.NDArray[Any], size: int) -> Float
     return sums.astype(np.float64)
 
 
-_TRAFFIC = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
-
-
 def _bundles(
     spec: ClusterSpec, ranges: tuple[IntArray, Int64Array, Int64Array], topics: TopicTable, rng: np.random.Generator
 ) -> BundleTable:
@@ -145,7 +138,7 @@ def _bundles(
         weights /= weights.sum()
     owner = rng.choice(spec.brokers, size, p=weights).astype(np.int32)
     columns: dict[str, Any] = {}
-    for name in _TRAFFIC:
+    for name in TRAFFIC_COLUMNS:
         current = np.round(_sum_by(topics.bundle, getattr(topics, name), size), 3)
         columns[name] = current
         columns[f"short_term_{name}"] = np.round(current * rng.normal(1.0, 0.03, size).clip(0.5, 1.5), 3)
@@ -171,12 +164,15 @@ def _bundles(
 
 def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Generator) -> dict[str, Any]:
     size = spec.brokers
-    columns: dict[str, Any] = {name: _sum_by(bundles.owner, getattr(bundles, name), size) for name in _TRAFFIC}
-    for term in ("short_term_", "long_term_"):
-        columns |= {term + n: _sum_by(bundles.owner, getattr(bundles, term + n), size) for n in _TRAFFIC}
+    columns: dict[str, Any] = {
+        term + name: _sum_by(bundles.owner, getattr(bundles, term + name), size)
+        for term in ("", "short_term_", "long_term_")
+        for name in TRAFFIC_COLUMNS
+    }
+    columns |= {name: _sum_by(bundles.owner, getattr(bundles, name), size).astype(np.int64) for name in COUNT_COLUMNS}
     factor = np.where(rng.random(size) < spec.heterogeneity, rng.choice([0.5, 2.0], size), 1.0)
-    bytes_in, bytes_out = columns[_TRAFFIC[2]], columns[_TRAFFIC[3]]
-    messages = columns[_TRAFFIC[0]] + columns[_TRAFFIC[1]]
+    bytes_in, bytes_out = columns[TRAFFIC_COLUMNS[2]], columns[TRAFFIC_COLUMNS[3]]
+    messages = columns[TRAFFIC_COLUMNS[0]] + columns[TRAFFIC_COLUMNS[1]]
     demand = spec.cpu_percent_per_mb_per_s * (bytes_in + bytes_out) / 1e6
     demand = demand + spec.cpu_percent_per_1000_msg_per_s * messages / 1e3 + 5.0
     typical = max(float(np.mean(demand)), 1.0)
@@ -195,9 +191,6 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "bandwidth_in_limit_kbit_per_s": nic_kbit_per_s,
         "bandwidth_out_usage_kbit_per_s": np.round(bytes_out * _KBIT_PER_BYTE, 1),
         "bandwidth_out_limit_kbit_per_s": nic_kbit_per_s,
-        "topics": _sum_by(bundles.owner, bundles.topics, size).astype(np.int64),
-        "producers": _sum_by(bundles.owner, bundles.producers, size).astype(np.int64),
-        "consumers": _sum_by(bundles.owner, bundles.consumers, size).astype(np.int64),
         "reported_bundles": np.bincount(bundles.owner[bundles.owner >= 0], minlength=size).astype(np.int64),
         "updated_at_ms": np.maximum(spec.captured_at_ms - rng.integers(0, 5_000, size), 0),
         "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
@@ -224,7 +217,7 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
     columns = _broker_columns(spec, bundles, rng)
     names = tuple(f"broker-{i:0{len(str(spec.brokers))}d}.{spec.cluster}.example:8080" for i in range(spec.brokers))
     if spec.load_manager is LoadManager.EXTENSIBLE:
-        throughput = columns[_TRAFFIC[2]] + columns[_TRAFFIC[3]]
+        throughput = columns[TRAFFIC_COLUMNS[2]] + columns[TRAFFIC_COLUMNS[3]]
         usage = columns["cpu_usage_percent"] / columns["cpu_limit_percent"]
         columns["weighted_max_ema"] = np.round(usage * rng.normal(1.0, 0.02, spec.brokers), 6).clip(0)
         columns["msg_throughput_ema_bytes_per_s"] = np.round(throughput * rng.normal(1.0, 0.02, spec.brokers), 1).clip(

@@ -8,24 +8,33 @@ checks whether to report at one moment of each `stats_interval_s`, and that repo
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, BundleTable, Policies, Snapshot, SnapshotInfo, TopicTable
+from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage_of, percent_usage, usage_and_limits, weighted_usage_of
-from planner.simulate.load_model import COUNTS, TRAFFIC, TRAFFIC_COLUMNS
+from planner.simulate.load_model import (
+    COUNT_COLUMNS,
+    COUNTS,
+    LIMIT_COLUMNS,
+    TRAFFIC,
+    TRAFFIC_COLUMNS,
+    USAGE_COLUMNS,
+    rows_of,
+    with_values,
+)
 
-_COUNT_COLUMNS = ("topics", "producers", "consumers")
-_USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
-_LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
+if TYPE_CHECKING:
+    from planner.simulate.cluster import Cluster
+
 _MACHINE_ROWS = [0, 3, 4]
 """Where these stand in `planner.pulsar.load.usage.RESOURCES`."""
 _BUNDLES = 7
@@ -50,61 +59,17 @@ class Rebuilt:
     new: BoolArray
 
 
-class Truth(Protocol):
-    """What brokers measure, and what everybody knows at once: the cluster as it is. The view only reads it.
-
-    Attributes:
-        info: The cluster as a whole; its moment does not count.
-        brokers: Brokers with their machines; positions never change.
-        namespaces: Names of namespaces.
-        namespace: Namespace of each bundle. Shape (bundles,), as the three below.
-        low: First hash of each bundle.
-        high: Last hash, exclusive but for the last one.
-        owner: Broker that serves each bundle, -1 for nobody.
-        names: Full name of each bundle.
-        hashes: `String.hashCode` of each.
-        position: Position of each bundle by its full name.
-        topics: Topics.
-        policies: Policies.
-    """
-
-    info: SnapshotInfo
-    brokers: BrokerTable
-    namespaces: tuple[str, ...]
-    namespace: Int64Array
-    low: Int64Array
-    high: Int64Array
-    owner: Int64Array
-    names: tuple[str, ...]
-    hashes: IntArray
-    position: dict[str, int]
-    topics: TopicTable
-    policies: Policies
-
-    def owners(self) -> IntArray:
-        """Return `owner` as it is now, for keeping. Shape (bundles,)."""
-
-    def load(self, at_ms: int) -> FloatArray:
-        """Return what every bundle brings at a moment, rows as `BundleLoad`. Shape (10, bundles)."""
-
-    def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
-        """Return what machines use at a moment, and the demand. Shape of each: (3, brokers)."""
-
-    def traffic_changes(self, from_ms: int, to_ms: int) -> bool:
-        """Say whether the traffic of some bundle may differ between two moments."""
-
-
 class LeaderView:
     """What the leader knows; `view` answers. The cluster tells it what brokers notice, and when they report.
 
     Args:
-        truth: The cluster as it is.
+        truth: The cluster as it is; it is only read here.
         snapshot: What was reported at the start.
         config: Settings in force.
     """
 
-    def __init__(self, truth: Truth, snapshot: Snapshot, config: Settings) -> None:
-        self.truth: Truth = proxy(truth)  # which holds this view: neither waits until Python looks for circles
+    def __init__(self, truth: "Cluster", snapshot: Snapshot, config: Settings) -> None:
+        self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
         self.config = config
         self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
@@ -113,9 +78,7 @@ class LeaderView:
         reported = bundles.has_stats & (bundles.owner >= 0)
         self.measured_by: Int64Array = np.where(reported, bundles.owner, -1).astype(np.int64)
         self.reported_by: Int64Array = self.measured_by.copy()
-        self.reported: FloatArray = np.array(
-            [getattr(bundles, name).astype(np.float64) for name in (*TRAFFIC_COLUMNS, *_COUNT_COLUMNS)]
-        )
+        self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = np.zeros((len(self.measured) + 1, len(snapshot.brokers)))
         """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
@@ -126,9 +89,7 @@ class LeaderView:
         self.data_topics: Int64Array = bundles.data_topics
         self.samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in _TERMS]
         """Samples in each average, by term. Shape of each: (bundles,)."""
-        self.means: list[FloatArray] = [
-            np.array([getattr(bundles, term + name) for name in TRAFFIC_COLUMNS]) for term in _TERMS
-        ]
+        self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in _TERMS]
         """The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles)."""
         self.stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
         """What the metadata store has of `samples`, 0 where nothing was written; so the two below."""
@@ -186,11 +147,7 @@ class LeaderView:
     def left(self, broker: int) -> None:
         """Forget a broker that is no longer registered."""
         self._forget(broker)
-        has = self.table.has_load_data.copy()
-        has[broker] = False
-        registered = self.table.registered.copy()
-        registered[broker] = False
-        self.table = replace(self.table, has_load_data=frozen(has), registered=frozen(registered))
+        self.table = with_values(self.table, broker, {"has_load_data": False, "registered": False})
         self.touch()
 
     def _forget(self, broker: int) -> None:
@@ -219,9 +176,7 @@ class LeaderView:
             self.fresh[there] = True
             self.throughput_ema[there] = 0.0
             self.load_ema[there] = 1.0
-            has = self.table.has_load_data.copy()
-            has[there] = False
-            self.table = replace(self.table, has_load_data=frozen(has))
+            self.table = with_values(self.table, there, {"has_load_data": False})
         self.touch()
 
     def _unrank(self, bundles: BoolArray) -> None:
@@ -342,7 +297,7 @@ class LeaderView:
         """Return what brokers use now, and what they have. Shape of each: (5, asked about)."""
         used, limits = usage_and_limits(self.table, who)
         used[_MACHINE_ROWS] = self.truth.machines(at_ms)[0][:, who]
-        limits[_MACHINE_ROWS] = [getattr(self.truth.brokers, name)[who] for name in _LIMIT_COLUMNS]
+        limits[_MACHINE_ROWS] = rows_of(self.truth.brokers, LIMIT_COLUMNS)[:, who]
         return used, limits
 
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
@@ -365,9 +320,9 @@ class LeaderView:
     def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
         used, limits = self._usage(who, at_ms)
-        new: dict[str, Any] = dict(zip(_USAGE_COLUMNS, used[_MACHINE_ROWS], strict=True))
-        new |= dict(zip(_LIMIT_COLUMNS, limits[_MACHINE_ROWS], strict=True))
-        new |= dict(zip((*TRAFFIC_COLUMNS, *_COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
+        new: dict[str, Any] = dict(zip(USAGE_COLUMNS, used[_MACHINE_ROWS], strict=True))
+        new |= dict(zip(LIMIT_COLUMNS, limits[_MACHINE_ROWS], strict=True))
+        new |= dict(zip((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
         self.updated_ms[who] = at_ms
         if self.extensible:
@@ -376,10 +331,7 @@ class LeaderView:
             )
             new["weighted_max_ema"] = self.load_ema[who]
             new["msg_throughput_ema_bytes_per_s"] = self.throughput_ema[who]
-        columns = {name: getattr(self.table, name).copy() for name in new}
-        for name, column in columns.items():
-            column[who] = new[name]
-        self.table = replace(self.table, **{name: frozen(column) for name, column in columns.items()})
+        self.table = with_values(self.table, who, new)
         mine, theirs = self._served_by(who, self.measured_by), self._served_by(who, self.reported_by)
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
@@ -487,7 +439,7 @@ class LeaderView:
             columns: dict[str, Any] = {
                 name: frozen(self.reported[row].copy()) for row, name in enumerate(TRAFFIC_COLUMNS)
             }
-            for row, name in enumerate(_COUNT_COLUMNS):
+            for row, name in enumerate(COUNT_COLUMNS):
                 columns[name] = frozen(self.reported[4 + row].astype(np.int64))
             if not self.extensible:
                 columns["has_data"] = self.known

@@ -4,13 +4,14 @@ Nothing here mirrors Pulsar. A snapshot tells what a broker uses now; what it wi
 as `Assumptions` says.
 """
 
-from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
+from planner.cluster.arrays import FloatArray, Int64Array, frozen
+from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable
 from planner.simulate.assumptions import Assumptions
 
 TRAFFIC_COLUMNS = (
@@ -21,67 +22,37 @@ TRAFFIC_COLUMNS = (
 )
 """The traffic of a bundle, as the columns of `BundleTable` are named."""
 
-TRAFFIC = slice(0, 4)
-"""Rows of `BundleLoad.matrix`: message rate in and out, throughput in and out."""
+COUNT_COLUMNS = ("topics", "producers", "consumers")
+"""Who is on a bundle, likewise."""
 
-COUNTS = slice(7, 10)
-"""Rows of it: topics, producers, consumers."""
+USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
+LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
+"""What traffic uses of a machine, and has of it, as the columns of `BrokerTable` are named."""
+
+TRAFFIC, MACHINE, COUNTS = slice(0, 4), slice(4, 7), slice(7, 10)
+"""Rows of what `load_of` returns of bundles."""
 
 _MB = 1e6
 _THOUSAND = 1e3
 
 
-@dataclass(frozen=True, eq=False)
-class BundleLoad:
-    """What each bundle brings to the broker that serves it. Shape of every column: (bundles,).
-
-    Attributes:
-        msg_rate_in_per_s: Publish rate.
-        msg_rate_out_per_s: Dispatch rate.
-        msg_throughput_in_bytes_per_s: Publish throughput.
-        msg_throughput_out_bytes_per_s: Dispatch throughput.
-        cpu_percent: CPU, percent of one core.
-        bandwidth_in_kbit_per_s: Share of the broker's inbound bandwidth, with everything that goes along with it.
-        bandwidth_out_kbit_per_s: The same, outbound.
-        topics: Topics loaded.
-        producers: Producers connected.
-        consumers: Consumers connected.
-    """
-
-    msg_rate_in_per_s: FloatArray
-    msg_rate_out_per_s: FloatArray
-    msg_throughput_in_bytes_per_s: FloatArray
-    msg_throughput_out_bytes_per_s: FloatArray
-    cpu_percent: FloatArray
-    bandwidth_in_kbit_per_s: FloatArray
-    bandwidth_out_kbit_per_s: FloatArray
-    topics: FloatArray
-    producers: FloatArray
-    consumers: FloatArray
-
-    def matrix(self) -> FloatArray:
-        """Return all columns as one array. Shape (columns, bundles)."""
-        return np.array([getattr(self, column.name) for column in fields(self)], dtype=np.float64)
-
-    @staticmethod
-    def of_matrix(rows: FloatArray) -> "BundleLoad":
-        """Return the columns that `matrix` made an array of."""
-        return BundleLoad(*rows)
+def rows_of(table: BrokerTable | BundleTable | TopicTable, columns: Sequence[str]) -> FloatArray:
+    """Return some columns of a table as one array. Shape (columns, rows of the table)."""
+    return np.array([getattr(table, name) for name in columns], dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class MachineLoad:
-    """What brokers use whatever they serve. Shape of every column: (brokers,).
+def with_values(brokers: BrokerTable, which: Int64Array | int, values: Mapping[str, Any]) -> BrokerTable:
+    """Return brokers of which some, by position, have other values in some columns."""
+    columns = {name: getattr(brokers, name).copy() for name in values}
+    for name, column in columns.items():
+        column[which] = values[name]
+    return replace(brokers, **{name: frozen(column) for name, column in columns.items()})
 
-    Attributes:
-        cpu_percent: Percent of one core.
-        bandwidth_in_kbit_per_s: Inbound.
-        bandwidth_out_kbit_per_s: Outbound.
-    """
 
-    cpu_percent: FloatArray
-    bandwidth_in_kbit_per_s: FloatArray
-    bandwidth_out_kbit_per_s: FloatArray
+def with_usage(brokers: BrokerTable, usage: FloatArray) -> BrokerTable:
+    """Return brokers that use something else of their machines, rows as `USAGE_COLUMNS`. Shape (3, brokers)."""
+    used: dict[str, Any] = dict(zip(USAGE_COLUMNS, map(frozen, usage), strict=True))
+    return replace(brokers, **used)
 
 
 def traffic_weight(bundles: BundleTable) -> FloatArray:
@@ -104,15 +75,17 @@ def _share(total: FloatArray, weight: FloatArray, owner: Int64Array) -> tuple[Fl
     return share, np.where(sums > 0, 0.0, total)
 
 
-def machine_load(
-    brokers: BrokerTable, bundles: BundleTable, assumptions: Assumptions
-) -> tuple[MachineLoad, FloatArray, FloatArray, FloatArray]:
-    """Split what each machine uses into its own part and the parts of its bundles.
+def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, FloatArray]:
+    """Return what machines use whatever they serve, and what each bundle brings to the broker that serves it.
+
+    A bundle that nobody serves brings the traffic it has; where a snapshot tells its topics, theirs.
 
     Returns:
-        The machines' own part; CPU (percent of one core), inbound and outbound bandwidth (kbit/s) of each bundle.
-        Shape (bundles,) each.
+        CPU (percent of one core), inbound and outbound bandwidth (kbit/s) of the machines themselves, shape
+        (3, brokers); traffic as `TRAFFIC_COLUMNS`, then the same three with everything that goes along with it, then
+        `COUNT_COLUMNS` of each bundle, shape (10, bundles).
     """
+    brokers, bundles = snapshot.brokers, snapshot.bundles
     owner = bundles.owner.astype(np.int64)
     idle = np.minimum(brokers.cpu_usage_percent, brokers.cpu_limit_percent * assumptions.idle_cpu_percent / 100)
     if assumptions.cpu_model == "fixed":
@@ -127,26 +100,14 @@ def machine_load(
         own_cpu = idle + left
     inbound, own_in = _share(brokers.bandwidth_in_usage_kbit_per_s, bundles.msg_throughput_in_bytes_per_s, owner)
     outbound, own_out = _share(brokers.bandwidth_out_usage_kbit_per_s, bundles.msg_throughput_out_bytes_per_s, owner)
-    return MachineLoad(own_cpu, own_in, own_out), cpu, inbound, outbound
-
-
-def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[MachineLoad, BundleLoad]:
-    """Return what the machines and the bundles of a snapshot bring.
-
-    A bundle that nobody serves brings the traffic it has; where a snapshot tells its topics, theirs.
-    """
-    bundles = snapshot.bundles
-    machines, cpu, inbound, outbound = machine_load(snapshot.brokers, bundles, assumptions)
     unserved = bundles.owner < 0
     if unserved.any() and not unserved.all():
         weight = traffic_weight(bundles)
         served_weight = float(weight[~unserved].sum())
         if served_weight > 0:
             cpu = np.where(unserved, weight * float(cpu[~unserved].sum()) / served_weight, cpu)
-    rows = [getattr(bundles, name) for name in TRAFFIC_COLUMNS]
-    counts = [bundles.topics, bundles.producers, bundles.consumers]
-    columns = [*rows, cpu, inbound, outbound, *counts]
-    return machines, BundleLoad.of_matrix(np.array([column.astype(np.float64) for column in columns]))
+    load = np.vstack([rows_of(bundles, TRAFFIC_COLUMNS), cpu, inbound, outbound, rows_of(bundles, COUNT_COLUMNS)])
+    return np.array([own_cpu, own_in, own_out]), load
 
 
 ShapeKind: TypeAlias = Literal["step", "growth", "daily", "spike"]

@@ -1,13 +1,15 @@
 """How far a cluster is from balance, and what it costs to get there."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.files import packaged_rows
 from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, relocations, returns, thrashing_percent
 from planner.simulate.trace import Event, EventKind, Stretch, Trace
 
@@ -19,42 +21,6 @@ Better: TypeAlias = Literal["lower", "higher", ""]
 
 _MS_PER_MIN = 60_000
 _S_PER_MIN = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Imbalance:
-    """Spread of the broker scores.
-
-    Attributes:
-        average: Mean.
-        std: Population standard deviation.
-        highest: Largest.
-        lowest: Smallest.
-    """
-
-    average: float
-    std: float
-    highest: float
-    lowest: float
-
-    @property
-    def spread(self) -> float:
-        """Largest minus smallest."""
-        return self.highest - self.lowest
-
-    @property
-    def max_over_average(self) -> float:
-        """Largest by mean; NaN when the mean is 0."""
-        return self.highest / self.average if self.average else float("nan")
-
-
-def imbalance(scores: FloatArray) -> Imbalance:
-    """Measure the spread of scores; unknown (NaN) ones are left out. All NaN when none is known."""
-    known = scores[np.isfinite(scores)]
-    if not len(known):
-        nan = float("nan")
-        return Imbalance(nan, nan, nan, nan)
-    return Imbalance(float(known.mean()), float(known.std()), float(known.max()), float(known.min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +49,8 @@ class BrokerSeries:
 
     def of(self, quantity: Quantity) -> FloatArray:
         """Return one of the tables by its name. Shape (cycles, brokers)."""
-        tables: Mapping[Quantity, FloatArray] = {
-            "usage": self.usage,
-            "msg_rate_per_s": self.msg_rate_per_s,
-            "throughput_bytes_per_s": self.throughput_bytes_per_s,
-            "bundles": self.bundles,
-        }
-        return tables[quantity]
+        table: FloatArray = getattr(self, quantity)
+        return table
 
     @property
     def minutes(self) -> FloatArray:
@@ -126,8 +87,8 @@ def broker_series(trace: Stretch) -> BrokerSeries:
 
 
 @dataclass(frozen=True, eq=False)
-class ImbalanceSeries:
-    """Spread over the brokers at each cycle, in the unit of what was measured. Shape of every column: (cycles,).
+class Imbalance:
+    """Spread over the brokers, in the unit of what was measured. Shape of every value: (cycles,), or () for one moment.
 
     Attributes:
         average: Mean.
@@ -143,24 +104,27 @@ class ImbalanceSeries:
 
     @property
     def spread(self) -> FloatArray:
-        """Largest minus smallest. Shape (cycles,)."""
+        """Largest minus smallest. Shape as the others."""
         return self.highest - self.lowest
 
     @property
     def max_over_average(self) -> FloatArray:
-        """Largest by mean; NaN where the mean is 0. Shape (cycles,)."""
-        ratio: FloatArray = np.full(len(self.average), np.nan)
-        np.divide(self.highest, self.average, out=ratio, where=self.average != 0)
-        return ratio
+        """Largest by mean; NaN where the mean is 0. Shape as the others."""
+        ratio: FloatArray = np.full_like(self.average, np.nan)
+        return np.divide(self.highest, self.average, out=ratio, where=self.average != 0)
 
 
-def imbalance_series(series: BrokerSeries, quantity: Quantity = "usage") -> ImbalanceSeries:
-    """Measure the spread over the brokers that are there, cycle by cycle; NaN where none is.
+def imbalance(scores: FloatArray) -> Imbalance:
+    """Measure the spread of scores; unknown (NaN) ones are left out. All NaN when none is known."""
+    known = scores[np.isfinite(scores)]
+    found: tuple[Any, ...] = (np.float64("nan"),) * 4
+    if len(known):
+        found = known.mean(), known.std(), known.max(), known.min()
+    return Imbalance(*found)
 
-    Args:
-        series: As `broker_series` returns it.
-        quantity: What to measure.
-    """
+
+def imbalance_series(series: BrokerSeries, quantity: Quantity = "usage") -> Imbalance:
+    """Measure the spread of a quantity over the brokers that are there, cycle by cycle; NaN where none is."""
     table = series.of(quantity)
     known = np.isfinite(table)
     count = known.sum(axis=1)
@@ -170,7 +134,7 @@ def imbalance_series(series: BrokerSeries, quantity: Quantity = "usage") -> Imba
     variance = np.divide((deviation**2).sum(axis=1), count, out=none.copy(), where=count > 0)
     highest = np.where(known, table, -np.inf).max(axis=1, initial=-np.inf)
     lowest = np.where(known, table, np.inf).min(axis=1, initial=np.inf)
-    return ImbalanceSeries(
+    return Imbalance(
         frozen(average),
         frozen(np.sqrt(variance)),
         frozen(np.where(count > 0, highest, np.nan)),
@@ -198,11 +162,7 @@ class BlastRadius:
 
 
 def blast_radius(events: Sequence[Event]) -> BlastRadius:
-    """Add up who is disconnected.
-
-    Args:
-        events: Those that disconnect somebody, as `planner.simulate.moves.disconnections` finds them.
-    """
+    """Add up who is disconnected by events as `planner.simulate.moves.disconnections` finds them."""
     return BlastRadius(
         bundles=len(events),
         topics=sum(e.topics for e in events),
@@ -238,39 +198,18 @@ class CycleCounts:
     consumers: Int64Array
     shed_throughput_bytes_per_s: FloatArray
 
-    @property
-    def unloads(self) -> Int64Array:
-        """Bundles unloaded, by the load balancer or an operator. Shape (cycles,)."""
-        return self.shed + self.moved
-
 
 def cycle_counts(trace: Stretch) -> CycleCounts:
     """Count the events of each cycle."""
-    kinds: dict[EventKind, Int64Array] = {
-        kind: np.zeros(len(trace.cycles), dtype=np.int64)
-        for kind in ("shed", "moved", "placed", "split", "split_refused")
-    }
-    people = np.zeros((3, len(trace.cycles)), dtype=np.int64)
-    throughput = np.zeros(len(trace.cycles))
-    hit = disconnections(trace)
-    for at, cycle in enumerate(trace.cycles):
-        for event in cycle.events:
-            if event.kind in kinds:
-                kinds[event.kind][at] += 1
-        blast = blast_radius(hit[at])
-        people[:, at] = (blast.topics, blast.producers, blast.consumers)
-        throughput[at] = math.fsum(e.throughput_bytes_per_s for e in cycle.events if e.kind == "shed")
-    return CycleCounts(
-        shed=frozen(kinds["shed"]),
-        moved=frozen(kinds["moved"]),
-        placed=frozen(kinds["placed"]),
-        splits=frozen(kinds["split"]),
-        splits_refused=frozen(kinds["split_refused"]),
-        topics=frozen(people[0]),
-        producers=frozen(people[1]),
-        consumers=frozen(people[2]),
-        shed_throughput_bytes_per_s=frozen(throughput),
-    )
+    counted: tuple[EventKind, ...] = ("shed", "moved", "placed", "split", "split_refused")
+    rows: list[tuple[float, ...]] = []
+    for cycle, hit in zip(trace.cycles, disconnections(trace), strict=True):
+        kinds, blast = Counter(event.kind for event in cycle.events), blast_radius(hit)
+        shed = math.fsum(e.throughput_bytes_per_s for e in cycle.events if e.kind == "shed")
+        rows.append((*(kinds[kind] for kind in counted), blast.topics, blast.producers, blast.consumers, shed))
+    *counts, throughput = np.array(rows, dtype=np.float64).reshape(-1, len(fields(CycleCounts))).T.copy()
+    columns: list[Any] = [*(frozen(column.astype(np.int64)) for column in counts), frozen(throughput)]
+    return CycleCounts(*columns)
 
 
 def settled_after(trace: Stretch) -> int | None:
@@ -294,6 +233,7 @@ class Measure:
         label: What to call it.
         unit: Its unit; empty for counts.
         better: Which values are the good ones.
+        of_moves: Whether it is what moving costs, so that whoever moves nothing is the best.
         meaning: One sentence.
     """
 
@@ -301,116 +241,64 @@ class Measure:
     label: str
     unit: str
     better: Better
+    of_moves: bool
     meaning: str
-
-
-def _measure(label: str, unit: str, better: Better, meaning: str) -> Any:
-    return field(metadata={"label": label, "unit": unit, "better": better, "meaning": meaning})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A simulation in numbers. `MEASURES` tells the unit and meaning of each, and whether more of it is good."""
 
-    cycles: int = _measure("Cycles", "", "", "Shedding cycles watched.")
-    duration_min: float = _measure("Time watched", "min", "", "From the first cycle to the last.")
-    settled_after_cycles: int | None = _measure(
-        "Settled after", "cycles", "lower", "Cycles until nothing is shed any more; none when the last one still shed."
-    )
-    settled_after_min: float | None = _measure(
-        "Settled after", "min", "lower", "Minutes until the last bundle is shed; none when the last cycle still shed."
-    )
-    final_std_percent: float = _measure(
-        "Deviation of usage at the end", "points", "lower", "Standard deviation over the brokers at the last cycle."
-    )
-    mean_std_percent: float = _measure(
-        "Deviation of usage on average", "points", "lower", "Mean over all cycles of that deviation."
-    )
-    final_spread_percent: float = _measure(
-        "Spread of usage at the end", "points", "lower", "Highest minus lowest usage at the last cycle."
-    )
-    final_max_over_average: float = _measure(
-        "Highest relative to average usage at the end", "", "lower", "1 when all brokers are used alike."
-    )
-    final_msg_rate_std_over_average: float = _measure(
-        "Deviation of message rates at the end", "of the average", "lower", "Standard deviation by mean, over brokers."
-    )
-    final_throughput_std_over_average: float = _measure(
-        "Deviation of throughputs at the end", "of the average", "lower", "Standard deviation by mean, over brokers."
-    )
-    peak_usage_percent: float = _measure(
-        "Highest usage at any time", "%", "lower", "Of the most used broker in the worst cycle."
-    )
-    final_peak_usage_percent: float = _measure("Highest usage at the end", "%", "lower", "Of the most used broker.")
-    shed: int = _measure("Bundles shed", "bundles", "lower", "Unloads by the load balancer.")
-    moved: int = _measure("Bundles moved by operators", "bundles", "", "Unloads that the scenario asks for.")
-    splits: int = _measure("Bundles split", "bundles", "", "Automatic splits and those that the scenario asks for.")
-    splits_refused: int = _measure("Splits refused", "", "lower", "Splits that Pulsar did not carry out.")
-    most_shed_in_one_cycle: int = _measure(
-        "Most bundles shed in one cycle", "bundles", "lower", "The largest wave of reconnections that shedding made."
-    )
-    topics_disconnected: int = _measure("Topics disconnected", "", "lower", "Each as often as it was.")
-    producers_disconnected: int = _measure("Producers disconnected", "", "lower", "Each as often as it was.")
-    consumers_disconnected: int = _measure("Consumers disconnected", "", "lower", "Each as often as it was.")
-    most_clients_in_one_cycle: int = _measure(
-        "Most clients disconnected in one cycle", "", "lower", "Producers and consumers."
-    )
-    client_time_lost_min: float = _measure(
-        "Time that clients were away",
-        "client minutes",
-        "lower",
-        "Disconnected producers and consumers, times the assumed time that each takes to reconnect.",
-    )
-    returned_bundles: int = _measure(
-        "Bundles that came back", "bundles", "lower", "Bundles shed, and shed back to a broker that they had left."
-    )
-    thrashing_percent: float = _measure(
-        "Thrashing",
-        "%",
-        "lower",
-        f"Share of the shed traffic that left a broker to which shedding had given as much within the last"
-        f" {THRASHING_WINDOW_MIN:.0f} minutes.",
-    )
-    most_brokers_over_threshold: int = _measure(
-        "Most brokers overloaded at once",
-        "brokers",
-        "lower",
-        "Usage above loadBalancerBrokerOverloadedThresholdPercentage.",
-    )
-    final_brokers_over_threshold: int = _measure(
-        "Brokers overloaded at the end", "brokers", "lower", "As above, at the last cycle."
-    )
-    overloaded_broker_min: float = _measure(
-        "Time overloaded", "broker minutes", "lower", "Summed over the brokers: minutes above that threshold."
-    )
-    final_headroom_factor: float = _measure(
-        "Capacity headroom at the end",
-        "times the traffic",
-        "higher",
-        "Times that all traffic could grow, nothing being moved, until CPU or network of the first broker is used up;"
-        " below 1 its traffic already asks for more than there is. Memory does not count: it stays as it is.",
-    )
-    unserved: int = _measure(
-        "Bundles that nobody could serve", "bundles", "lower", "No broker was allowed to have them."
-    )
+    cycles: int
+    duration_min: float
+    settled_after_cycles: int | None
+    settled_after_min: float | None
+    final_std_percent: float
+    mean_std_percent: float
+    final_spread_percent: float
+    final_max_over_average: float
+    final_msg_rate_std_over_average: float
+    final_throughput_std_over_average: float
+    peak_usage_percent: float
+    final_peak_usage_percent: float
+    shed: int
+    moved: int
+    splits: int
+    splits_refused: int
+    most_shed_in_one_cycle: int
+    topics_disconnected: int
+    producers_disconnected: int
+    consumers_disconnected: int
+    most_clients_in_one_cycle: int
+    client_time_lost_min: float
+    returned_bundles: int
+    thrashing_percent: float
+    most_brokers_over_threshold: int
+    final_brokers_over_threshold: int
+    overloaded_broker_min: float
+    final_headroom_factor: float
+    unserved: int
 
 
-MEASURES: tuple[Measure, ...] = tuple(Measure(f.name, **f.metadata) for f in fields(Summary))
+def _measure(row: Mapping[str, str]) -> Measure:
+    better: Mapping[str, Better] = {one: one for one in get_args(Better)}
+    meaning = row["meaning"].format(window_min=THRASHING_WINDOW_MIN)
+    return Measure(row["name"], row["label"], row["unit"], better[row["better"]], row["of_moves"] == "yes", meaning)
+
+
+MEASURES: tuple[Measure, ...] = tuple(map(_measure, packaged_rows("planner.simulate", "measures.csv")))
 """What each number of a `Summary` is."""
 
 
 def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
     last = imbalance(series.of(quantity)[-1])
-    return last.std / last.average if last.average else 0.0
+    return float(last.std / last.average) if last.average else 0.0
 
 
 def summary(trace: Stretch) -> Summary:
-    """Return a simulation in numbers.
+    """Return a simulation of at least one cycle in numbers.
 
     The state of the brokers is that at the beginning of a cycle, so what the last cycle moves does not show in it.
-
-    Args:
-        trace: With at least one cycle.
     """
     series, counts = broker_series(trace), cycle_counts(trace)
     spread = imbalance_series(series)
@@ -429,14 +317,14 @@ def summary(trace: Stretch) -> Summary:
         duration_min=float(series.minutes[-1]),
         settled_after_cycles=settled,
         settled_after_min=None if settled is None else float(series.minutes[max(settled - 1, 0)]),
-        final_std_percent=last.std * 100,
+        final_std_percent=float(last.std) * 100,
         mean_std_percent=float(np.nanmean(spread.std)) * 100,
-        final_spread_percent=last.spread * 100,
-        final_max_over_average=last.max_over_average,
+        final_spread_percent=float(last.spread) * 100,
+        final_max_over_average=float(last.max_over_average),
         final_msg_rate_std_over_average=_over_average(series, "msg_rate_per_s"),
         final_throughput_std_over_average=_over_average(series, "throughput_bytes_per_s"),
         peak_usage_percent=float(np.nanmax(spread.highest)) * 100,
-        final_peak_usage_percent=last.highest * 100,
+        final_peak_usage_percent=float(last.highest) * 100,
         shed=int(counts.shed.sum()),
         moved=int(counts.moved.sum()),
         splits=int(counts.splits.sum()),
@@ -486,6 +374,15 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
     settings: Mapping[str, tuple[object, ...]]
 
+    @property
+    def by_name(self) -> Mapping[str, ComparisonRow]:
+        """The rows by the names of their measures."""
+        return {row.measure.name: row for row in self.rows}
+
+    def of(self, measure: str) -> tuple[float | None, ...]:
+        """Return the values of a measure by its name, one for each simulation."""
+        return self.by_name[measure].values
+
 
 _ALIKE = 1e-9
 
@@ -500,24 +397,15 @@ def _best(values: Sequence[float | None], better: Better) -> tuple[bool, ...]:
 
 
 def compare_summaries(summaries: Mapping[str, Summary]) -> tuple[ComparisonRow, ...]:
-    """Put numbers of several simulations side by side.
-
-    Args:
-        summaries: By what to call each.
-    """
-    rows = []
-    for measure in MEASURES:
-        values = tuple(getattr(one, measure.name) for one in summaries.values())
-        rows.append(ComparisonRow(measure, values, _best(values, measure.better)))
-    return tuple(rows)
+    """Put numbers of several simulations side by side, each under what to call it."""
+    values = {measure: tuple(getattr(one, measure.name) for one in summaries.values()) for measure in MEASURES}
+    return tuple(ComparisonRow(measure, held, _best(held, measure.better)) for measure, held in values.items())
 
 
 def compare(traces: Mapping[str, Trace], summaries: Mapping[str, Summary] | None = None) -> Comparison:
-    """Put several simulations side by side, the best of each measure marked.
+    """Put several simulations side by side, each under what to call it, the best of each measure marked.
 
-    Args:
-        traces: By what to call each.
-        summaries: What `summary` returns for each, where that is known already.
+    Their summaries are given where they are known already.
     """
     known = summaries if summaries is not None else {name: summary(trace) for name, trace in traces.items()}
     rows = compare_summaries(known)

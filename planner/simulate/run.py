@@ -338,15 +338,7 @@ class Simulation:
             self.note(now, "split_refused", at, broker, why=why)
 
     def split(self, bundle: int, boundaries: Sequence[int], now: int, why: str, *, unload: bool) -> None:
-        """Split a bundle, and look its children up again where they are unloaded.
-
-        Args:
-            bundle: Its position.
-            boundaries: Where to cut, in order, inside its range.
-            now: The moment.
-            why: One sentence.
-            unload: Whether the children are unloaded.
-        """
+        """Split a bundle, by its position, at boundaries in order inside it; look up children that are unloaded."""
         cluster = self.cluster
         name, broker, disconnected = cluster.names[bundle], cluster.server_of(bundle), self._disconnected(bundle, now)
         children = cluster.split(bundle, boundaries)
@@ -391,16 +383,7 @@ class Simulation:
             self.give(at, move.destination, now, "shed", unload.acceptable, why)
 
     def give(self, bundle: int, to: str, now: int, kind: EventKind, acceptable: tuple[str, ...], why: str) -> None:
-        """Let a broker serve a bundle, and write that down.
-
-        Args:
-            bundle: Its position.
-            to: The receiver.
-            now: The moment.
-            kind: What happens.
-            acceptable: Brokers that Pulsar might have chosen instead.
-            why: One sentence.
-        """
+        """Let a broker serve a bundle, by its position; write down what happened, and who else might have got it."""
         donor = self.cluster.server_of(bundle)
         self.cluster.serve(bundle, self.cluster.broker(to))
         self.note(now, kind, bundle, donor, to, acceptable, why)

@@ -86,12 +86,7 @@ class Scenario:
 
 
 def unchanged(version: str, **fields: Any) -> Scenario:
-    """Return a scenario that changes nothing about a cluster: its own release decides.
-
-    Args:
-        version: Release that the cluster runs, as its snapshot names it.
-        fields: Other fields of the scenario.
-    """
+    """Return a scenario that changes nothing: the release of the cluster, as its snapshot names it, decides."""
     return Scenario(pulsar_version=release(version).name, **fields)
 
 

@@ -48,12 +48,8 @@ class SplitStep:
 def same_load(snapshot: Snapshot, cycles: int, config: Settings) -> tuple[Snapshot, ...]:
     """Return a snapshot as often as there are cycles, each one interval of shedding later than the one before.
 
-    The brokers report the same load each time, so that their reports do not grow old.
-
-    Args:
-        snapshot: The first of them.
-        cycles: How many.
-        config: Gives `loadBalancerSheddingIntervalMinutes`.
+    The interval is `loadBalancerSheddingIntervalMinutes`. The brokers report the same load each time, so that their
+    reports do not grow old.
     """
     interval_ms = config.integer("loadBalancerSheddingIntervalMinutes") * 60_000
     brokers, info = snapshot.brokers, snapshot.info
@@ -119,13 +115,9 @@ def decide_cycles(
 
 
 def decide_split_checks(snapshots: Sequence[Snapshot], config: Settings) -> tuple[SplitStep, ...]:
-    """Run the automatic splitting of the extensible load manager's brokers at each snapshot in turn.
+    """Run the automatic splitting of the extensible load manager's brokers at each snapshot in turn, oldest first.
 
     Nothing is carried out. Every broker starts without hits.
-
-    Args:
-        snapshots: Oldest first.
-        config: Settings in force throughout.
     """
     steps: list[SplitStep] = []
     hits: Mapping[str, AutoSplitState] = {}

@@ -10,7 +10,7 @@ import tempfile
 import weakref
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ MOST_DISK_BYTES = 1 << 30
 
 MOST_CYCLES = 8_000
 """How many cycles a run may have; what is kept of each in memory comes to some 16 kB."""
+
+_Kept: TypeAlias = dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+"""Columns of a cycle by their identities, each with its copy on disk."""
 
 _MOST_EVENTS = 200_000
 _ALIGNED = 64
@@ -53,7 +56,7 @@ class Shelf:
         }
         self._events = 0
         self.disk_bytes = 0
-        self._last: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self._last: _Kept = {}
         with writing(folder or tempfile.gettempdir(), ScenarioError, "Free some room on the disk of the server."):
             self._file, name = tempfile.mkstemp(dir=folder)
             weakref.finalize(self, os.close, self._file)  # the map has its own hold on the file
@@ -87,22 +90,18 @@ class Shelf:
         self._last = {}
         self._map.madvise(mmap.MADV_DONTNEED)
 
-    def _shelved(
-        self, view: Snapshot, before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int
-    ) -> Snapshot:
+    def _shelved(self, view: Snapshot, before: _Kept, at: int) -> Snapshot:
         tables = {part: self._put(getattr(view, part), before, at) for part in ("brokers", "bundles", "topics")}
         return replace(view, **tables).naming(view.bundle_names, view.bundle_name_hashes)
 
-    def _put(self, table: Any, before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int) -> Any:
+    def _put(self, table: Any, before: _Kept, at: int) -> Any:
         columns = {field.name: getattr(table, field.name) for field in fields(table)}
         arrays = {
             name: self._column(column, before, at) for name, column in columns.items() if isinstance(column, np.ndarray)
         }
         return replace(table, **arrays)
 
-    def _column(
-        self, column: npt.NDArray[Any], before: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], at: int
-    ) -> npt.NDArray[Any]:
+    def _column(self, column: npt.NDArray[Any], before: _Kept, at: int) -> npt.NDArray[Any]:
         if id(column) in self._start:
             return column
         _, kept = before.get(id(column)) or self._last.get(id(column)) or (None, None)

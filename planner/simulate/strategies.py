@@ -43,10 +43,7 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
 def strategy_pairs(scenario: Scenario, config: Settings, load_manager: LoadManager) -> dict[str, Scenario]:
     """Return a scenario under every pair of shedding and placement strategy that goes together, by their names.
 
-    Args:
-        scenario: The scenario.
-        config: Settings of the cluster without the scenario.
-        load_manager: Load manager of the cluster.
+    What is given is as in `under_strategy`.
     """
     found = {}
     for shedder in SHEDDERS:

@@ -165,12 +165,8 @@ def _alike(snapshot: Snapshot, policies: Policies) -> list[Int64Array]:
 def broker_dispatch(snapshot: Snapshot, caps: DispatchCaps, config: Settings | None = None) -> BrokerDispatch:
     """Return what the topics of each broker may dispatch in all, beside its bandwidth.
 
-    Every partition has the whole quota of its topic, so that the partitions of a topic on one broker add up.
-
-    Args:
-        snapshot: The cluster.
-        caps: What each topic may dispatch.
-        config: Settings of the brokers, those of the snapshot by default.
+    Every partition has the whole quota of its topic, so that the partitions of a topic on one broker add up. The
+    settings are those of the snapshot by default.
     """
     settings = snapshot.settings if config is None else config
     table, brokers, owner = snapshot.topics, len(snapshot.brokers), _owners(snapshot)

@@ -126,10 +126,6 @@ def _same_place(one: DispatchRatePolicy, other: DispatchRatePolicy) -> bool:
 
 
 def setting_commands(values: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Return the commands that change settings of all brokers while they run.
-
-    Args:
-        values: New values by name, as `broker.conf` writes them.
-    """
+    """Return the commands that change settings of all brokers while they run, each written as in `broker.conf`."""
     verb = (*PROGRAM, "brokers", "update-dynamic-config", "--config")
     return tuple(quoted([*verb, name, "--value", conf_value(value)]) for name, value in values.items())

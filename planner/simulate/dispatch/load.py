@@ -12,6 +12,7 @@ _MOST_RATE = 1e9
 _MOST_MSGS = 10**12
 _MOST_BYTES = 2**31 - 1
 _MOST_STREAMS = 200_000
+_MOST_PERIOD_S = 3600
 
 
 class SubscriptionType(StrEnum):
@@ -127,22 +128,15 @@ def check_loads(topics: Sequence[TopicLoad]) -> None:
         _within(where, "partitions", topic.partitions, 1, 10_000)
         if not topic.brokers or min(topic.brokers) < 0:
             raise SettingError("A partition has no broker.", where=where, remedy="Give numbers from 0 on.")
-        _check_rate(where, topic.limit)
+        _within(where, "period of the limit", topic.limit.period_s, 1, _MOST_PERIOD_S)
         for one in topic.subscriptions:
-            _check_subscription(f"{where}, {one.name[:80]}", one)
-
-
-def _check_subscription(where: str, one: SubscriptionLoad) -> None:
-    _within(where, "consumers", one.consumers, 0, 100_000)
-    _within(where, "receiver queue", one.receiver_queue_msgs, 1, 10**6)
-    _within(where, "processing rate", one.process_msg_per_s, 0, _MOST_RATE)
-    _within(where, "backlog", one.backlog_msgs, 0, _MOST_MSGS)
-    _within(where, "fraction redelivered", one.redelivered_fraction, 0, 0.99)
-    _check_rate(where, one.limit)
-
-
-def _check_rate(where: str, rate: DispatchRate) -> None:
-    _within(where, "period of the limit", rate.period_s, 1, 3600)
+            here = f"{where}, {one.name[:80]}"
+            _within(here, "consumers", one.consumers, 0, 100_000)
+            _within(here, "receiver queue", one.receiver_queue_msgs, 1, 10**6)
+            _within(here, "processing rate", one.process_msg_per_s, 0, _MOST_RATE)
+            _within(here, "backlog", one.backlog_msgs, 0, _MOST_MSGS)
+            _within(here, "fraction redelivered", one.redelivered_fraction, 0, 0.99)
+            _within(here, "period of the limit", one.limit.period_s, 1, _MOST_PERIOD_S)
 
 
 def _within(where: str, what: str, value: float, low: float, high: float) -> None:

@@ -43,11 +43,9 @@ class TopicTraffic:
 
 
 def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
-    """Return what a snapshot knows about a topic; a name it does not list has no traffic.
+    """Return what a snapshot knows about a topic, by the full name of it or of one of its partitions.
 
-    Args:
-        snapshot: The cluster.
-        topic: Full name, of the topic or of one of its partitions.
+    A name that the snapshot does not list has no traffic.
 
     Raises:
         SettingError: It is no full topic name.
@@ -89,19 +87,18 @@ def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
 
 
 def with_limits(topic: TopicLoad, policies: Policies, config: Settings) -> TopicLoad:
-    """Return a topic with the limits in force for it in the place of its own; replicators get the replicators' limit.
-
-    Args:
-        topic: The topic with its subscriptions.
-        policies: Dispatch policies of the cluster.
-        config: Settings of the brokers.
+    """Return a topic with the limits in force for it and its subscriptions; a replicator gets the replicators' limit.
 
     Raises:
         SettingError: Its name is no full topic name.
     """
-    name, limited = topic.name, []
+    limited = []
     for one in topic.subscriptions:
         level = Level.REPLICATOR if one.kind is SubscriptionType.REPLICATOR else Level.SUBSCRIPTION
-        limited.append(replace(one, limit=limit_chain(level, name, policies, config, one.name).rate))
-    limit, persistent = limit_chain(Level.TOPIC, name, policies, config).rate, parse_topic(name).persistent
-    return replace(topic, subscriptions=tuple(limited), limit=limit, persistent=persistent)
+        limited.append(replace(one, limit=limit_chain(level, topic.name, policies, config, one.name).rate))
+    return replace(
+        topic,
+        subscriptions=tuple(limited),
+        limit=limit_chain(Level.TOPIC, topic.name, policies, config).rate,
+        persistent=parse_topic(topic.name).persistent,
+    )

@@ -8,7 +8,6 @@ simulation read `planner.simulate.edits.registry`, so a new kind is a file here 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
@@ -29,8 +28,6 @@ Pick: TypeAlias = Literal[
 """What a form offers: `value` a field by its type (number, switch, text, or a list of what it may be), `tabs` such a
 list side by side, `names` and `positions` text with commas, `pairs` text with one pair of names a line, the others what
 the cluster has."""
-
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +52,7 @@ class Ask:
     start: Any = None
     step: float = 1.0
     least: float | None = None
-    options: Mapping[str, str] = field(default_factory=lambda: _NO_OPTIONS)
+    options: Mapping[str, str] = field(default_factory=dict)
     help: str | None = None
     placeholder: str | None = None
     half: bool = False

@@ -51,7 +51,7 @@ NewBrokers: TypeAlias = AddBrokers
 """The edit by which a page adds brokers."""
 
 TrafficGrowth: TypeAlias = ScaleTraffic
-"""The edit by which a page lets traffic grow."""
+"""The edit by which a page, or a plan for more of it, lets traffic grow."""
 
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
@@ -61,9 +61,6 @@ BundleMoves: TypeAlias = MoveBundles
 
 BundleSplit: TypeAlias = SplitBundle
 """The edit by which a plan splits one."""
-
-Traffic: TypeAlias = ScaleTraffic
-"""The edit by which traffic grows."""
 
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit

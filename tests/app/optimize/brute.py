@@ -1,5 +1,6 @@
 """Small random clusters, and every plan that there is for them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations, product
 from random import Random
@@ -11,7 +12,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
-from planner.optimize.rules import refused
+from planner.optimize.rules import without
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.simulate.assumptions import Assumptions
@@ -19,6 +20,7 @@ from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 
 FREE = {"loadBalancerDistributeBundlesEvenlyEnabled": False}
+NOBODY: Int64Array = frozen(np.zeros(0, dtype=np.int64))
 
 
 def small_cluster(seed: int, *, bundles: int = 14, grouped: bool = False) -> Snapshot:
@@ -53,6 +55,48 @@ def _usage(model: UsageModel, owners: Int64Array) -> FloatArray:
         used = np.maximum((demand / model.limit[:, broker] * model.weight[:, 0]).max(axis=1), model.fixed[broker])
         peaks = np.maximum(peaks, used)
     return peaks
+
+
+def refused(
+    snapshot: Snapshot,
+    config: Settings,
+    moves: Iterable[tuple[str, str]],
+    *,
+    even: bool = False,
+    gone: Int64Array = NOBODY,
+) -> list[tuple[str, str]]:
+    """Play moves one after the other and ask the load manager's own filters about each destination.
+
+    Args:
+        snapshot: The cluster before them.
+        config: Settings in force.
+        moves: Bundle and destination, in their order.
+        even: Whether even distribution counts.
+        gone: Brokers that are no candidates any more, by position. Shape (such brokers,).
+
+    Returns:
+        The moves that the filters refuse.
+    """
+    asked = config if even else config.changed(**FREE)
+    modular, wrong, now = snapshot.info.load_manager is LoadManager.MODULAR, [], snapshot
+    now = now.with_columns(brokers=without(now.brokers, gone))
+    for bundle, destination in moves:
+        at, to = now.bundle_position[bundle], now.brokers.position[destination]
+        space = bundle.rpartition("/")[0]
+        if modular:
+            allowed = to in ModularFilters(now, asked).steps(bundle, explain=False)[-1].kept.tolist()
+        else:
+            allowed = destination in ExtensibleFilters(now, asked).steps(space)[-1].kept
+        if not allowed:
+            wrong.append((bundle, destination))
+        owner, topics = now.bundles.owner.copy(), now.brokers.topics.copy()
+        if owner[at] >= 0:
+            topics[owner[at]] -= now.bundles.topics[at]
+        topics[to] += now.bundles.topics[at]
+        owner[at] = to
+        brokers = replace(now.brokers, topics=frozen(topics))
+        now = now.with_owner(owner).with_columns(brokers=brokers)
+    return wrong
 
 
 def every_placement(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatArray]:

@@ -15,11 +15,12 @@ from planner.explain.failure_review import UsageModel, review_losses
 from planner.optimize import stability
 from planner.optimize.absorb import losses_after, surviving, with_traffic
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import document, moves_csv, plan_json, steps, way_back
+from planner.optimize.carry_out import document, moves_csv, steps, way_back
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question, model_of
 from planner.optimize.stability import CYCLES, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
+from planner.share.export import json_text
 from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
@@ -200,7 +201,7 @@ def test_the_steps_and_the_way_back(plan: Plan) -> None:
 
 def test_the_document_says_all(plan: Plan) -> None:
     waves, found = waves_of(plan), stability_of(plan)
-    told = json.loads(plan_json(plan, waves, found, name="hundred"))
+    told = json.loads(json_text(document(plan, waves, found, name="hundred")))
     assert told["peak_percent"] == pytest.approx(plan.peak * 100)
     assert told["bound_percent"] <= told["peak_percent"]
     assert told["plan_digest"] == plan.digest()

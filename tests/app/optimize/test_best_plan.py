@@ -11,10 +11,9 @@ from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import LEAVING, best_plan, without_groups
 from planner.optimize.carry_out import document, of_groups
 from planner.optimize.question import Question
-from planner.optimize.rules import refused
 from planner.optimize.waves import waves_of
 from planner.workspace.samples import load_sample, samples
-from tests.app.optimize.brute import every_placement, every_reachable, small_cluster
+from tests.app.optimize.brute import every_placement, every_reachable, refused, small_cluster
 
 
 @pytest.fixture(scope="module")

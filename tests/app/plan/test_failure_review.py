@@ -64,10 +64,10 @@ class TestByHand:
 
     def test_before(self) -> None:
         found = review_losses(cluster([0.9, 0.3, 0.2], ALIKE))
-        assert found.before_peak_usage == pytest.approx(0.9)
-        assert found.before_over_threshold == 1
-        assert found.before.factor == pytest.approx(0.98 / 0.88)
-        assert (found.before.broker, found.before.resource) == ("b1:8080", "cpu")
+        assert found.before.peak_usage == pytest.approx(0.9)
+        assert found.before.over_threshold == 1
+        assert found.before.growth.factor == pytest.approx(0.98 / 0.88)
+        assert (found.before.growth.broker, found.before.growth.resource) == ("b1:8080", "cpu")
 
     def test_clients_that_reconnect(self) -> None:
         assert review_losses(cluster([0.6, 0.4, 0.2], ALIKE)).clients.tolist() == [72, 48, 24]
@@ -82,7 +82,7 @@ class TestByHand:
         assert len(review_losses(cluster(usage, dict.fromkeys(range(len(usage)), (10,)))).lost) == 0
 
     def test_an_idle_cluster_can_grow_for_ever(self) -> None:
-        assert review_losses(cluster([0.0, 0.0], {0: (), 1: ()})).before.broker == ""
+        assert review_losses(cluster([0.0, 0.0], {0: (), 1: ()})).before.growth.broker == ""
 
 
 class TestRules:
@@ -123,13 +123,13 @@ class TestRules:
 def test_traffic_is_kept(brokers: int, seed: int, load_manager: LoadManager, lost: int) -> None:
     snapshot = generate(ClusterSpec(brokers=brokers, bundles=40, topics=200, load_manager=load_manager), seed)
     found = review_losses(snapshot, lost=2 if lost == 2 else 1)
-    now = review_losses(snapshot).before.factor
+    now = review_losses(snapshot).before.growth.factor
     assert len(found.lost) == (0 if brokers <= lost else brokers if lost == 1 else brokers * (brokers - 1) // 2)
     assert (found.unserved == 0).all()
     assert (found.peak_usage >= 0).all()
     for at, gone in enumerate(found.lost.tolist()):
         assert found.peak_broker[at] not in gone
-        assert found.headroom_factor[at] <= now * 1.0001 or found.brokers.index(found.before.broker) in gone
+        assert found.headroom_factor[at] <= now * 1.0001 or found.brokers.index(found.before.growth.broker) in gone
 
 
 @pytest.mark.parametrize("file", ["pip-364.json", "real-extensible.json"])
@@ -138,7 +138,7 @@ def test_headroom_is_the_same_on_every_page(file: str, factor: float) -> None:
     snapshot = load_sample(next(sample for sample in samples() if sample.file == file))
     trace = simulate(snapshot, Scenario(cycles=1, steps=(Step(ScaleTraffic(factor=factor)),)))
     headroom = summary(trace).final_headroom_factor
-    assert headroom == pytest.approx(review_losses(snapshot).before.factor / factor)
+    assert headroom == pytest.approx(review_losses(snapshot).before.growth.factor / factor)
     settled = simulate(snapshot, Scenario(cycles=12, steps=(Step(ScaleTraffic(factor=factor)),)))
-    after = review_losses(at_the_end(settled), settled.settings).before
+    after = review_losses(at_the_end(settled), settled.settings).before.growth
     assert after.factor == pytest.approx(summary(settled).final_headroom_factor)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from planner.cluster.errors import PlannerError, ScenarioError
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import (
-    _DICTIONARY,
     MOST_ADDRESS_CHARACTERS,
     LinkError,
     canonical_text,
     decode_link,
+    dictionary,
     encode_link,
     encode_reference,
     read_json,
@@ -43,7 +43,7 @@ def _sealed(body: bytes, version: bytes = b"1.") -> str:
 
 
 def _deflated(content: bytes) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_DICTIONARY)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=dictionary())
     return packer.compress(content) + packer.flush()
 
 

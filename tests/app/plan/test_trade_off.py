@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.load_manager import LoadManager
-from planner.explain.trade_off import KEY_MEASURES, marks, rows_by_name, trade_off
+from planner.explain.trade_off import KEY_MEASURES, marks, trade_off
 from planner.pulsar.manager.pairing import PAIRED, PLACEMENT
 from planner.simulate.measures import Comparison, Summary, compare_summaries, summary
 from planner.simulate.run import simulate
@@ -43,9 +43,9 @@ def test_a_price_for_balance(base: Summary) -> None:
         " **calm** disconnects fewer topics: highest usage 55 %, deviation 5 points, 20 topics disconnected."
         " **idle** sheds nothing: that disturbs nobody, and balances nothing."
     )
-    assert marks(found, rows_by_name(found)["topics_disconnected"]) == (False, True, False)
-    assert marks(found, rows_by_name(found)["settled_after_cycles"]) == (False, True, False)
-    assert marks(found, rows_by_name(found)["final_std_percent"]) == (True, False, False)
+    assert marks(found, found.by_name["topics_disconnected"]) == (False, True, False)
+    assert marks(found, found.by_name["settled_after_cycles"]) == (False, True, False)
+    assert marks(found, found.by_name["final_std_percent"]) == (True, False, False)
 
 
 def test_the_best_balanced_may_be_overloaded(base: Summary) -> None:

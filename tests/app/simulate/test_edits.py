@@ -17,9 +17,6 @@ from tests.app.plan.random_scenarios import random_edit
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "planner" / "simulate" / "edits"
-DICTIONARY = ROOT / "planner" / "share" / "link.py"
-"""Its compression dictionary is part of version 1 of links and never changes."""
-
 PRODUCT = [ROOT / "app.py", *(ROOT / "pages").rglob("*.py"), *(ROOT / "planner").rglob("*.py")]
 
 
@@ -29,7 +26,7 @@ def test_a_kind_is_named_in_its_file_and_the_registry_only(kind: str) -> None:
     homes = {FOLDER / f"{kind}.py", FOLDER / "registry.py"}
     assert all(path.is_file() for path in homes)
     word = re.compile(rf"\b({name}|{kind})\b")
-    naming = {path for path in PRODUCT if path != DICTIONARY and word.search(path.read_text(encoding="utf-8"))}
+    naming = {path for path in PRODUCT if word.search(path.read_text(encoding="utf-8"))}
     assert naming == homes
 
 
