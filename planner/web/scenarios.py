@@ -53,6 +53,8 @@ _LOOK_S = 0.5
 _ASKED_FROM_S = 60.0
 """From which price on a run is started by a click alone."""
 _AT_ONCE = 2
+_ALONE_S = 20.0
+"""How long a large run that began has the memory for itself; one that takes longer keeps no other large one waiting."""
 _LARGE_ROWS = 500_000
 """From how many bundles and topics on a run takes hundreds of megabytes."""
 _MOST_UNFINISHED = 24
@@ -326,13 +328,15 @@ class _Ticket:
 class _Turns:
     """Lets a few runs work at a time, for the tabs in turn; one passes on its turn to other tabs alone.
 
-    Those of one tab work one after the other, so that few are in memory at once, and the first result comes early. Of
-    large ones as many begin as may work: who waits in the middle keeps its memory.
+    Those of one tab work one after the other, so that few are in memory at once, and the first result comes early.
+    Large ones begin one after the other, a second one beside one that takes long: who waits in the middle keeps its
+    memory.
     """
 
     def __init__(self) -> None:
         self._waiting: list[_Ticket] = []
         self._working = self._large = 0
+        self._large_since = 0.0
         self._numbers = itertools.count(1)
         self._last: dict[str, int] = {}
         """Number of the last run of each tab that had a turn."""
@@ -349,11 +353,14 @@ class _Turns:
                 self._changed.wait(_LOOK_S)
             self._waiting.remove(ticket)
             self._working += 1
-            self._large += large and not under_way
+            if large and not under_way:
+                self._large, self._large_since = self._large + 1, time.monotonic()
             self._last |= dict.fromkeys(tuple(tabs), next(self._numbers))
 
     def _may_begin(self, ticket: _Ticket) -> bool:
-        return ticket.under_way or not ticket.large or self._large < _AT_ONCE
+        if ticket.under_way or not ticket.large or not self._large:
+            return True
+        return self._large < _AT_ONCE and time.monotonic() - self._large_since > _ALONE_S
 
     def _next(self) -> _Ticket | None:
         """Return who has the next turn; None when nobody may have it now."""

@@ -194,6 +194,33 @@ def test_a_large_run_that_passes_its_turn_on_keeps_its_place_in_memory(monkeypat
     assert turns._large == 0
 
 
+@pytest.mark.parametrize(("alone_s", "together"), [(60.0, 1), (0.0, 2)])
+def test_a_large_run_has_the_memory_for_itself_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, alone_s: float, together: int
+) -> None:
+    monkeypatch.setattr(scenarios, "_ALONE_S", alone_s)
+    turns, most, may_end = scenarios._Turns(), [0], threading.Event()
+
+    def work(name: int) -> None:
+        turns.begin(lambda: False, {str(name)}, large=True)
+        most.append(turns._large)
+        may_end.wait(60)
+        turns.end(large=True)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 60
+    while max(most) < together and time.monotonic() < deadline:
+        time.sleep(0.01)
+    may_end.set()
+    for thread in threads:
+        thread.join(60)
+    assert len(most) == 4
+    assert max(most) == together
+    assert turns._large == 0
+
+
 class TestWords:
     """What comes from files and links stays text."""
 
