@@ -1,5 +1,6 @@
 """The command line: `python -m planner`, and `pulsar-bundle-planner` where the package is installed."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -74,6 +75,8 @@ def console(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(app: App, argv: Sequence[str] | None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
     try:
         arguments = list(sys.argv[1:] if argv is None else argv)
         if not set(arguments[:1]) & set(COMMANDS):  # the list of commands has the first sentence of each

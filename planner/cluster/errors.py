@@ -18,6 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+def spelled(text: str) -> str:
+    """Return a text that can be written anywhere: bytes of a file name that are not UTF-8 are spelled."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 class PlannerError(Exception):
     """Something a person can put right.
 
@@ -28,9 +33,9 @@ class PlannerError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.remedy = remedy
+        self.what = spelled(what)
+        self.where = spelled(where)
+        self.remedy = spelled(remedy)
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
-from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.errors import PlannerError, ReplayError, spelled
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
@@ -23,6 +23,22 @@ _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 def packaged_rows(package: str, name: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file that comes with a package, which on a Spark worker is inside a zip."""
     yield from csv.DictReader(resources.files(package).joinpath(name).read_text(encoding="utf-8").splitlines())
+
+
+def check_spelling(path: Path) -> Path:
+    """Return a path that what runs elsewhere is told of, absolute.
+
+    Raises:
+        ReplayError: Its name is not UTF-8, so that no job and no worker can be told of it.
+    """
+    found = path.resolve()
+    if spelled(str(found)) != str(found):
+        raise ReplayError(
+            "The name of this folder, or of one that it is in, is not UTF-8.",
+            where=str(found),
+            remedy="Rename it, or choose another one.",
+        )
+    return found
 
 
 @contextmanager

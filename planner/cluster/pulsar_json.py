@@ -103,6 +103,9 @@ SYSTEM_TOPICS: Final[Mapping[str, str]] = {
 }
 """How the names of the load balancer's system topics end (extensible load manager)."""
 
+_OWNER_BY_STATE: Final[Mapping[str, str]] = {
+    "Owned": "dstBroker", "Assigning": "dstBroker", "Releasing": "dstBroker", "Splitting": "sourceBroker"
+}  # fmt: skip
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _AGAIN = "Capture the cluster again, or correct the file."
 
@@ -296,3 +299,12 @@ def bundles_of_topics(answer: Any) -> Iterator[tuple[str, str, Iterator[tuple[st
     for namespace, ranges in objects(answer):
         for span, domains in objects(ranges):
             yield namespace, span, (topic for _, topics in objects(domains) for topic in objects(topics))
+
+
+def service_unit_owner(message: Json) -> str:
+    """Return who owns a bundle by a message of its ownership (`ServiceUnitStateData`); empty when nobody does.
+
+    It is what brokers answer to a lookup (`ServiceUnitStateChannelImpl.getOwnerAsync`): a bundle that is given away
+    belongs to the broker that takes it, if any, as soon as that is decided, and one that is split to who splits it.
+    """
+    return text_of(message, _OWNER_BY_STATE.get(text_of(message, "state"), ""))

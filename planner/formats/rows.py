@@ -24,6 +24,7 @@ from planner.cluster.arrays import Int64Array, IntArray, UInt32Array
 from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.releases import Release, release
 from planner.cluster.snapshot import (
     BundleTable,
     ColumnInfo,
@@ -327,9 +328,10 @@ def snapshots_of_rows(moments: Sequence[Mapping[str, Any]], tables: Mapping[str,
     first = dict.fromkeys(tables, 0)
     for moment in moments:
         where = f"{MOMENTS}, {moment['time_ms']}"
+        info = read_info(parse_json(moment["info"], where), where)
         head = {
-            "info": read_info(parse_json(moment["info"], where), where),
-            "settings": _seldom_changed("settings", moment["settings"]),
+            "info": info,
+            "settings": _seldom_changed("settings", moment["settings"], release(info.pulsar_version)),
             "policies": _seldom_changed("policies", moment["policies"]),
         }
         yield _snapshot(head, parts, first, moment, _seldom_changed("namespaces", moment["namespaces"]))
@@ -337,7 +339,7 @@ def snapshots_of_rows(moments: Sequence[Mapping[str, Any]], tables: Mapping[str,
             first[part] += moment[part]
 
 
-_READERS: Mapping[str, Callable[[Any, str], Any]] = {
+_READERS: Mapping[str, Callable[..., Any]] = {
     "settings": read_settings,
     "policies": read_policies,
     "namespaces": lambda names, _: tuple(names),
@@ -345,8 +347,8 @@ _READERS: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 @lru_cache(maxsize=24)
-def _seldom_changed(name: str, text: str) -> Any:
-    return _READERS[name](parse_json(text, MOMENTS), MOMENTS)
+def _seldom_changed(name: str, text: str, *decides: Release) -> Any:
+    return _READERS[name](parse_json(text, MOMENTS), MOMENTS, *decides)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

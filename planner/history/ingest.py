@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import put_in_place
+from planner.cluster.errors import PlannerError, ReplayError, spelled
+from planner.cluster.files import check_spelling, put_in_place
 from planner.history.assemble import DayAssembler
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.ledger import (
@@ -193,7 +193,7 @@ def ingest(
         FormatError: An input cannot be read, or there is none.
         ReplayError: Spark or the disk cannot do it, or another process ingests into the same history.
     """
-    chosen, root = options or Options(), root.resolve()
+    chosen, root = options or Options(), check_spelling(root)
     found = find_sources(inputs, root)
     with only_ingest(root):
         clear_staging(root, keep=READ)
@@ -205,7 +205,7 @@ def ingest(
         with ExitStack() as stack:
             stack.enter_context(_said_plainly(root))
             stack.callback(clear_staging, root)
-            places = {str(path if path.is_dir() else path.parent) for path in map(Path.resolve, inputs)}
+            places = {spelled(str(path if path.is_dir() else path.parent)) for path in map(Path.resolve, inputs)}
             opened = cache(partial(_opened, session, stack, [str(root), *sorted(places)]))  # when there is work for it
             return _Ingest(opened, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
 

@@ -40,6 +40,7 @@ from planner.cluster.pulsar_json import (
     broker_numbers,
     bundle_numbers,
     bundles_of_topics,
+    service_unit_owner,
     text_of,
     web_services,
     whole,
@@ -49,8 +50,6 @@ from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
 from planner.history.records import Aside, Kind, Record, Tally, check_name
 
-_OWNED = {"Owned", "Splitting"}
-_LEAVING = {"Releasing", "Assigning"}
 _MOST = 1 << 53
 _NAN = float("nan")
 _AS_IT_CAME = "Record the answer as it came."
@@ -333,7 +332,7 @@ def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         state = text_of(content, "state")
         if content.get("state") is not None and not state:
             raise FormatError("It is no text.", where="state", remedy=_AS_IT_CAME)
-        owner = text_of(content, "dstBroker" if state in _OWNED else "sourceBroker" if state in _LEAVING else "")
+        owner = service_unit_owner(content)
         return Record(Kind.STATE, cluster, at, owner, names=[_checked(key)], text=state or "Deleted", line=line)
     if what in ("loads", "top_bundles") and not content:  # a tombstone: the broker withdrew what it said
         return Record(Kind.TOP, cluster, at, _broker(key, {}), text="withdrawn", line=line)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from planner.cluster.errors import FormatError
+from planner.cluster.errors import FormatError, spelled
 from planner.cluster.files import check_file
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
@@ -254,6 +254,11 @@ def day_folder(root: Path, cluster: str, day: str) -> Path:
     return root / f"{_CLUSTER}{quote(cluster, safe='')}" / f"day={day}"
 
 
+def cluster_of_folder(folder: Path) -> str:
+    """Return the cluster whose days a folder of a history holds."""
+    return unquote(spelled(folder.name).removeprefix(_CLUSTER))
+
+
 def stamp_of(time_ms: int) -> str:
     """Return a moment, ms since 1970, as the name of its folder."""
     moment = datetime.fromtimestamp(time_ms // 1000, UTC)
@@ -395,8 +400,8 @@ def open_day(folder: Path) -> DayFolder | None:
 
 def _bare(folder: Path) -> DayManifest:
     """Return what the name of a day says of it."""
-    cluster, day = unquote(folder.parent.name.removeprefix(_CLUSTER)), folder.name.removeprefix("day=")
-    return DayManifest(cluster=cluster, day=day, made_by="watch")
+    day = folder.name.removeprefix("day=")
+    return DayManifest(cluster=cluster_of_folder(folder.parent), day=day, made_by="watch")
 
 
 def complete_days(
@@ -418,7 +423,7 @@ def complete_days(
     if not root.is_dir():
         raise FormatError("There is no such folder.", where=str(root), remedy="Give the folder of a history.")
     for parent in sorted(root.glob(f"{_CLUSTER}*")):
-        if cluster is not None and unquote(parent.name.removeprefix(_CLUSTER)) != cluster:
+        if cluster is not None and cluster_of_folder(parent) != cluster:
             continue
         for folder in sorted(parent.glob("day=*")):
             if not first_day <= folder.name.removeprefix("day=") <= last_day:

@@ -3,14 +3,14 @@
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.errors import FormatError, PlannerError, spelled
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MANIFEST
@@ -41,6 +41,7 @@ class SourceKind(StrEnum):
     EXPORT = "export"
     SNAPSHOT = "snapshot"
     HISTORY = "history"
+    MISNAMED = "misnamed"
     UNKNOWN = "unknown"
 
 
@@ -82,7 +83,8 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     """Return the raw files in some places, by path; `leave_out`, the history that is written, is not looked into.
 
     A folder with `manifest.json` or `index.json` is a snapshot or raw capture as a whole; captures inside it are found,
-    too. A day of a history is a whole as well. Hidden files are left alone.
+    too. A day of a history is a whole as well. Hidden files are left alone. A name that is not UTF-8 is spelled, and
+    what it names will be put aside.
 
     Raises:
         FormatError: One does not exist or cannot be read, is part of the history that is written, or there is no file
@@ -93,7 +95,8 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
         _check_is_raw(given, leave_out)
         with reading(given, FormatError, "Check the name and rights."):
             for source in _inside(given.resolve(), leave_out.resolve()):
-                found[source.path] = source
+                path = spelled(source.path)
+                found[path] = source if path == source.path else replace(source, path=path, kind=SourceKind.MISNAMED)
     if not found:
         raise FormatError(
             "There is no file.",
@@ -265,6 +268,9 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
             yield _record(snapshot, block.path)
         else:
             yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
+    elif block.kind is SourceKind.MISNAMED:
+        tally.rows += 1
+        yield Aside("Its name, or that of a folder it is in, is not UTF-8. Rename it.")
     else:
         tally.rows += 1
         yield Aside(

@@ -16,7 +16,7 @@ from planner.cluster.hashing import namespace_of_topic, topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
     BrokerTable,
@@ -462,16 +462,17 @@ class ClusterState:
         bundles = self._bundles(time_ms, ranges, present, place, topics, of_topics)
         base = self.base
         manager = LoadManager.EXTENSIBLE if self.extensible else LoadManager.MODULAR
+        config, version = base.settings if base is not None else default_settings(manager), self._version()
         snapshot = Snapshot(
             info=SnapshotInfo(
                 cluster=self.cluster,
                 load_manager=manager,
                 captured_at_ms=time_ms,
-                pulsar_version=self._version(),
+                pulsar_version=version,
                 leader=base.info.leader if base is not None and base.info.leader in names else "",
                 source="Ingested history",
             ),
-            settings=base.settings if base is not None else default_settings(manager),
+            settings=Settings(config.overrides, release(version)),
             brokers=self._brokers(names, order, present),
             namespaces=ranges.namespaces,
             bundles=bundles,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.files import check_spelling
 from planner.cluster.releases import REFERENCE, RELEASES, ReleaseName
 from planner.cluster.snapshot import Snapshot
 from planner.explain.upgrade import before_upgrade, upgraded
@@ -172,7 +173,7 @@ def job_over(
         more: Other fields of the job.
 
     Raises:
-        ReplayError: Two different scenarios have the same name.
+        ReplayError: Two different scenarios have the same name, or that of the history is not UTF-8.
         FormatError: The history has no day of these clusters.
     """
     days = list(complete_days(history))
@@ -190,7 +191,7 @@ def job_over(
         if named.setdefault(scenario.name, scenario) != scenario:
             raise ReplayError("Two scenarios have the same name.", where=scenario.name, remedy="Rename one.")
     return Job(
-        history=str(history.resolve()),
+        history=str(check_spelling(history)),
         clusters=wanted,
         first_day=first_day or covered[0],
         last_day=last_day or covered[-1],

@@ -85,14 +85,28 @@ class ReplayResults:
                     connection.read_parquet(paths, union_by_name=True).create_view(name)
                 return connection.sql(query, params=list(values)).to_arrow_table()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            said = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-            raise StoreError(f"The results cannot be read: {said}.", remedy="Retry the job, or delete it.") from error
+            what = f"The results cannot be read: {self._trouble(error)}."
+            raise StoreError(what, remedy="Retry the job, or delete it.") from error
+
+    def _trouble(self, error: Exception) -> str:
+        """Return why a question failed; where files lie is nothing for a page."""
+        files = [(f"{name}.parquet", path) for name, paths in self._files.items() for path in paths]
+        for name, path in files:
+            if not Path(path).is_file():
+                return f"{name} is gone"
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        for name, path in files:
+            said = said.replace(path, name)
+        return said[:200].rstrip(".")
 
     def _check(self) -> None:
         """See that every file has the columns that questions are about; a file of an earlier version may lack some."""
         for name, paths in () if self._checked else self._files.items():
             for path in paths:
-                found = pq.read_schema(path)
+                try:
+                    found = pq.read_schema(path)
+                except (pa.ArrowException, OSError) as error:
+                    raise pa.ArrowInvalid(f"{name}.parquet is damaged") from error
                 for column in FILES[name]:
                     if column.name not in found.names or found.field(column.name).type != column.type:
                         raise pa.ArrowInvalid(f"{name}.parquet has no column {column.name} of the right kind")

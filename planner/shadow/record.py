@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import unquote
 
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
 from planner.cluster.files import reading, write_whole, writing
 from planner.cluster.relocation import Relocation
+from planner.history.manifest import cluster_of_folder
 
 RECORD = ".shadow.jsonl"
 """Name of the record, in the folder of its cluster."""
@@ -346,4 +346,4 @@ def clusters_of(root: Path) -> dict[str, Path]:
     """
     with reading(root, CaptureError, "Check the name of the folder.", what="The histories cannot be read"):
         folders = sorted(p for p in root.iterdir() if p.is_dir() and p.name.startswith("cluster="))
-    return {unquote(folder.name.partition("=")[2]): folder for folder in folders}
+    return {cluster_of_folder(folder): folder for folder in folders}

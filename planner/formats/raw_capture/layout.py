@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.cluster.errors import FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.cluster.pulsar_json import last_stats, web_services
+from planner.cluster.pulsar_json import last_stats, service_unit_owner, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
 from planner.cluster.releases import Release
 from planner.formats.raw_capture.answers import Answers
@@ -23,8 +23,6 @@ _NAMESPACE_PATH = r"/admin/v2/namespaces/([^/]+/[^/]+)"
 _OWNERSHIP = "/namespace"
 _LATELY_MS = 300_000
 _MOST_TAKEN = 10_000
-_OWNED = {"Owned", "Splitting"}
-_LEAVING = {"Releasing"}
 
 
 def claimed_bundles(
@@ -74,12 +72,7 @@ def taken_lately(store: MetadataStore, captured_at_ms: int) -> dict[str, int]:
 
 
 def _channel_owners(topics: SystemTopics) -> dict[str, str]:
-    owners: dict[str, str] = {}
-    for name, state in topics.ownership.items():
-        key = "dstBroker" if state.get("state") in _OWNED else "sourceBroker" if state.get("state") in _LEAVING else ""
-        if isinstance(owner := state.get(key), str):
-            owners[name] = owner
-    return owners
+    return {name: owner for name, state in topics.ownership.items() if (owner := service_unit_owner(state))}
 
 
 def read_boundaries(

@@ -96,6 +96,19 @@ def test_help_waits_for_nothing_heavy() -> None:
         assert not loaded & _NOT_FOR_HELP, command
 
 
+def test_a_name_that_is_not_utf_8_is_spelled(tmp_path: Path) -> None:
+    target = os.fsencode(tmp_path) + b"/b\xffd"
+    done = subprocess.run(
+        [sys.executable, "-m", "planner", "generate", "--out", target],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        check=True,
+    )
+    assert rb"/b\udcffd: 10 brokers" in done.stdout
+    assert Path(os.fsdecode(target)).is_dir()
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert console(["--version"]) == 0

@@ -293,6 +293,22 @@ class TestExtensible:
         with pytest.raises(SnapshotError, match=r"capture: policies: 'acme/\(' of .* is no regular expression"):
             snapshot_of_capture(files)
 
+    @pytest.mark.parametrize("state", ["Assigning", "Releasing"])
+    def test_a_bundle_that_is_given_away_belongs_to_who_takes_it(
+        self, snapshot: Snapshot, files: dict[str, bytes], state: str
+    ) -> None:
+        """As a history reads such messages, and as brokers answer lookups, where no broker says what it owns."""
+        for name in [n for n in files if n.startswith("owned.")]:
+            del files[name]
+        content = json.loads(files["system-topics.json"])
+        channel = content["topics"]["persistent://pulsar/system/loadbalancer-service-unit-state"]
+        source, taker = snapshot.brokers.name[:2]
+        bundle = next(snapshot.bundle_names[i] for i in snapshot.bundles_of(0))
+        value = {"state": state, "sourceBroker": source, "dstBroker": taker}
+        channel.append({"key": bundle, "publish_time_ms": snapshot.info.captured_at_ms, "value": value})
+        files["system-topics.json"] = json.dumps(content).encode()
+        assert row_of(snapshot_of_capture(files), bundle)["owner"] == 1
+
     def test_a_deleted_message_is_no_message(self, files: dict[str, bytes]) -> None:
         content = json.loads(files["system-topics.json"])
         load = content["topics"]["non-persistent://pulsar/system/loadbalancer-broker-load-data"]

@@ -43,6 +43,9 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot, read_upload
 from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate
+from planner.history.days import DayWriter, snapshot_at
+from planner.history.manifest import DayManifest, day_folder, day_of
+from planner.history.watched import HistoryFolder
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 
@@ -186,12 +189,33 @@ def through_document(snapshot: Snapshot) -> Snapshot:
     return read_upload("snapshot.json", io.BytesIO(write_document(snapshot).encode()))
 
 
-ROADS = [through_folder, through_zip, through_document]
+def through_segment(snapshot: Snapshot) -> Snapshot:
+    with tempfile.TemporaryDirectory() as root:
+        segment = HistoryFolder(Path(root), 1 << 40).add(snapshot)
+        return snapshot_at(segment.parent, snapshot.info.captured_at_ms)
+
+
+def through_run(snapshot: Snapshot) -> Snapshot:
+    cluster, at = snapshot.info.cluster, snapshot.info.captured_at_ms
+    day = day_of(at)
+    manifest = DayManifest(
+        cluster=cluster, day=day, made_by="generate", interval_ms=1, moments=0, first_ms=0, last_ms=0, parts={}
+    )
+    with tempfile.TemporaryDirectory() as root:
+        with DayWriter(Path(root), cluster, day) as writer:
+            writer.add(snapshot)
+            writer.commit(manifest)
+        return snapshot_at(day_folder(Path(root), cluster, day), at)
+
+
+TIMELESS = [through_folder, through_zip, through_document]
+ROADS = [*TIMELESS, through_segment, through_run]
 
 
 def assert_same(one: Snapshot, other: Snapshot) -> None:
     assert other.info == one.info
     assert other.settings == one.settings
+    assert other.settings.release == one.settings.release
     assert other.policies == one.policies
     assert other.bundle_names == one.bundle_names
     assert snapshot_digest(other) == snapshot_digest(one)
@@ -208,7 +232,7 @@ def assert_same(one: Snapshot, other: Snapshot) -> None:
 @given(clusters())
 def test_any_cluster_survives_every_format(snapshot: Snapshot) -> None:
     validate(snapshot)
-    for road in ROADS:
+    for road in ROADS if snapshot.info.captured_at_ms else TIMELESS:
         assert_same(snapshot, road(snapshot))
 
 

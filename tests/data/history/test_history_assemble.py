@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
@@ -45,7 +46,9 @@ def report(minute: float, broker: str, bundles: Iterable[str], *, lag_ms: int = 
     return {"time_ms": at, "broker": f"{broker}:8080", "report": content | more}
 
 
-def assemble(rows: Iterable[dict[str, Any]], options: Options = OPTIONS) -> tuple[DayAssembler, list[Snapshot]]:
+def assemble(
+    rows: Iterable[dict[str, Any]], options: Options = OPTIONS, base: Snapshot | None = None
+) -> tuple[DayAssembler, list[Snapshot]]:
     """Do what the two stages on Spark do, in this process."""
     lines = [json.dumps(row).encode() for row in rows]
     found = list(records_of_lines(lines, "c", Tally()))
@@ -57,7 +60,7 @@ def assemble(rows: Iterable[dict[str, Any]], options: Options = OPTIONS) -> tupl
     table = pa.Table.from_batches(list(batches(iter(found), 0, options.carry_ms, Tally()))).to_pylist()
     mine = [row for row in table if row["lane"] == "row" and row["day"] == DAY]
     mine.sort(key=lambda r: (r["time_ms"], r["broker"], r["kind"], r["subject"], r["line"]))
-    assembler = DayAssembler("c", DAY, hint, options)
+    assembler = DayAssembler("c", DAY, hint, options, base)
     schema = next(batches([], 0, 0, Tally())).schema
     snapshots: list[Snapshot] = []
     for start in range(0, len(mine), 3):
@@ -258,3 +261,15 @@ def test_empty_and_single_moments(count: int) -> None:
     assert len(found) == 1
     assert len(found[0].brokers) == count
     assert len(found[0].bundles) == 0
+
+
+def test_the_release_that_brokers_report_decides() -> None:
+    """Before, a snapshot knows the settings; since then, the cluster was upgraded."""
+    before = read_snapshot(SAMPLES / "threshold-shedder.json")
+    config = Settings({"loadBalancerBrokerThresholdShedderPercentage": 17}, before.settings.release)
+    rows = [report(minute, "b1", [WHOLE], brokerVersionString="3.0.0") for minute in (1, 2)]
+    for base in (None, replace(before, settings=config)):
+        _, (found, *_) = assemble(rows, base=base)
+        assert found.info.pulsar_version == found.settings.release.name == "3.0.0"
+        assert found.settings["loadBalancerDirectMemoryResourceWeight"] == 1.0
+        assert (found.settings["loadBalancerBrokerThresholdShedderPercentage"] == 17) == (base is not None)

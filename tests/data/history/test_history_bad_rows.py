@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,22 +16,28 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.moments import LAST_MS
+from planner.formats.reading import read_snapshot
 from planner.history import lines as module
 from planner.history import prometheus, records, sources
+from planner.history.days import snapshot_at
 from planner.history.ingest import SET_ASIDE, _said_plainly, ingest
 from planner.history.ledger import read_ledger
 from planner.history.manifest import DAY_MS, MANIFEST, complete_days, day_folder, day_of
 from planner.history.records import SCHEMA, Aside, Lane, Tally, batches
 from planner.history.sources import blocks_of, find_sources, read_block
 from planner.history.spec import Options
+from planner.history.watched import HistoryFolder
+from planner.replay.grid import Grid, job_over
 from planner.replay.kernel import frames_of
 from planner.replay.spec import Job, tasks_of
+from planner.shadow.record import clusters_of
 from planner.simulate.scenario import Scenario
 from tests.data.history.test_history_records import AT, BUNDLE, REPORT, STATS, TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SAMPLES = Path(__file__).parent.parent.parent.parent / "sample_snapshots"
 GOOD = {"time_ms": AT, "cluster": "c", "broker": "b:1", "report": REPORT}
 LABELS = {"__name__": "pulsar_rate_in", "instance": "b:1", "topic": TOPIC}
 SERIES: dict[str, Any] = {"metric": LABELS, "values": [[AT / 1_000, "1"]]}
@@ -232,6 +240,45 @@ def report(time_ms: int, broker: str, lag_ms: int = 0) -> bytes:
     return json.dumps(
         {**GOOD, "time_ms": time_ms, "broker": broker, "report": {**REPORT, "lastUpdate": time_ms - lag_ms}}
     ).encode()
+
+
+def test_a_name_that_is_not_utf_8_costs_its_own_file(spark: "SparkSession", tmp_path: Path) -> None:
+    raw, root, odd = tmp_path / "raw", tmp_path / "h", os.fsdecode(b"b\xffd")
+    (raw / odd).mkdir(parents=True)
+    for path in (raw / "good.jsonl", raw / f"{odd}.jsonl", raw / odd / "x.jsonl"):
+        path.write_bytes(report(AT, "b:1"))
+    for _ in range(2):
+        done = ingest([raw], root, Options(), spark)
+        assert done.files_read + done.files_unchanged == 3
+    done = ingest([raw / odd, raw / "good.jsonl"], tmp_path / "other", Options(), spark)
+    assert done.reasons == (("Its name, or that of a folder it is in, is not UTF-8. Rename it.", 1),)
+    asides = [row for file in (root / SET_ASIDE).iterdir() for row in pq.read_table(file).to_pylist()]
+    assert sorted(Path(row["file"]).relative_to(raw).parts for row in asides) == [
+        ("b\\udcffd", "x.jsonl"),
+        ("b\\udcffd.jsonl",),
+    ]
+    (day,) = complete_days(root)
+    assert day.manifest.rows.kept == 1
+    with pytest.raises(ReplayError, match=r"not UTF-8.*Rename it, or choose another one"):
+        ingest([raw], tmp_path / odd, Options(), spark)
+
+
+def test_a_history_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    """It is read; a job is not told of it, and a cluster's own name is spelled."""
+    odd = os.fsdecode(b"b\xffd")
+    snapshot = read_snapshot(SAMPLES / "threshold-shedder.json")
+    known = replace(snapshot, info=replace(snapshot.info, captured_at_ms=AT))
+    HistoryFolder(tmp_path / odd, 1 << 30).add(known)
+    (day,) = complete_days(tmp_path / odd)
+    assert snapshot_at(day.path, AT).info == known.info
+    with pytest.raises(ReplayError, match=r"not UTF-8.*Rename it, or choose another one"):
+        job_over(tmp_path / odd, [Grid()])
+    day.path.parent.rename(tmp_path / f"cluster={odd}")
+    assert list(clusters_of(tmp_path)) == ["b\\udcffd"]
+    assert [found.manifest.cluster for found in complete_days(tmp_path, "b\\udcffd")] == ["b\\udcffd"]
+    with pytest.raises(FormatError) as caught:
+        list(complete_days(tmp_path / f"{odd}, gone"))
+    str(caught.value).encode()
 
 
 def test_wrong_clocks_cost_their_rows_and_no_day(spark: "SparkSession", tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, ReplayError
+from planner.cluster.releases import release
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.validate import validate
@@ -237,12 +239,15 @@ def test_snapshots_come_out_as_they_went_in(spark: "SparkSession", tmp_path: Pat
     raw, root = tmp_path / "raw", tmp_path / "history"
     at = [1_800_000_000_000 + i * 7_200_000 for i in range(4)]
     given = [replace(small, info=replace(small.info, captured_at_ms=time_ms)) for time_ms in at]
+    older = replace(given[-1].info, pulsar_version="3.0.7")
+    given[-1] = replace(given[-1], info=older, settings=Settings({}, release("3.0.7")))
     for i, snapshot in enumerate(given):
         write_folder(snapshot, raw / f"s{i}")
     write_folder(given[0], raw / "copy")
     result = ingest([raw], root, OPTIONS, spark)
     found = [s for d in complete_days(root) for s in read_day(d.path)]
     assert [snapshot_digest(s) for s in found] == [snapshot_digest(s) for s in given]
+    assert [s.settings.release.name for s in found] == ["4.2.4", "4.2.4", "4.2.4", "3.0.7"]
     assert sum(m.rows.duplicate for m in result.days) == 1
     assert {m.interval_ms for m in result.days} == {0}
 
@@ -251,8 +256,6 @@ def test_snapshot_from_before_gives_bundles_settings_and_policies(spark: "SparkS
     raw, root = tmp_path / "raw", tmp_path / "history"
     spec = replace(spec_of("c"), splits_per_day=0)
     first = next(snapshots_of_day(spec, SEED, 0))
-    from planner.cluster.settings import Settings  # noqa: PLC0415 - used here alone
-
     known = replace(first, settings=Settings({"loadBalancerBrokerThresholdShedderPercentage": 17}))
     write_folder(known, raw / "before")
     prometheus = write_raw(raw, snapshots_of_day(spec, SEED, 1), "prometheus")

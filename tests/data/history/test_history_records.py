@@ -106,7 +106,12 @@ def test_messages_of_the_extensible_load_manager() -> None:
     assert (top.kind, list(top.names), top.values[0]) == (Kind.TOP, [BUNDLE], 1.5)
     for value, owner in (
         ({"state": "Owned", "dstBroker": "b:2", "sourceBroker": "b:1"}, "b:2"),
-        ({"state": "Releasing", "dstBroker": "b:2", "sourceBroker": "b:1"}, "b:1"),
+        ({"state": "Assigning", "dstBroker": "b:2", "sourceBroker": "b:1"}, "b:2"),
+        ({"state": "Assigning", "dstBroker": "b:2"}, "b:2"),
+        ({"state": "Releasing", "dstBroker": "b:2", "sourceBroker": "b:1"}, "b:2"),
+        ({"state": "Releasing", "sourceBroker": "b:1"}, ""),
+        ({"state": "Splitting", "sourceBroker": "b:1"}, "b:1"),
+        ({"state": "Deleted", "sourceBroker": "b:1"}, ""),
         ({"state": "Free"}, ""),
         ("", ""),
     ):

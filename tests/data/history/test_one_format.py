@@ -13,6 +13,8 @@ import pytest
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import CaptureError, FormatError, PlannerError, ReplayError
+from planner.cluster.releases import release
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.history import watched
@@ -385,6 +387,22 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, small: Snapshot) -> Non
 
 
 # Everybody reads watched days.
+
+
+@pytest.mark.usefixtures("by_three")
+def test_every_form_of_a_day_names_the_release_that_decides(tmp_path: Path, small: Snapshot) -> None:
+    """The cluster is upgraded while it is watched, and what the older release did by default changes with it."""
+    versions = ["3.0.0"] * 2 + ["4.2.4"] * 2 + ["3.0.7"]
+    for second, version in enumerate(versions):
+        info = replace(small.info, captured_at_ms=START + second * 1_000, pulsar_version=version)
+        HistoryFolder(tmp_path, 1 << 40).add(replace(small, info=info, settings=Settings({}, release(version))))
+    (day,) = complete_days(tmp_path)
+    assert len(day.manifest.runs) == 1
+    assert len(day.segments) == 2
+    found = [snapshot.settings for snapshot in read_day(day.path)]
+    assert [one.release.name for one in found] == versions
+    weights = [one.number("loadBalancerDirectMemoryResourceWeight") for one in found]
+    assert weights == [1.0, 1.0, 0.0, 0.0, 1.0]
 
 
 @pytest.mark.usefixtures("by_three")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from planner.advise.material import rows_of
-from planner.cluster.errors import ReplayError
+from planner.cluster.errors import ReplayError, StoreError
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
 from planner.replay import kernel, runners
@@ -327,6 +327,31 @@ class TestFiles:
         read = ReplayResults(result_files(tmp_path))
         assert read.failed().to_pylist() == [{"task": well[3].task, "error": "Twice."}]
         assert read.scenarios()["tasks"].to_pylist() == [3]
+
+    @pytest.mark.parametrize("asked_before", [False, True])
+    def test_a_file_that_cannot_be_read_is_named_and_no_folder(
+        self, replay_history: Path, tmp_path: Path, *, asked_before: bool
+    ) -> None:
+        tasks = tasks_of(make_job(replay_history, values=()))[:1]
+        writer = ResultWriter(tmp_path, tasks)
+        for result in run_local(tasks, never):
+            writer.add(result)
+        writer.finish(1)
+        files = result_files(tmp_path)
+        read = ReplayResults(files)
+        if asked_before:
+            read.scenarios()
+        (days,) = files["days"]
+        whole = days.read_bytes()
+        for harm, said in (
+            (days.unlink, "days.parquet is gone"),
+            (lambda: days.write_bytes(whole[:100]), "days.parquet"),
+            (lambda: days.write_bytes(b""), "days.parquet"),
+        ):
+            harm()
+            with pytest.raises(StoreError, match=rf"^The results cannot be read: .*{said}.* Retry the job") as caught:
+                read.scenarios()
+            assert str(tmp_path) not in str(caught.value)
 
     def test_curves(self, replay_history: Path, tmp_path: Path) -> None:
         tasks = tasks_of(make_job(replay_history))

@@ -11,8 +11,11 @@ import pytest
 from planner.__main__ import main
 from planner.capture.options import CaptureOptions
 from planner.cluster.errors import CaptureError
+from planner.cluster.releases import release
 from planner.cluster.relocation import Relocation
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.history import watched
 from planner.history.manifest import complete_days
 from planner.history.sources import find_sources
 from planner.history.watched import HistoryFolder
@@ -165,6 +168,27 @@ def test_shadow_goes_through_a_history(
     assert "by-hand" in capsys.readouterr().err
     assert main(["shadow", "--history", str(tmp_path / "none")]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("version", "sheds"), [("3.0.7", True), ("4.2.4", False)])
+def test_a_history_is_followed_by_the_rules_of_its_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, *, sheds: bool
+) -> None:
+    """Until 4.0.0 OverloadShedder sheds by a resource whose weight is 0."""
+    monkeypatch.setattr(watched, "SEGMENTS_OF_A_RUN", 3)
+    calm = cluster((0.2, 0.2, 0.2))
+    full = replace(
+        calm.brokers, direct_memory_usage_mib=np.array([95.0, 10.0, 10.0]), direct_memory_limit_mib=np.full(3, 100.0)
+    )
+    asked = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"}
+    info, settings = replace(calm.info, pulsar_version=version), Settings(asked, release(version))
+    for second in range(0, 130, 10):
+        seen = at(replace(calm, info=info, settings=settings, brokers=full), second)
+        HistoryFolder(tmp_path, 1 << 30).add(seen)
+    shadow = ShadowWatch(None, print)
+    shadow.follow(tmp_path, "by-hand")
+    assert shadow.cycles
+    assert all(bool(cycle.predicted) == sheds for cycle in shadow.cycles[:1])
 
 
 def test_a_history_gets_a_record_once(
