@@ -303,10 +303,10 @@ class _Rule:
         usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
         limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
         known = with_known_rates(snapshot).brokers
-        rate = known.long_term_msg_rate_in_per_s + known.long_term_msg_rate_out_per_s
+        rate = known.msg_rate_per_s(term="long_term_")
         bundles = snapshot.bundles
-        own_rate = bundles.long_term_msg_rate_in_per_s + bundles.long_term_msg_rate_out_per_s
-        now_rate = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+        own_rate = bundles.msg_rate_per_s(term="long_term_")
+        now_rate = bundles.msg_rate_per_s()
         seen = usage if modular else averages(snapshot.brokers, config).weighted_max_ema
         return _Rule(
             *_groups(snapshot),

@@ -81,7 +81,7 @@ def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms:
     history = config.number("loadBalancerHistoryResourcePercentage")
     first = data.updated_at_ms == 0
     usage = weighted_usage(brokers, config, LoadManager.EXTENSIBLE)
-    throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+    throughput = brokers.throughput_bytes_per_s()
     return BrokerLoadData(
         frozen(max_usage(brokers, LoadManager.EXTENSIBLE)),
         frozen(_average(data.weighted_max_ema, usage, history, first)),
@@ -130,7 +130,7 @@ def averages(brokers: BrokerTable, config: Settings) -> Averages:
     if no_load.any():
         load = np.where(no_load, weighted_usage(brokers, config, LoadManager.EXTENSIBLE), load)
     if no_throughput.any():
-        current = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        current = brokers.throughput_bytes_per_s()
         throughput = np.where(no_throughput, current, throughput)
     return Averages(load, throughput, no_load | no_throughput)
 

@@ -19,7 +19,7 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
@@ -61,6 +61,8 @@ _DRAWN = ReasonCode(
     "avg.drawn", "the bundle's averages are bound to no candidate: drawn at random from all of them", acts=True
 )
 
+_AVERAGED = ("samples", *TRAFFIC_COLUMNS)
+_COMPARED = ("data_topics", *(term + name for term in ("short_term_", "long_term_") for name in _AVERAGED))
 _DEFAULT_RATE = 50.0
 _DEFAULT_THROUGHPUT = 50_000.0
 
@@ -115,20 +117,7 @@ def bundle_keys(snapshot: Snapshot, bundles: Int64Array, release: Release) -> Se
     if release.has(BOUND_BY_NAME):
         return [snapshot.bundle_names[i] for i in bundles.tolist()]
     table = snapshot.bundles
-    columns = (
-        table.data_topics,
-        table.short_term_samples,
-        table.short_term_msg_rate_in_per_s,
-        table.short_term_msg_rate_out_per_s,
-        table.short_term_msg_throughput_in_bytes_per_s,
-        table.short_term_msg_throughput_out_bytes_per_s,
-        table.long_term_samples,
-        table.long_term_msg_rate_in_per_s,
-        table.long_term_msg_rate_out_per_s,
-        table.long_term_msg_throughput_in_bytes_per_s,
-        table.long_term_msg_throughput_out_bytes_per_s,
-    )
-    keys = zip(*(column[bundles].astype(np.float64).tolist() for column in columns), strict=True)
+    keys = zip(*(getattr(table, name)[bundles].astype(np.float64).tolist() for name in _COMPARED), strict=True)
     return [_with_one_nan(key) if math.isnan(sum(key)) else key for key in keys]
 
 

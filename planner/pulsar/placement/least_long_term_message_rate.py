@@ -153,7 +153,7 @@ def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:
     for at in hash_map_order(java_string_hashes(bundles), concurrent=True).tolist() if bundles else ():
         found = snapshot.bundle_position.get(bundles[at], -1)
         if found >= 0 and table.has_data[found]:
-            total += float(table.long_term_msg_rate_in_per_s[found] + table.long_term_msg_rate_out_per_s[found])
+            total += float(table.msg_rate_per_s(found, term="long_term_"))
         else:
             total += float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s)
     return total

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray
-from planner.cluster.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, ReasonLog, SheddingDecision, block
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
@@ -249,7 +249,7 @@ class _Loads:
     def of(snapshot: Snapshot, config: Settings) -> "_Loads":
         brokers = snapshot.brokers
         known = brokers.has_load_data
-        throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        throughput = brokers.throughput_bytes_per_s()
         known_averages, updated = averages(brokers, config), brokers.updated_at_ms
         notes: list[str] = []
         if (size := config.integer(_REPORTED)) <= 0:
@@ -327,18 +327,16 @@ def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-@dataclass(slots=True)
-class _Log:
-    """Collects reasons about single brokers and bundles."""
+class _Log(ReasonLog):
+    """Collects reasons, and knows which brokers have one."""
 
-    rows: dict[str, tuple[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]]] = field(default_factory=dict)
-    named: set[int] = field(default_factory=set)
-    whole: list[ReasonBlock] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.named: set[int] = set()
+        self.whole: list[ReasonBlock] = []
 
     def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
-        if code.code not in self.rows:
-            self.rows[code.code] = code, []
-        self.rows[code.code][1].append((broker, bundle, other, values))
+        super().say(code, broker, bundle, other, *values)
         if bundle < 0:
             self.named.add(broker)
 
@@ -358,11 +356,7 @@ class _Log:
             self.named.update(rest.tolist())
 
     def blocks(self) -> list[ReasonBlock]:
-        made = list(self.whole)
-        for code, rows in self.rows.values():
-            brokers, bundles, others, values = zip(*rows, strict=True)
-            made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
-        return made
+        return [*self.whole, *super().blocks()]
 
 
 class _Bundle(NamedTuple):
@@ -594,8 +588,8 @@ class _Cycle:
         rank = table.top_rank[owned]
         listed = owned[rank >= 0]
         listed = listed[np.argsort(table.top_rank[listed], kind="stable")]
-        throughput = table.msg_throughput_in_bytes_per_s[listed] + table.msg_throughput_out_bytes_per_s[listed]
-        rate = table.msg_rate_in_per_s[listed] + table.msg_rate_out_per_s[listed]
+        throughput = table.throughput_bytes_per_s(listed)
+        rate = table.msg_rate_per_s(listed)
         namespaces = [self.snapshot.namespaces[i] for i in table.namespace[listed].tolist()]
         bounds = table.low[listed].tolist(), table.high[listed].tolist()
         return tuple(map(_Bundle, listed.tolist(), namespaces, *bounds, throughput.tolist(), rate.tolist()))

@@ -247,9 +247,7 @@ class _Request:
         if not len(mine):
             return None
         mine = mine[np.argsort(table.low[mine])]
-        throughput = (table.long_term_msg_throughput_in_bytes_per_s + table.long_term_msg_throughput_out_bytes_per_s)[
-            mine
-        ]
+        throughput = table.throughput_bytes_per_s(term="long_term_")[mine]
         best = int(throughput.argmax())
         return self.pick(_HOT_IS, int(mine[best]), float(throughput[best]) / (1024 * 1024))
 
