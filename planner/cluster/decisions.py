@@ -47,6 +47,13 @@ class ReasonCode:
         """Names of the numbers compared, in the order of their columns."""
         return _fields_of(self.template)
 
+    def of(
+        self, *numbers: float, broker: str | None = None, bundle: str | None = None, other: str | None = None
+    ) -> "Reason":
+        """Return a reason of this kind, with the numbers in the order of `fields`; names are those of `Reason`."""
+        values = dict(zip(self.fields, map(float, numbers), strict=True))
+        return Reason(self, broker, bundle, values, other)
+
 
 class _Sentence(string.Formatter):
     """Writes hashes in hexadecimal even when they travelled as floats, which hold 32 bits exactly."""

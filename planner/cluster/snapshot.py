@@ -566,6 +566,14 @@ class Snapshot:
         """Return how many bundles each broker owns. Shape (brokers,)."""
         return np.diff(self._owned[1])
 
+    def reported_counts(self) -> Int64Array:
+        """Return how many bundles each broker reports: its own count where known, else how many it owns.
+
+        Shape (brokers,).
+        """
+        reported = self.brokers.reported_bundles
+        return np.where(reported >= 0, reported, self.bundle_counts())
+
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
         return self.with_columns(bundles=replace(self.bundles, owner=frozen(owner)))

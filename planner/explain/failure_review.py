@@ -15,11 +15,11 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.placement.filters import isolate
-from planner.pulsar.placement.modular import with_known_rates
 from planner.pulsar.placement.protocol import Placement
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, load_of, rows_of, with_usage

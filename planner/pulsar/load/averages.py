@@ -135,3 +135,16 @@ def with_broker_averages(snapshot: Snapshot) -> BrokerTable:
     """Return the broker table with `broker_averages` in it."""
     columns: dict[str, Any] = {**broker_averages(snapshot)}
     return replace(snapshot.brokers, **columns)
+
+
+_RATES: tuple[str, ...] = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
+
+
+def with_known_rates(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with unknown long-term message rates of brokers summed up, so that it is done only once."""
+    brokers = snapshot.brokers
+    if not any(np.isnan(getattr(brokers, name)).any() for name in _RATES):
+        return snapshot
+    sums = broker_averages(snapshot)
+    filled: dict[str, Any] = {n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in _RATES}
+    return replace(snapshot, brokers=replace(brokers, **filled))

@@ -26,15 +26,20 @@ UNWEIGHTED = Switch(
     until="4.0.0",
 )
 
-USAGE_WEIGHTS = (
+RESOURCE_WEIGHTS = (
     "loadBalancerCPUResourceWeight",
     "loadBalancerDirectMemoryResourceWeight",
     "loadBalancerBandwidthInResourceWeight",
     "loadBalancerBandwidthOutResourceWeight",
+)
+"""The settings by which the modular load manager weighs resources."""
+
+USAGE_WEIGHTS = (
+    *RESOURCE_WEIGHTS,
     "loadBalancerBandwithInResourceWeight",
     "loadBalancerBandwithOutResourceWeight",
 )
-"""The settings by which the modular load manager weighs resources, the misspelt ones among them."""
+"""The same, and the misspelt ones."""
 
 
 def percent_usage(usage: npt.ArrayLike, limit: npt.ArrayLike) -> npt.NDArray[np.float32]:

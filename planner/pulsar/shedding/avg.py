@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
@@ -24,7 +24,6 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
 from planner.pulsar.shedding.selection import (
-    MIB,
     SHORT_TERM,
     Donors,
     active_brokers,
@@ -244,14 +243,6 @@ def _calmer(config: Settings) -> Remedy:
     )
 
 
-def _for_idle_brokers(config: Settings) -> Remedy:
-    del config
-    return Remedy(
-        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
-        {"loadBalancerAvgShedderLowThreshold": 5},
-    )
-
-
 def _cycles_to_know(config: Settings) -> int:
     return max(config.integer(f"loadBalancerAvgShedderHitCount{kind}Threshold") for kind in ("High", "Low"))
 
@@ -345,7 +336,10 @@ _PROFILE = Profile(
     spent=_spent,
     paired_placement="AvgShedder",
     calmer=_calmer,
-    for_idle_brokers=_for_idle_brokers,
+    for_idle_brokers=lambda _: Remedy(
+        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
+        {"loadBalancerAvgShedderLowThreshold": 5},
+    ),
 )
 
 

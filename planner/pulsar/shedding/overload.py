@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
@@ -18,9 +19,7 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
-    MIB,
     active_brokers,
-    reported_bundles,
     take_until,
 )
 
@@ -117,7 +116,7 @@ class OverloadShedder:
         below = usage < threshold
         tell(reasons, _BELOW, below, active, usage * 100, threshold * 100)
         over, used = active[~below], usage[~below]
-        counts = reported_bundles(snapshot)[over]
+        counts = snapshot.reported_counts()[over]
         single = counts <= 1
         tell(reasons, _SINGLE, single, over, used * 100, threshold * 100, counts)
         over, used = over[~single], used[~single]

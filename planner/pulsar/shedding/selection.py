@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.decisions import Move, Reason, ReasonBlock, ReasonCode, block, tell
+from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, block, tell
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, Term
 
-MIB = 1024 * 1024
 ADDITIONAL_MARGIN = 0.05
 """Share of the traffic that is offloaded beyond the excess."""
 
@@ -42,15 +41,6 @@ def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, .
         return order, ()
     known = snapshot.brokers.has_load_data[order]
     return order[known], (block(NO_LOAD_DATA, order[~known]),)
-
-
-def reported_bundles(snapshot: Snapshot) -> Int64Array:
-    """Return how many bundles each broker reports: its own count where known, else how many it owns.
-
-    Shape (brokers,).
-    """
-    reported = snapshot.brokers.reported_bundles
-    return np.where(reported >= 0, reported, snapshot.bundle_counts())
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +152,6 @@ def moves_of(
         destinations: Where each goes to, when the strategy says so.
     """
     names = snapshot.bundle_names
-    fields = code.fields
     rates = snapshot.bundles.msg_rate_per_s(bundles, SHORT_TERM).tolist()
     throughputs = snapshot.bundles.throughput_bytes_per_s(bundles, SHORT_TERM).tolist()
     brokers = snapshot.brokers.name
@@ -176,7 +165,7 @@ def moves_of(
         strict=True,
     )
     return [
-        Move(name, source, to, rate, size, Reason(code, source, name, dict(zip(fields, compared, strict=True)), to))
+        Move(name, source, to, rate, size, code.of(*compared, broker=source, bundle=name, other=to))
         for name, source, to, rate, size, compared in rows
     ]
 

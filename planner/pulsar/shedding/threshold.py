@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import Int64Array
+from planner.cluster.arrays import MIB, Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
@@ -20,9 +20,7 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
-    MIB,
     active_brokers,
-    reported_bundles,
     take_until,
 )
 
@@ -265,7 +263,7 @@ def _shed_above(
         required = snapshot.brokers.throughput_bytes_per_s(over) * share
     little, minimum = required < limits.minimum_bytes_per_s, limits.minimum_bytes_per_s / MIB
     tell(reasons, _TOO_LITTLE, little, over, over_usage * 100, limit * 100, required / MIB, minimum)
-    counts = reported_bundles(snapshot)[over]
+    counts = snapshot.reported_counts()[over]
     single = ~little & (counts <= 1)
     tell(reasons, _SINGLE, single, over, over_usage * 100, limit * 100, counts)
     shedding = ~little & ~single
@@ -291,7 +289,7 @@ def _shed_highest(
     lower = limits.average - limits.threshold
     if not any(ema[names[i]] < lower for i in order):
         return []
-    counts = reported_bundles(snapshot)
+    counts = snapshot.reported_counts()
     donor = -1
     highest = lower
     for i in order:

@@ -24,7 +24,6 @@ from planner.pulsar.shedding.selection import (
     active_brokers,
     moves_of,
     rank_donors,
-    reported_bundles,
 )
 
 LARGER_FITS = Switch(
@@ -229,7 +228,7 @@ def _shed(
     others = [i for i in order if i != donor]
     if others:
         reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
-    bundles = int(reported_bundles(snapshot)[donor])
+    bundles = int(snapshot.reported_counts()[donor])
     if bundles <= 1:
         reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
         return []

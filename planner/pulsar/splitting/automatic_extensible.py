@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray
-from planner.cluster.decisions import Reason, ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, tell
+from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, tell
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order
 from planner.cluster.ranges import FULL_HIGH, bundle_name, format_range
@@ -301,13 +301,13 @@ class _Run:
         """Return how a bundle is split, with the first limit it exceeds."""
         table, exceeded = self.snapshot.bundles, int(self.exceeded[position])
         code, broker = _ACTS[exceeded - 1], self.snapshot.brokers.name[visit.broker]
-        values = dict(zip(code.fields, (*self.loads.compared(position, exceeded), float(hits)), strict=True))
+        reason = code.of(*self.loads.compared(position, exceeded), hits, broker=broker, bundle=name)
         namespace = self.snapshot.namespaces[table.namespace[position]]
         children = (
             bundle_name(namespace, int(table.low[position]), cut),
             bundle_name(namespace, cut, int(table.high[position])),
         )
-        return SplitOrder(name, broker, (cut,), children, Reason(code, broker, name, values))
+        return SplitOrder(name, broker, (cut,), children, reason)
 
     def hold(self, visit: Visit, position: int, code: ReasonCode, *values: float) -> None:
         """Log the reason about one bundle."""

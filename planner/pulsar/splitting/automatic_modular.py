@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.decisions import Reason, ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, block
+from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
 from planner.cluster.ranges import bundle_name
@@ -194,8 +194,7 @@ def _orders(
         position = int(taken[at])
         owner = int(snapshot.bundles.owner[position])
         code, compared = _ACTS[exceeded[position] - 1], loads.compared(position, int(exceeded[position]))
-        values = dict(zip(code.fields, compared, strict=True))
-        reason = Reason(code, snapshot.brokers.name[owner], names[at], values)
+        reason = code.of(*compared, broker=snapshot.brokers.name[owner], bundle=names[at])
         boundaries, children, why = _cut(snapshot, position, algorithm, config)
         orders.append(SplitOrder(names[at], snapshot.brokers.name[owner], boundaries, children, reason))
         log.say(why or code, owner, position, -1, *(() if why else compared))

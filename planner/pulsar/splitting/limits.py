@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.arrays import MIB, FloatArray, Int64Array
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BundleTable
 
@@ -16,8 +16,6 @@ LIMITS = (
     "loadBalancerNamespaceBundleMaxBandwidthMbytes",
 )
 """Real names of the settings with the limits, in the order in which they are compared."""
-
-_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,7 +40,7 @@ class SplitLoads:
     def of(table: BundleTable, msg_rate_per_s: FloatArray, bytes_per_s: FloatArray, config: Settings) -> "SplitLoads":
         """Return what is compared with the settings in force, of bundles with these rates. Shapes (bundles,)."""
         topics, sessions, rate, mib = (config.integer(name) for name in LIMITS)
-        bandwidth = (mib * _MIB + 2**31) % 2**32 - 2**31  # multiplied as int: 2048 becomes negative
+        bandwidth = (mib * MIB + 2**31) % 2**32 - 2**31  # multiplied as int: 2048 becomes negative
         limits = (topics, sessions, rate, bandwidth)
         return SplitLoads(table.topics, table.consumers + table.producers, msg_rate_per_s, bytes_per_s, limits)
 
@@ -59,11 +57,11 @@ class SplitLoads:
 
     def numbers(self, bundles: Int64Array) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray]:
         """Return what is told of bundles by position: topics, sessions, msg/s and MiB/s. Shape of each: (bundles,)."""
-        mib_per_s = self.throughput_bytes_per_s[bundles] / _MIB
+        mib_per_s = self.throughput_bytes_per_s[bundles] / MIB
         return self.topics[bundles], self.sessions[bundles], self.msg_rate_per_s[bundles], mib_per_s
 
     def compared(self, bundle: int, exceeded: int) -> tuple[float, float]:
         """Return the number of a bundle, by position, and the limit that it exceeds, as `exceeded` has it; in MiB/s."""
         number = (self.topics, self.sessions, self.msg_rate_per_s, self.throughput_bytes_per_s)[exceeded - 1][bundle]
-        unit = _MIB if exceeded == len(self.limits) else 1
+        unit = MIB if exceeded == len(self.limits) else 1
         return float(number) / unit, self.limits[exceeded - 1] / unit
