@@ -4,7 +4,7 @@ Mirrors `BrokerLoadData` of Pulsar 4.2.4: `update`, `clear` and the features it 
 brokers at once, and that the clock is a parameter.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -58,12 +58,8 @@ def clear(data: BrokerLoadData, which: BoolArray | None = None) -> BrokerLoadDat
     new = fresh(len(data))
     if which is None:
         return new
-    return BrokerLoadData(
-        frozen(np.where(which, new.max_resource_usage, data.max_resource_usage)),
-        frozen(np.where(which, new.weighted_max_ema, data.weighted_max_ema)),
-        frozen(np.where(which, new.msg_throughput_ema_bytes_per_s, data.msg_throughput_ema_bytes_per_s)),
-        frozen(np.where(which, new.updated_at_ms, data.updated_at_ms)),
-    )
+    names = (column.name for column in fields(data))
+    return BrokerLoadData(*(frozen(np.where(which, getattr(new, n), getattr(data, n))) for n in names))
 
 
 def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms: int) -> BrokerLoadData:

@@ -20,6 +20,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
+from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
@@ -63,8 +64,6 @@ _DRAWN = ReasonCode(
 
 _AVERAGED = ("samples", *TRAFFIC_COLUMNS)
 _COMPARED = ("data_topics", *(term + name for term in ("short_term_", "long_term_") for name in _AVERAGED))
-_DEFAULT_RATE = 50.0
-_DEFAULT_THROUGHPUT = 50_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def bundle_key(snapshot: Snapshot, name: str, release: Release) -> BundleKey:
         return name
     bundle = snapshot.bundle_position.get(name, -1)
     if bundle < 0 or not snapshot.bundles.has_data[bundle]:
-        rates = (_DEFAULT_RATE, _DEFAULT_RATE, _DEFAULT_THROUGHPUT, _DEFAULT_THROUGHPUT)
+        rates = [float(getattr(DEFAULT_TRAFFIC, name)) for name in TRAFFIC_COLUMNS]
         return (0.0, 0.0, *rates, 0.0, *rates)
     return bundle_keys(snapshot, np.array([bundle]), release)[0]
 
