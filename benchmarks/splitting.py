@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.cluster.settings import Settings
 from planner.pulsar.load.averages import broker_averages, refresh
-from planner.pulsar.load.broker_report import report_totals
+from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.splitting.automatic_modular import decide
 from planner.pulsar.splitting.manual import SplitCommand, answer
 from planner.simulate.cluster_spec import ClusterSpec
@@ -54,7 +54,7 @@ def measure(brokers: int, bundles: int) -> None:
         "one manual split": best_ms(lambda: answer(snapshot, command, Settings())),
         "one sample of all averages": best_ms(lambda: refresh(snapshot.bundles)),
         "averages of all brokers": best_ms(lambda: broker_averages(snapshot)),
-        "totals of all reports": best_ms(lambda: report_totals(snapshot)),
+        "totals of all reports": best_ms(lambda: with_report_totals(snapshot)),
     }
     print(f"{brokers} brokers, {bundles} bundles; sort takes {yardstick:.3f} ms")
     for name, taken in rows.items():

@@ -119,8 +119,8 @@ def _bundle(view: state.Current, bundle: int) -> None:
     snapshot = view.snapshot
     bundles = snapshot.bundles
     owner = int(bundles.owner[bundle])
-    rate = bundles.msg_rate_in_per_s[bundle] + bundles.msg_rate_out_per_s[bundle]
-    throughput = bundles.msg_throughput_in_bytes_per_s[bundle] + bundles.msg_throughput_out_bytes_per_s[bundle]
+    rate = bundles.msg_rate_per_s(bundle)
+    throughput = bundles.throughput_bytes_per_s(bundle)
     owned = owner >= 0
     st.markdown(f"Owner: **{plain(short(snapshot.brokers.name[owner]))}**" if owned else "Not loaded by any broker.")
     figures = (
@@ -152,7 +152,7 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
         st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")
         st.markdown(f"**Split:** {split}")
         return
-    traffic = (listed.msg_throughput_in_bytes_per_s[rows] + listed.msg_throughput_out_bytes_per_s[rows]) / MIB
+    traffic = listed.throughput_bytes_per_s(rows) / MIB
     frame = pd.DataFrame(
         {
             "topic": listed.name.take(rows).to_pylist(),

@@ -76,8 +76,8 @@ def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], confi
     rows = snapshot.topics.of_bundle(bundle)
     hashes = snapshot.topics.hash[rows].astype(np.int64)
     topics = snapshot.topics
-    rate = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
-    throughput = topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]
+    rate = topics.msg_rate_per_s(rows)
+    throughput = topics.throughput_bytes_per_s(rows)
     limits = (
         config.integer("loadBalancerNamespaceBundleMaxTopics"),
         config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
@@ -239,8 +239,8 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
     """Draw the topics of the bundle at their hashes, as high as their rate or their throughput."""
     st.markdown(_explain(outcome, command))
     topics, rows = snapshot.topics, snapshot.topics.of_bundle(position)
-    rate = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
-    throughput = (topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]) / 2**20
+    rate = topics.msg_rate_per_s(rows)
+    throughput = topics.throughput_bytes_per_s(rows) / 2**20
     heights = {"MiB/s": throughput, "msg/s": rate}
     unit = address.choice("height", "Height", list(heights), segments=True)
     largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])

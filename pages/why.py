@@ -69,7 +69,7 @@ def _target(trace: Trace, cycle: int, place: Any) -> Target:
         "broker", "Broker", list(view.brokers.name), busiest, named=True, clears=("bundle",), place=left
     )
     rows = view.bundles_of(view.brokers.position[broker])
-    traffic = view.bundles.msg_throughput_in_bytes_per_s + view.bundles.msg_throughput_out_bytes_per_s
+    traffic = view.bundles.throughput_bytes_per_s()
     ordered = sorted(rows.tolist(), key=lambda i: -float(traffic[i]))
     bundles = ["", *(view.bundle_names[i] for i in ordered)]
     itself = "the broker itself"

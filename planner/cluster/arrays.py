@@ -1,4 +1,4 @@
-"""Array types of the columnar model, and how they are frozen."""
+"""Array types of the columnar model, and how they are frozen; the unit in which people read bytes."""
 
 from typing import Any, TypeVar
 
@@ -10,6 +10,9 @@ IntArray = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 UInt32Array = npt.NDArray[np.uint32]
 BoolArray = npt.NDArray[np.bool_]
+
+MIB = 1024 * 1024
+"""Bytes of a MiB."""
 
 _A = TypeVar("_A", bound=npt.NDArray[Any])
 

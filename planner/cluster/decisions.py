@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, Int64Array, IntArray
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 
 
 @cache
@@ -46,6 +46,13 @@ class ReasonCode:
     def fields(self) -> tuple[str, ...]:
         """Names of the numbers compared, in the order of their columns."""
         return _fields_of(self.template)
+
+    def of(
+        self, *numbers: float, broker: str | None = None, bundle: str | None = None, other: str | None = None
+    ) -> "Reason":
+        """Return a reason of this kind, with the numbers in the order of `fields`; names are those of `Reason`."""
+        values = dict(zip(self.fields, map(float, numbers), strict=True))
+        return Reason(self, broker, bundle, values, other)
 
 
 class _Sentence(string.Formatter):
@@ -135,9 +142,9 @@ class ReasonBlock:
 def block(
     code: ReasonCode,
     brokers: Sequence[int] | IntArray | Int64Array | int = -1,
-    bundles: Sequence[int] | IntArray | int = -1,
-    values: Sequence[Sequence[float] | FloatArray | float] = (),
-    others: Sequence[int] | IntArray | int = -1,
+    bundles: Sequence[int] | IntArray | Int64Array | int = -1,
+    values: Sequence[Sequence[float] | FloatArray | Int64Array | float] = (),
+    others: Sequence[int] | IntArray | Int64Array | int = -1,
 ) -> ReasonBlock:
     """Build a block of reasons; single numbers are repeated for every row.
 
@@ -162,6 +169,57 @@ def block(
     for at, column in enumerate(columns):
         table[:, at] = column
     return ReasonBlock(code, spread[0], spread[1], table, spread[2])
+
+
+def tell(
+    reasons: list[ReasonBlock],
+    code: ReasonCode,
+    which: BoolArray,
+    brokers: IntArray | Int64Array | int,
+    *values: FloatArray | Int64Array | float,
+    bundles: Int64Array | int = -1,
+    others: Int64Array | int = -1,
+) -> None:
+    """Add the reasons of some subjects, if it is any.
+
+    Args:
+        reasons: Gets them.
+        code: Their kind.
+        which: The subjects that it is the reason of. Shape (n,).
+        brokers: Broker positions, shape (n,), or one for all; the same holds for what follows.
+        values: The numbers of each of `code.fields`.
+        bundles: Bundle positions.
+        others: Positions of the second broker.
+    """
+    if which.any():
+        columns = [value[which] if isinstance(value, np.ndarray) else value for value in values]
+        ids = [each[which] if isinstance(each, np.ndarray) else each for each in (brokers, bundles, others)]
+        reasons.append(block(code, ids[0], ids[1], columns, ids[2]))
+
+
+class ReasonLog:
+    """Collects reasons about single brokers and bundles, by position; they become a block for each kind.
+
+    Attributes:
+        rows: Each kind with broker, bundle, second broker and numbers compared, by its stable name.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]]] = {}
+
+    def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
+        """Add one reason; -1 for no bundle or second broker."""
+        if code.code not in self.rows:
+            self.rows[code.code] = code, []
+        self.rows[code.code][1].append((broker, bundle, other, values))
+
+    def blocks(self) -> list[ReasonBlock]:
+        """Return all reasons, kinds in the order in which they came first."""
+        made = []
+        for code, rows in self.rows.values():
+            brokers, bundles, others, values = zip(*rows, strict=True)
+            made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,41 @@ def _average(unit: str) -> Any:
     return _number(unit, "TimeAverageBrokerData; NaN unknown", _NAN)
 
 
+TRAFFIC_COLUMNS = (
+    "msg_rate_in_per_s",
+    "msg_rate_out_per_s",
+    "msg_throughput_in_bytes_per_s",
+    "msg_throughput_out_bytes_per_s",
+)
+"""The traffic of a broker, a bundle or a topic, as the columns of all three tables are named."""
+
+Term: TypeAlias = Literal["", "short_term_", "long_term_"]
+"""Which traffic: the current one, or one of the averages, which topics have not."""
+
+_EVERY = slice(None)
+
+
+class _Traffic:
+    """What the tables have in common: the sums of their traffic, in + out."""
+
+    def msg_rate_per_s(self, rows: Any = _EVERY, term: Term = "") -> FloatArray:
+        """Return the message rate in + out of some rows by position, of all without; of one row it is one number.
+
+        Shape (rows,).
+        """
+        inbound: FloatArray = getattr(self, f"{term}msg_rate_in_per_s")[rows]
+        outbound: FloatArray = getattr(self, f"{term}msg_rate_out_per_s")[rows]
+        return inbound + outbound
+
+    def throughput_bytes_per_s(self, rows: Any = _EVERY, term: Term = "") -> FloatArray:
+        """Return the throughput in + out; see `msg_rate_per_s`. Shape (rows,)."""
+        inbound: FloatArray = getattr(self, f"{term}msg_throughput_in_bytes_per_s")[rows]
+        outbound: FloatArray = getattr(self, f"{term}msg_throughput_out_bytes_per_s")[rows]
+        return inbound + outbound
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BrokerTable:
+class BrokerTable(_Traffic):
     """One row for each broker, in the order of the source. Shape of every column: (brokers,)."""
 
     name: tuple[str, ...] = _column("text", "", "Broker id, host:port")
@@ -215,7 +248,7 @@ def _map_order(names: tuple[str, ...]) -> Int64Array:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BundleTable:
+class BundleTable(_Traffic):
     """One row for each bundle. Shape of every column: (bundles,).
 
     Current values are the owner's last report (`lastStats`); short-term and long-term values are the leader's
@@ -257,7 +290,7 @@ class BundleTable:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TopicTable:
+class TopicTable(_Traffic):
     """One row for each topic (each partition of a partitioned one). Shape of every column: (topics,)."""
 
     name: Any = _column("text", "", "Full topic name with its domain (a pyarrow string array)")
@@ -532,6 +565,14 @@ class Snapshot:
     def bundle_counts(self) -> Int64Array:
         """Return how many bundles each broker owns. Shape (brokers,)."""
         return np.diff(self._owned[1])
+
+    def reported_counts(self) -> Int64Array:
+        """Return how many bundles each broker reports: its own count where known, else how many it owns.
+
+        Shape (brokers,).
+        """
+        reported = self.brokers.reported_bundles
+        return np.where(reported >= 0, reported, self.bundle_counts())
 
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""

@@ -12,7 +12,7 @@ from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import averages
 from planner.pulsar.load.averages import TimeAverage, Traffic
-from planner.pulsar.load.broker_report import bundle_changes, report_totals
+from planner.pulsar.load.broker_report import bundle_changes, with_report_totals
 from planner.pulsar.load.usage import RESOURCES, ResourceWeights, max_usage, usage_percent_by_resource, weighted_usage
 
 
@@ -86,14 +86,14 @@ def resource_usage(vector: Json) -> Json:
     }
     if "lastStats" not in given:
         return answer
-    totals = report_totals(snapshot)
+    totals = with_report_totals(snapshot)
     gains, losses = bundle_changes(given.get("bundles", ()), given["lastStats"])
     return {
         **answer,
         "totals": {
             **{key: float(getattr(totals, column)[0]) for key, column in RATES.items()},
             "numTopics": int(totals.topics[0]),
-            "numBundles": int(totals.bundles[0]),
+            "numBundles": int(totals.reported_bundles[0]),
             "numConsumers": int(totals.consumers[0]),
             "numProducers": int(totals.producers[0]),
         },

@@ -57,12 +57,12 @@ _FEWEST = 4
 
 
 def _throughput(table: Any, rows: Int64Array | slice = slice(None)) -> FloatArray:
-    size: FloatArray = table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows]
+    size: FloatArray = table.throughput_bytes_per_s(rows)
     return size
 
 
 def _rate(table: Any) -> FloatArray:
-    rate: FloatArray = table.msg_rate_in_per_s + table.msg_rate_out_per_s
+    rate: FloatArray = table.msg_rate_per_s()
     return rate
 
 

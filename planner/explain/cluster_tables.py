@@ -76,7 +76,7 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
 def hottest_bundles(snapshot: Snapshot) -> pd.DataFrame:
     """Return the bundles with the highest current throughput."""
     bundles = snapshot.bundles
-    throughput = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    throughput = bundles.throughput_bytes_per_s()
     top = np.argsort(-throughput, kind="stable")[:_HOTTEST]
     top = top[throughput[top] > 0]
     return pd.DataFrame({"bundle": [snapshot.bundle_names[i] for i in top], **_columns(snapshot, top)})
@@ -87,8 +87,8 @@ def _columns(snapshot: Snapshot, rows: Int64Array) -> dict[str, Any]:
     bundles = snapshot.bundles
     return {
         "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[rows]],
-        "MiB/s": (bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]) / MIB,
-        "msg/s": bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
+        "MiB/s": bundles.throughput_bytes_per_s(rows) / MIB,
+        "msg/s": bundles.msg_rate_per_s(rows),
         "topics": bundles.topics[rows],
         "producers": bundles.producers[rows],
         "consumers": bundles.consumers[rows],
@@ -116,8 +116,8 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     frame["unweighted max (%)"] = max_usage(brokers, manager) * 100
     if manager is LoadManager.EXTENSIBLE:
         frame["weighted max EMA (%)"] = brokers.weighted_max_ema * 100
-    frame["msg/s"] = brokers.msg_rate_in_per_s + brokers.msg_rate_out_per_s
-    frame["MiB/s"] = (brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s) / MIB
+    frame["msg/s"] = brokers.msg_rate_per_s()
+    frame["MiB/s"] = brokers.throughput_bytes_per_s() / MIB
     frame["bundles"] = snapshot.bundle_counts()
     frame["topics"] = brokers.topics
     frame["producers"] = brokers.producers
@@ -154,8 +154,8 @@ def measure(snapshot: Snapshot, name: str) -> FloatArray:
     """Return the value of each bundle for a measure; NaN where it has none, or nobody loads it. Shape (bundles,)."""
     bundles = snapshot.bundles
     owned = bundles.owner >= 0
-    traffic = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
-    rate = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+    traffic = bundles.throughput_bytes_per_s()
+    rate = bundles.msg_rate_per_s()
     known = {"throughput": traffic / MIB, "rate": rate, "topics": bundles.topics.astype(np.float64)}
     if name in known:
         return np.where(owned | (known[name] > 0), known[name], np.nan)

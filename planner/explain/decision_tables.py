@@ -119,14 +119,14 @@ def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFram
     """
     names, position = snapshot.brokers.name, snapshot.brokers.position
     bundles = snapshot.bundles
-    throughput = snapshot.brokers.msg_throughput_in_bytes_per_s + snapshot.brokers.msg_throughput_out_bytes_per_s
+    throughput = snapshot.brokers.throughput_bytes_per_s()
     leaving, arriving = np.zeros(len(names)), np.zeros(len(names))
     gained = np.zeros(len(names), dtype=np.int64)
     for move in decision.moves:
         at = snapshot.bundle_position[move.bundle]
         carried = move.throughput_bytes_per_s
         if bundles.has_stats[at]:
-            carried = float(bundles.msg_throughput_in_bytes_per_s[at] + bundles.msg_throughput_out_bytes_per_s[at])
+            carried = float(bundles.throughput_bytes_per_s(at))
         leaving[position[move.source]] += carried
         gained[position[move.source]] -= 1
         if move.destination is not None:

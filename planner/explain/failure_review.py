@@ -15,11 +15,11 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.placement.filters import isolate
-from planner.pulsar.placement.modular import with_known_rates
 from planner.pulsar.placement.protocol import Placement
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, load_of, rows_of, with_usage
@@ -303,10 +303,10 @@ class _Rule:
         usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
         limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
         known = with_known_rates(snapshot).brokers
-        rate = known.long_term_msg_rate_in_per_s + known.long_term_msg_rate_out_per_s
+        rate = known.msg_rate_per_s(term="long_term_")
         bundles = snapshot.bundles
-        own_rate = bundles.long_term_msg_rate_in_per_s + bundles.long_term_msg_rate_out_per_s
-        now_rate = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
+        own_rate = bundles.msg_rate_per_s(term="long_term_")
+        now_rate = bundles.msg_rate_per_s()
         seen = usage if modular else averages(snapshot.brokers, config).weighted_max_ema
         return _Rule(
             *_groups(snapshot),

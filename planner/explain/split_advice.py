@@ -67,9 +67,9 @@ def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvi
     """Say whether a split of a bundle, by its position, is worth it under the limits of some settings."""
     topics, rows = snapshot.topics, snapshot.topics.of_bundle(bundle)
     hashes = topics.hash[rows].astype(np.int64)
-    traffic = topics.msg_throughput_in_bytes_per_s[rows] + topics.msg_throughput_out_bytes_per_s[rows]
+    traffic = topics.throughput_bytes_per_s(rows)
     if not traffic.any():
-        traffic = topics.msg_rate_in_per_s[rows] + topics.msg_rate_out_per_s[rows]
+        traffic = topics.msg_rate_per_s(rows)
     options = _options(snapshot, bundle, config, hashes, traffic)
     best = next((option for option in options if option.verdict in _CAN), None)
     need = _need(snapshot, bundle, config)
@@ -101,7 +101,7 @@ def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvi
 def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
     """Return what asks for a split; empty when nothing does."""
     table = snapshot.bundles
-    throughput = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+    throughput = table.throughput_bytes_per_s()
     have = (
         ("topics", float(table.topics[bundle]), "loadBalancerNamespaceBundleMaxTopics"),
         (
@@ -111,7 +111,7 @@ def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
         ),
         (
             "msg/s",
-            float(table.msg_rate_in_per_s[bundle] + table.msg_rate_out_per_s[bundle]),
+            float(table.msg_rate_per_s(bundle)),
             "loadBalancerNamespaceBundleMaxMsgRate",
         ),
         ("MiB/s", float(throughput[bundle]) / MIB, "loadBalancerNamespaceBundleMaxBandwidthMbytes"),

@@ -18,7 +18,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
@@ -27,7 +27,7 @@ from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
-from planner.simulate.load_model import TRAFFIC_COLUMNS, USAGE_COLUMNS
+from planner.simulate.load_model import USAGE_COLUMNS
 from planner.simulate.sequence import decide_cycles
 from planner.simulate.trace import Trace, cycle_seed
 

@@ -127,7 +127,7 @@ class _Layout:
 
 def _split_heaviest(layout: _Layout, base: Snapshot, brokers: int) -> _Layout:
     """Split the bundle with the most throughput in the middle; namespaces with 128 bundles are left alone."""
-    load = layout.sums(layout.topics.msg_throughput_in_bytes_per_s + layout.topics.msg_throughput_out_bytes_per_s)
+    load = layout.sums(layout.topics.throughput_bytes_per_s())
     full = np.bincount(layout.namespace)[layout.namespace] >= _MAX_BUNDLES
     load = np.where(full | (layout.high - layout.low < 2), -1.0, load)  # noqa: PLR2004 - two hashes can be parted
     heaviest = int(np.argmax(load))
@@ -311,7 +311,7 @@ class _Day:
         cluster, size = self.spec.cluster, len(present)
         brokers = with_report_totals(snapshot)
         bytes_in, bytes_out = brokers.msg_throughput_in_bytes_per_s, brokers.msg_throughput_out_bytes_per_s
-        messages = brokers.msg_rate_in_per_s + brokers.msg_rate_out_per_s
+        messages = brokers.msg_rate_per_s()
         demand = cluster.cpu_percent_per_mb_per_s * (bytes_in + bytes_out) / 1e6
         demand = demand + cluster.cpu_percent_per_1000_msg_per_s * messages / 1e3 + 5.0
         demand = demand * self.rng.normal(1.0, 0.04, size).clip(0.8, 1.2)

@@ -8,10 +8,9 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import bundle_name, dividing_boundary
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
-from planner.simulate.load_model import TRAFFIC_COLUMNS
 
 _ALL = 0.9
 """Share of a bundle's load that one topic has when cutting the bundle is of no use."""

@@ -18,6 +18,7 @@ from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
+from planner.pulsar.splitting.limits import LIMITS
 from planner.pulsar.splitting.request import namespace_boundaries
 from planner.shadow.record import Cause, Deviation, Split
 from planner.shadow.view import after_reports
@@ -27,12 +28,6 @@ _REPORTS = 4
 _GAPS = 3
 _LEAST_WAIT_MS = 20_000
 _NEARLY = 0.8
-_LIMITS = (
-    "loadBalancerNamespaceBundleMaxTopics",
-    "loadBalancerNamespaceBundleMaxSessions",
-    "loadBalancerNamespaceBundleMaxMsgRate",
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +232,7 @@ def _unexpected(shadow: SplitShadow, before: Snapshot, after: Snapshot, bundle: 
         return Cause.MEMORY
     if before.info.load_manager is LoadManager.MODULAR and _enabled(before):
         config = before.settings
-        lower = {name: int(config.integer(name) * _NEARLY) for name in _LIMITS}
+        lower = {name: int(config.integer(name) * _NEARLY) for name in LIMITS}
         if bundle in _predicted(replace(before, settings=config.changed(**lower)), {}):
             return Cause.LATE_REPORT
         if config.overrides != after.settings.overrides:

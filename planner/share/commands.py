@@ -153,10 +153,8 @@ def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: s
         topics=int(table.topics[bundle]),
         producers=int(table.producers[bundle]),
         consumers=int(table.consumers[bundle]),
-        msg_rate_per_s=float(table.msg_rate_in_per_s[bundle] + table.msg_rate_out_per_s[bundle]),
-        throughput_bytes_per_s=float(
-            table.msg_throughput_in_bytes_per_s[bundle] + table.msg_throughput_out_bytes_per_s[bundle]
-        ),
+        msg_rate_per_s=float(table.msg_rate_per_s(bundle)),
+        throughput_bytes_per_s=float(table.throughput_bytes_per_s(bundle)),
     )
 
 

@@ -17,7 +17,7 @@ from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, Policies, Snapshot, TopicTable, make_bundles
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, Policies, Snapshot, TopicTable, make_bundles
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate
@@ -30,7 +30,6 @@ from planner.simulate.load_model import (
     LIMIT_COLUMNS,
     MACHINE,
     TRAFFIC,
-    TRAFFIC_COLUMNS,
     USAGE_COLUMNS,
     Shape,
     load_of,

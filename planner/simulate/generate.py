@@ -19,6 +19,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import (
+    TRAFFIC_COLUMNS,
     BundleTable,
     IsolationPolicy,
     Policies,
@@ -32,7 +33,7 @@ from planner.cluster.snapshot import (
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
 from planner.simulate.cluster_spec import ClusterSpec
-from planner.simulate.load_model import COUNT_COLUMNS, TRAFFIC_COLUMNS
+from planner.simulate.load_model import COUNT_COLUMNS
 
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")

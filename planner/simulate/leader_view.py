@@ -16,7 +16,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
@@ -26,7 +26,6 @@ from planner.simulate.load_model import (
     COUNTS,
     LIMIT_COLUMNS,
     TRAFFIC,
-    TRAFFIC_COLUMNS,
     USAGE_COLUMNS,
     rows_of,
     with_values,

@@ -11,16 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot, TopicTable
 from planner.simulate.assumptions import Assumptions
-
-TRAFFIC_COLUMNS = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
-"""The traffic of a bundle, as the columns of `BundleTable` are named."""
 
 COUNT_COLUMNS = ("topics", "producers", "consumers")
 """Who is on a bundle, likewise."""
@@ -57,8 +49,8 @@ def with_usage(brokers: BrokerTable, usage: FloatArray) -> BrokerTable:
 
 def traffic_weight(bundles: BundleTable) -> FloatArray:
     """Return how much of the cluster's traffic each bundle is: half by messages, half by bytes. Shape (bundles,)."""
-    messages = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
-    size = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+    messages = bundles.msg_rate_per_s()
+    size = bundles.throughput_bytes_per_s()
     weight = np.zeros(len(bundles))
     for column in (messages, size):
         total = float(column.sum())
@@ -89,8 +81,8 @@ def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, F
     owner = bundles.owner.astype(np.int64)
     idle = np.minimum(brokers.cpu_usage_percent, brokers.cpu_limit_percent * assumptions.idle_cpu_percent / 100)
     if assumptions.cpu_model == "fixed":
-        messages = bundles.msg_rate_in_per_s + bundles.msg_rate_out_per_s
-        size = bundles.msg_throughput_in_bytes_per_s + bundles.msg_throughput_out_bytes_per_s
+        messages = bundles.msg_rate_per_s()
+        size = bundles.throughput_bytes_per_s()
         cpu = messages / _THOUSAND * assumptions.cpu_percent_per_1000_msg_per_s
         cpu = cpu + size / _MB * assumptions.cpu_percent_per_mb_per_s
         served = np.bincount(owner[owner >= 0], cpu[owner >= 0], minlength=len(brokers))

@@ -149,7 +149,7 @@ def _bundle(entry: _Entry) -> str:
     place = snapshot.namespaces.index(namespace) if namespace in snapshot.namespaces else -1
     table = snapshot.bundles
     rows = [i for i, owner in enumerate(table.namespace.tolist()) if owner == place]
-    traffic = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
+    traffic = table.throughput_bytes_per_s()
     rows.sort(key=lambda i: -float(traffic[i]))
     ranges = {format_range(int(table.low[i]), int(table.high[i])): i for i in rows}
 

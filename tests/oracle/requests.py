@@ -14,6 +14,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform.compare import differences
 from planner.conform.load_data import snapshot_of_load_data
+from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.placement import modular
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.least_resource_usage import UsageAverages
@@ -260,7 +261,7 @@ def snapshot_of(now: Mapping[str, Any], config: Settings) -> Snapshot:
         for p in now.get("isolation", ())
     )
     domains = {name: tuple(hosts) for name, hosts in now.get("domains", {}).items()}
-    return modular.with_known_rates(
+    return with_known_rates(
         replace(
             snapshot,
             info=replace(snapshot.info, leader=now["leader"]),

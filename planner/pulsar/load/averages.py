@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
 
 SHORT_TERM_SAMPLES = 10
 """Samples in the window of the short-term average; a constant of Pulsar."""
@@ -19,12 +19,6 @@ SHORT_TERM_SAMPLES = 10
 LONG_TERM_SAMPLES = 1000
 """Samples in the window of the long-term average; a constant of Pulsar."""
 
-_COLUMNS = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
 _TERMS = (("short_term_", SHORT_TERM_SAMPLES), ("long_term_", LONG_TERM_SAMPLES))
 
 
@@ -66,7 +60,7 @@ def start(count: int, max_samples: int, default: Traffic | None = None) -> TimeA
         default: What is assumed of them; nothing when None. The first sample replaces it.
     """
     given = default or Traffic()
-    columns = {name: frozen(np.full(count, getattr(given, name), dtype=np.float64)) for name in _COLUMNS}
+    columns = {name: frozen(np.full(count, getattr(given, name), dtype=np.float64)) for name in TRAFFIC_COLUMNS}
     return TimeAverage(max_samples, frozen(np.zeros(count, dtype=np.int64)), Traffic(**columns))
 
 
@@ -76,7 +70,7 @@ def update(before: TimeAverage, sample: Traffic) -> TimeAverage:
     The plain mean until the window is full, then each sample counts 1 / `max_samples`.
     """
     samples = _one_more(before.samples, before.max_samples)
-    columns = {name: _mean(getattr(before.traffic, name), getattr(sample, name), samples) for name in _COLUMNS}
+    columns = {name: _mean(getattr(before.traffic, name), getattr(sample, name), samples) for name in TRAFFIC_COLUMNS}
     return TimeAverage(before.max_samples, frozen(samples), Traffic(**columns))
 
 
@@ -101,9 +95,9 @@ def refresh(bundles: BundleTable) -> BundleTable:
         "data_topics": frozen(np.where(reported, bundles.topics, 0)),
         "averages_estimated": frozen(bundles.averages_estimated & reported & bundles.has_data),
     }
-    current = np.stack([getattr(bundles, name) for name in _COLUMNS])
+    current = np.stack([getattr(bundles, name) for name in TRAFFIC_COLUMNS])
     for prefix, window in _TERMS:
-        names = [prefix + name for name in _COLUMNS]
+        names = [prefix + name for name in TRAFFIC_COLUMNS]
         known = np.where(bundles.has_data, np.stack([getattr(bundles, name) for name in names]), 0.0)
         samples = _one_more(np.where(bundles.has_data, getattr(bundles, f"{prefix}samples"), 0), window)
         columns[f"{prefix}samples"] = frozen(np.where(reported, samples, 0))
@@ -134,10 +128,23 @@ def broker_averages(snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC) -> d
         values = np.where(known, getattr(bundles, prefix + name)[visited], getattr(default, name))
         return frozen(np.bincount(owner, values, minlength=size).astype(np.float64, copy=False))
 
-    return {prefix + name: total(prefix, name) for prefix, _ in _TERMS for name in _COLUMNS}
+    return {prefix + name: total(prefix, name) for prefix, _ in _TERMS for name in TRAFFIC_COLUMNS}
 
 
 def with_broker_averages(snapshot: Snapshot) -> BrokerTable:
     """Return the broker table with `broker_averages` in it."""
     columns: dict[str, Any] = {**broker_averages(snapshot)}
     return replace(snapshot.brokers, **columns)
+
+
+_RATES: tuple[str, ...] = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
+
+
+def with_known_rates(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with unknown long-term message rates of brokers summed up, so that it is done only once."""
+    brokers = snapshot.brokers
+    if not any(np.isnan(getattr(brokers, name)).any() for name in _RATES):
+        return snapshot
+    sums = broker_averages(snapshot)
+    filled: dict[str, Any] = {n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in _RATES}
+    return replace(snapshot, brokers=replace(brokers, **filled))

@@ -4,7 +4,7 @@ Mirrors `BrokerLoadData` of Pulsar 4.2.4: `update`, `clear` and the features it 
 brokers at once, and that the clock is a parameter.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -58,12 +58,8 @@ def clear(data: BrokerLoadData, which: BoolArray | None = None) -> BrokerLoadDat
     new = fresh(len(data))
     if which is None:
         return new
-    return BrokerLoadData(
-        frozen(np.where(which, new.max_resource_usage, data.max_resource_usage)),
-        frozen(np.where(which, new.weighted_max_ema, data.weighted_max_ema)),
-        frozen(np.where(which, new.msg_throughput_ema_bytes_per_s, data.msg_throughput_ema_bytes_per_s)),
-        frozen(np.where(which, new.updated_at_ms, data.updated_at_ms)),
-    )
+    names = (column.name for column in fields(data))
+    return BrokerLoadData(*(frozen(np.where(which, getattr(new, n), getattr(data, n))) for n in names))
 
 
 def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms: int) -> BrokerLoadData:
@@ -81,7 +77,7 @@ def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms:
     history = config.number("loadBalancerHistoryResourcePercentage")
     first = data.updated_at_ms == 0
     usage = weighted_usage(brokers, config, LoadManager.EXTENSIBLE)
-    throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+    throughput = brokers.throughput_bytes_per_s()
     return BrokerLoadData(
         frozen(max_usage(brokers, LoadManager.EXTENSIBLE)),
         frozen(_average(data.weighted_max_ema, usage, history, first)),
@@ -130,7 +126,7 @@ def averages(brokers: BrokerTable, config: Settings) -> Averages:
     if no_load.any():
         load = np.where(no_load, weighted_usage(brokers, config, LoadManager.EXTENSIBLE), load)
     if no_throughput.any():
-        current = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        current = brokers.throughput_bytes_per_s()
         throughput = np.where(no_throughput, current, throughput)
     return Averages(load, throughput, no_load | no_throughput)
 

@@ -69,7 +69,7 @@ def _rough_keys(bundles: BundleTable, rows: Int64Array) -> list[_Rough]:
     columns = (
         bundles.msg_throughput_in_bytes_per_s[rows],
         bundles.msg_throughput_out_bytes_per_s[rows],
-        bundles.msg_rate_in_per_s[rows] + bundles.msg_rate_out_per_s[rows],
+        bundles.msg_rate_per_s(rows),
         bundles.topics[rows] + bundles.consumers[rows] + bundles.producers[rows],
         bundles.cache_size_bytes[rows],
     )
@@ -90,7 +90,7 @@ def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Arra
     columns = (
         _java_round(bundles.msg_throughput_in_bytes_per_s[at] / _THROUGHPUT_STEP),
         _java_round(bundles.msg_throughput_out_bytes_per_s[at] / _THROUGHPUT_STEP),
-        _java_round((bundles.msg_rate_in_per_s[at] + bundles.msg_rate_out_per_s[at]) / _RATE_STEP),
+        _java_round((bundles.msg_rate_per_s(at)) / _RATE_STEP),
         np.trunc((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) / _CONNECTIONS_STEP),
         np.trunc(bundles.cache_size_bytes[at] / _CACHE_STEP),
     )
@@ -181,7 +181,7 @@ def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) 
 
 def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArray:
     bundles = snapshot.bundles
-    traffic = bundles.msg_throughput_in_bytes_per_s[rows] + bundles.msg_throughput_out_bytes_per_s[rows]
+    traffic = bundles.throughput_bytes_per_s(rows)
     reportable = _reportable(_Same(snapshot.policies), snapshot.namespaces, config)
     busy = (traffic != 0) | config.release.has(IDLE_BUNDLES)
     allowed: BoolArray = reportable[bundles.namespace[rows]] & bundles.has_stats[rows] & busy

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
+from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import BrokerTable
 
-RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+RESOURCES = tuple(COLUMNS)
 """The resources of a load report, in Pulsar's order."""
 
 
@@ -25,15 +26,20 @@ UNWEIGHTED = Switch(
     until="4.0.0",
 )
 
-USAGE_WEIGHTS = (
+RESOURCE_WEIGHTS = (
     "loadBalancerCPUResourceWeight",
     "loadBalancerDirectMemoryResourceWeight",
     "loadBalancerBandwidthInResourceWeight",
     "loadBalancerBandwidthOutResourceWeight",
+)
+"""The settings by which the modular load manager weighs resources."""
+
+USAGE_WEIGHTS = (
+    *RESOURCE_WEIGHTS,
     "loadBalancerBandwithInResourceWeight",
     "loadBalancerBandwithOutResourceWeight",
 )
-"""The settings by which the modular load manager weighs resources, the misspelt ones among them."""
+"""The same, and the misspelt ones."""
 
 
 def percent_usage(usage: npt.ArrayLike, limit: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -88,21 +94,10 @@ def usage_and_limits(brokers: BrokerTable, which: Int64Array | slice = slice(Non
         brokers: The brokers; units are those of its columns.
         which: Positions of those asked about.
     """
-    used = (
-        brokers.cpu_usage_percent,
-        brokers.memory_usage_mib,
-        brokers.direct_memory_usage_mib,
-        brokers.bandwidth_in_usage_kbit_per_s,
-        brokers.bandwidth_out_usage_kbit_per_s,
+    used, limits = (
+        np.array([getattr(brokers, name)[which] for name in names]) for names in zip(*COLUMNS.values(), strict=True)
     )
-    limits = (
-        brokers.cpu_limit_percent,
-        brokers.memory_limit_mib,
-        brokers.direct_memory_limit_mib,
-        brokers.bandwidth_in_limit_kbit_per_s,
-        brokers.bandwidth_out_limit_kbit_per_s,
-    )
-    return np.array([column[which] for column in used]), np.array([column[which] for column in limits])
+    return used, limits
 
 
 def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:

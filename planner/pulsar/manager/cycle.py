@@ -16,6 +16,7 @@ from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -256,7 +257,7 @@ class _Frame:
         """Find a destination for each bundle, one after the other, and unload it there."""
         if not decision.moves:
             return memory, ()
-        snapshot = modular.with_known_rates(self.snapshot)
+        snapshot = with_known_rates(self.snapshot)
         place = memory.modular
         shared = isinstance(memory.shedding.state, avg.AvgState) and isinstance(place.placement, Bindings)
         if shared:

@@ -8,12 +8,7 @@ from planner.pulsar.splitting import automatic_extensible, automatic_modular
 
 
 def next_splits(snapshot: Snapshot, config: Settings) -> SplitDecision:
-    """Decide the next automatic splits as a leader (modular) or brokers (extensible) that have no counters yet.
-
-    Args:
-        snapshot: The cluster.
-        config: Settings in force.
-    """
+    """Decide the next automatic splits as a leader (modular) or brokers (extensible) that have no counters yet."""
     if snapshot.info.load_manager is LoadManager.MODULAR:
         return automatic_modular.decide_cycle(snapshot, config)
     if not config.flag("loadBalancerEnabled") or not config.flag("loadBalancerAutoBundleSplitEnabled"):

@@ -19,7 +19,8 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
+from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.protocol import Measure
@@ -61,8 +62,8 @@ _DRAWN = ReasonCode(
     "avg.drawn", "the bundle's averages are bound to no candidate: drawn at random from all of them", acts=True
 )
 
-_DEFAULT_RATE = 50.0
-_DEFAULT_THROUGHPUT = 50_000.0
+_AVERAGED = ("samples", *TRAFFIC_COLUMNS)
+_COMPARED = ("data_topics", *(term + name for term in ("short_term_", "long_term_") for name in _AVERAGED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def bundle_key(snapshot: Snapshot, name: str, release: Release) -> BundleKey:
         return name
     bundle = snapshot.bundle_position.get(name, -1)
     if bundle < 0 or not snapshot.bundles.has_data[bundle]:
-        rates = (_DEFAULT_RATE, _DEFAULT_RATE, _DEFAULT_THROUGHPUT, _DEFAULT_THROUGHPUT)
+        rates = [float(getattr(DEFAULT_TRAFFIC, name)) for name in TRAFFIC_COLUMNS]
         return (0.0, 0.0, *rates, 0.0, *rates)
     return bundle_keys(snapshot, np.array([bundle]), release)[0]
 
@@ -115,20 +116,7 @@ def bundle_keys(snapshot: Snapshot, bundles: Int64Array, release: Release) -> Se
     if release.has(BOUND_BY_NAME):
         return [snapshot.bundle_names[i] for i in bundles.tolist()]
     table = snapshot.bundles
-    columns = (
-        table.data_topics,
-        table.short_term_samples,
-        table.short_term_msg_rate_in_per_s,
-        table.short_term_msg_rate_out_per_s,
-        table.short_term_msg_throughput_in_bytes_per_s,
-        table.short_term_msg_throughput_out_bytes_per_s,
-        table.long_term_samples,
-        table.long_term_msg_rate_in_per_s,
-        table.long_term_msg_rate_out_per_s,
-        table.long_term_msg_throughput_in_bytes_per_s,
-        table.long_term_msg_throughput_out_bytes_per_s,
-    )
-    keys = zip(*(column[bundles].astype(np.float64).tolist() for column in columns), strict=True)
+    keys = zip(*(getattr(table, name)[bundles].astype(np.float64).tolist() for name in _COMPARED), strict=True)
     return [_with_one_nan(key) if math.isnan(sum(key)) else key for key in keys]
 
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
-from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, block
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.load.averages import DEFAULT_TRAFFIC, broker_averages
-from planner.pulsar.load.usage import overload_usage
+from planner.pulsar.load.averages import DEFAULT_TRAFFIC, with_known_rates
+from planner.pulsar.load.usage import RESOURCE_WEIGHTS, overload_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
@@ -58,13 +58,7 @@ def long_term_rates(snapshot: Snapshot) -> FloatArray:
 
     Where the snapshot does not tell them they are summed up from the bundles, as the leader does.
     """
-    brokers = snapshot.brokers
-    inbound, outbound = brokers.long_term_msg_rate_in_per_s, brokers.long_term_msg_rate_out_per_s
-    if np.isnan(inbound).any() or np.isnan(outbound).any():
-        sums = broker_averages(snapshot)
-        inbound = np.where(np.isnan(inbound), sums["long_term_msg_rate_in_per_s"], inbound)
-        outbound = np.where(np.isnan(outbound), sums["long_term_msg_rate_out_per_s"], outbound)
-    return frozen(inbound + outbound)
+    return frozen(with_known_rates(snapshot).brokers.msg_rate_per_s(term="long_term_"))
 
 
 class LeastLongTermMessageRate:
@@ -78,10 +72,7 @@ class LeastLongTermMessageRate:
     measure: Measure = "msg_rate"
     settings: tuple[str, ...] = (
         "loadBalancerBrokerOverloadedThresholdPercentage",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
+        *RESOURCE_WEIGHTS,
     )
 
     def initial(self) -> Preallocated:
@@ -126,14 +117,13 @@ def _compared(
     best = score == lowest
     chosen = best if best.any() else np.ones_like(best)
     higher = ~best & ~overloaded & ~unknown
-    percents = (usage[overloaded] * 100, limit * 100)
-    reasons = [
-        block(_LOWEST, here[best & ~overloaded], values=(rate[best & ~overloaded],)),
-        block(_HIGHER, here[higher], values=(rate[higher], lowest)),
-        block(_ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED, here[overloaded], values=percents),
-        block(_ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, here[unknown]),
-    ]
-    return among.those(chosen), tuple(r for r in reasons if len(r))
+    too_busy = _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED
+    reasons: list[ReasonBlock] = []
+    tell(reasons, _LOWEST, best & ~overloaded, here, rate)
+    tell(reasons, _HIGHER, higher, here, rate, lowest)
+    tell(reasons, too_busy, overloaded, here, usage * 100, limit * 100)
+    tell(reasons, _ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, unknown, here)
+    return among.those(chosen), tuple(reasons)
 
 
 @once
@@ -153,7 +143,7 @@ def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:
     for at in hash_map_order(java_string_hashes(bundles), concurrent=True).tolist() if bundles else ():
         found = snapshot.bundle_position.get(bundles[at], -1)
         if found >= 0 and table.has_data[found]:
-            total += float(table.long_term_msg_rate_in_per_s[found] + table.long_term_msg_rate_out_per_s[found])
+            total += float(table.msg_rate_per_s(found, term="long_term_"))
         else:
             total += float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s)
     return total

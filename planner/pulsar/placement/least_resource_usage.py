@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, frozen
-from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import RESOURCE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.candidates import Candidates
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
@@ -65,10 +65,7 @@ class LeastResourceUsage:
     settings: tuple[str, ...] = (
         "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
         "loadBalancerHistoryResourcePercentage",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
+        *RESOURCE_WEIGHTS,
     )
 
     def initial(self) -> UsageAverages:
@@ -105,21 +102,18 @@ class LeastResourceUsage:
         below = usage_here + difference <= average
         acceptable = among.those(below) or names
         subject = snapshot.bundle_position.get(bundle, -1)
-        reasons = [
-            block(code, here[which], subject, (usage_here[which] * 100, difference * 100, average * 100))
-            for code, which in ((_BELOW, below), (_ABOVE if below.any() else _FALLBACK, ~below))
-        ]
-        decision = PlacementDecision(
-            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
-        )
-        return UsageAverages(usages), decision
+        reasons: list[ReasonBlock] = []
+        for code, which in ((_BELOW, below), (_ABOVE if below.any() else _FALLBACK, ~below)):
+            tell(reasons, code, which, here, usage_here * 100, difference * 100, average * 100, bundles=subject)
+        drawn = draw(acceptable, bundle, seed)
+        return UsageAverages(usages), PlacementDecision(bundle, acceptable, drawn, tuple(reasons))
 
 
 @once
 def _without_history(snapshot: Snapshot) -> BoolArray:
     """Say which brokers have no bundles, or no message traffic: they start from the current usage. Shape (brokers,)."""
     brokers = snapshot.brokers
-    bundles = np.where(brokers.reported_bundles >= 0, brokers.reported_bundles, snapshot.bundle_counts())
+    bundles = snapshot.reported_counts()
     idle: BoolArray = (bundles == 0) | ((brokers.msg_rate_in_per_s == 0) & (brokers.msg_rate_out_per_s == 0))
     return frozen(idle)
 

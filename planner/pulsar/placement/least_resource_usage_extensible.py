@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from planner.cluster.decisions import PlacementDecision, ReasonCode, block
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -99,14 +99,11 @@ class LeastResourceUsageExtensible:
         acceptable = among.those(chosen)
         subject = snapshot.bundle_position.get(bundle, -1)
         with_data, without = (_ABOVE, _NO_DATA) if below.any() else (_ABOVE_ALL, _NO_DATA_ALL)
-        reasons = [block(without, here[~known & (here >= 0)], subject)]
-        for code, which in ((_BELOW, below), (with_data, known & ~below)):
-            percents = usages[which[known]] * 100
-            reasons.append(block(code, here[which], subject, (percents, difference * 100, average * 100)))
-        decision = PlacementDecision(
-            bundle, acceptable, draw(acceptable, bundle, seed), tuple(r for r in reasons if len(r))
-        )
-        return state, decision
+        reasons: list[ReasonBlock] = []
+        tell(reasons, without, ~known & (here >= 0), here, bundles=subject)
+        for code, which in ((_BELOW, below[known]), (with_data, ~below[known])):
+            tell(reasons, code, which, here[known], usages * 100, difference * 100, average * 100, bundles=subject)
+        return state, PlacementDecision(bundle, acceptable, draw(acceptable, bundle, seed), tuple(reasons))
 
 
 PLACEMENT = LeastResourceUsageExtensible()

@@ -16,7 +16,6 @@ from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.load.averages import broker_averages
 from planner.pulsar.placement import avg, least_long_term_message_rate, round_robin
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.candidates import no_load_report
@@ -97,18 +96,6 @@ def unreported(snapshot: Snapshot) -> dict[str, str]:
     names, decides = (snapshot.bundle_names[row] for row in rows), snapshot.settings.release
     counted = (n for n in names if not is_heartbeat_or_sla_namespace(n.rpartition("/")[0], decides))
     return dict.fromkeys(counted, snapshot.info.leader)
-
-
-def with_known_rates(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with unknown averages of brokers filled in, so that it is done only once."""
-    sums: dict[str, Any] = {}
-    columns = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
-    if any(np.isnan(getattr(snapshot.brokers, column)).any() for column in columns):
-        known = broker_averages(snapshot)
-        for column in columns:
-            given = getattr(snapshot.brokers, column)
-            sums[column] = np.where(np.isnan(given), known[column], given)
-    return replace(snapshot, brokers=replace(snapshot.brokers, **sums)) if sums else snapshot
 
 
 def select_broker(

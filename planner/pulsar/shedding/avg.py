@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
-from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
 from planner.cluster.load_manager import LoadManager
@@ -24,13 +24,9 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
 from planner.pulsar.shedding.selection import (
-    MIB,
+    SHORT_TERM,
     Donors,
     active_brokers,
-    broker_msg_rate,
-    broker_throughput,
-    bundle_msg_rate,
-    bundle_throughput,
     moves_of,
     rank_donors,
 )
@@ -177,10 +173,8 @@ class _Pairs:
             each = column if column.ndim == both.ndim else column[..., np.newaxis]
             columns.append(np.broadcast_to(each, both.shape)[once])
         alone = not code.template.count("{other}")
-        partners: IntArray | int = -1 if alone else others[once].astype(np.int32)
-        reasons.append(
-            block(code, both[once].astype(np.int32), values=(self.points[both[once]], *columns), others=partners)
-        )
+        partners: Int64Array | int = -1 if alone else others[once]
+        reasons.append(block(code, both[once], values=(self.points[both[once]], *columns), others=partners))
 
 
 class _Counters:
@@ -246,14 +240,6 @@ def _calmer(config: Settings) -> Remedy:
     return Remedy(
         "Lower maxUnloadPercentage, or ask for more hits before it acts.",
         {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
-    )
-
-
-def _for_idle_brokers(config: Settings) -> Remedy:
-    del config
-    return Remedy(
-        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
-        {"loadBalancerAvgShedderLowThreshold": 5},
     )
 
 
@@ -350,7 +336,10 @@ _PROFILE = Profile(
     spent=_spent,
     paired_placement="AvgShedder",
     calmer=_calmer,
-    for_idle_brokers=_for_idle_brokers,
+    for_idle_brokers=lambda _: Remedy(
+        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
+        {"loadBalancerAvgShedderLowThreshold": 5},
+    ),
 )
 
 
@@ -395,7 +384,7 @@ class AvgShedder:
         try:
             ranked = _ranked(_score_order(snapshot, active, most_brokers), points, config.release)
         except ContradictoryOrderError:
-            reasons.append(block(_UNSORTED, active.astype(np.int32), values=(points[active],)))
+            reasons.append(block(_UNSORTED, active, values=(points[active],)))
             state = replace(memory.state, most_brokers=most_brokers)
             return memory.with_state(state), SheddingDecision((), tuple(reasons), scores, ())
         pairs = _Pairs.of(snapshot, ranked, points)
@@ -432,33 +421,34 @@ def _even_out(
     """
     share = config.number("maxUnloadPercentage")
     min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
-    rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+    rate, throughput = snapshot.brokers.msg_rate_per_s(), snapshot.brokers.throughput_bytes_per_s()
     rate_quota = (rate[pairs.high] - rate[pairs.low]) * share
     throughput_quota = (throughput[pairs.high] - throughput[pairs.low]) * share
     by_rate = rate_quota > min_rate
     enough = by_rate | (throughput_quota > min_throughput)
-    numbers = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
-    pairs[~enough].tell(reasons, _TOO_LITTLE, *numbers)
+    too_little = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
+    pairs[~enough].tell(reasons, _TOO_LITTLE, *too_little)
     pairs, by_rate = pairs[enough], by_rate[enough]
     quota = np.where(by_rate, rate_quota[enough], throughput_quota[enough])
     if not len(pairs):
         return [], {}
     rated = np.zeros(len(snapshot.brokers), dtype=np.bool_)
     rated[pairs.high[by_rate]] = True
-    value = np.where(rated[snapshot.bundles.owner], bundle_msg_rate(snapshot), bundle_throughput(snapshot))
-    donors = rank_donors(snapshot, pairs.high.tolist(), value, memory.recently_unloaded_bundles, config)
-    reasons.extend(donors.reasons)
+    value = np.where(
+        rated[snapshot.bundles.owner],
+        snapshot.bundles.msg_rate_per_s(term=SHORT_TERM),
+        snapshot.bundles.throughput_bytes_per_s(term=SHORT_TERM),
+    )
+    donors = rank_donors(snapshot, pairs.high, value, memory, config, reasons)
     fit = _fitting(donors, quota)
-    destinations = np.repeat(pairs.low, np.diff(donors.bounds)).astype(np.int32)
+    destinations = np.repeat(pairs.low, np.diff(donors.bounds))
     for code, which in ((_TAKEN, fit.taken), (_TOO_BIG, fit.too_big), (_EMPTY, ~fit.taken & ~fit.too_big)):
-        if which.any():
-            columns = (donors.values[which], fit.left[which])[: len(code.fields)]
-            bundles = donors.bundles[which].astype(np.int32)
-            reasons.append(block(code, donors.owners[which], bundles, columns, destinations[which]))
+        numbers = (donors.values, fit.left)[: len(code.fields)]
+        tell(reasons, code, which, donors.owners, *numbers, bundles=donors.bundles, others=destinations)
     gives = fit.count > 0
     giving, without = pairs[gives], pairs[~gives]
     if len(giving):
-        low, high, points = giving.low.astype(np.int32), giving.high.astype(np.int32), giving.points
+        low, high, points = giving.low, giving.high, giving.points
         reasons.append(block(_DONOR, high, values=(points[high], giving.difference, quota[gives]), others=low))
         reasons.append(block(_RECEIVER, low, values=(points[low], giving.difference), others=high))
     without.tell(reasons, _NO_FIT, quota[~gives])

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.arrays import MIB
+from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
@@ -18,12 +19,7 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
-    MIB,
     active_brokers,
-    broker_throughput,
-    bundle_throughput,
-    rank_donors,
-    reported_bundles,
     take_until,
 )
 
@@ -114,34 +110,20 @@ class OverloadShedder:
     ) -> tuple[SheddingMemory[Any], SheddingDecision]:
         """Decide one cycle; see `Shedder`."""
         threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100.0
-        every = overload_usage(snapshot.brokers, config)
         active, unknown = active_brokers(snapshot)
-        usage = every[active]
+        usage = overload_usage(snapshot.brokers, config)[active]
         reasons: list[ReasonBlock] = list(unknown)
         below = usage < threshold
-        if below.any():
-            compared = (usage[below] * 100, threshold * 100)
-            reasons.append(block(_BELOW, active[below].astype(np.int32), values=compared))
+        tell(reasons, _BELOW, below, active, usage * 100, threshold * 100)
         over, used = active[~below], usage[~below]
-        counts = reported_bundles(snapshot)[over]
+        counts = snapshot.reported_counts()[over]
         single = counts <= 1
-        if single.any():
-            few = (used[single] * 100, threshold * 100, counts[single].astype(np.float64))
-            reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
+        tell(reasons, _SINGLE, single, over, used * 100, threshold * 100, counts)
         over, used = over[~single], used[~single]
-        required = broker_throughput(snapshot)[over] * (used - threshold + ADDITIONAL_MARGIN)
-        donors = rank_donors(
-            snapshot, over.tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles, config
-        )
-        reasons.extend(donors.reasons)
-        moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
-        gives, percents = count > 0, used * 100
-        if gives.any():
-            numbers = (percents[gives], threshold * 100, required[gives] / MIB)
-            reasons.append(block(_DONOR, over[gives].astype(np.int32), values=numbers))
-        if not gives.all():
-            without = (percents[~gives], threshold * 100)
-            reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
+        required = snapshot.brokers.throughput_bytes_per_s(over) * (used - threshold + ADDITIONAL_MARGIN)
+        moves, gives = take_until(snapshot, memory, config, over, required, (_TAKEN, _ENOUGH), reasons)
+        tell(reasons, _DONOR, gives, over, used * 100, threshold * 100, required / MIB)
+        tell(reasons, _NO_CANDIDATE, ~gives, over, used * 100, threshold * 100)
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = usage
         decision = SheddingDecision(tuple(moves), tuple(reasons), scores, (Line("threshold", threshold),))

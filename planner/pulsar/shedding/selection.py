@@ -8,17 +8,21 @@ sorted by a value descending; equal values keep the order of the map.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
-from planner.cluster.decisions import Move, Reason, ReasonBlock, ReasonCode, block
+from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, block, tell
+from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot, Term
 
-MIB = 1024 * 1024
 ADDITIONAL_MARGIN = 0.05
 """Share of the traffic that is offloaded beyond the excess."""
+
+SHORT_TERM: Term = "short_term_"
+"""The traffic of bundles that the strategies see."""
 
 NO_LOAD_DATA = ReasonCode("shedding.no_load_data", "the leader has no load report of it: not considered")
 NOT_CONSIDERED = ReasonCode(
@@ -36,38 +40,7 @@ def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, .
     if snapshot.brokers.has_load_data.all():
         return order, ()
     known = snapshot.brokers.has_load_data[order]
-    return order[known], (block(NO_LOAD_DATA, order[~known].astype(np.int32)),)
-
-
-def broker_throughput(snapshot: Snapshot) -> FloatArray:
-    """Return throughput in + out of each broker, bytes/s. Shape (brokers,)."""
-    table = snapshot.brokers
-    return table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
-
-
-def broker_msg_rate(snapshot: Snapshot) -> FloatArray:
-    """Return message rate in + out of each broker, msg/s. Shape (brokers,)."""
-    return snapshot.brokers.msg_rate_in_per_s + snapshot.brokers.msg_rate_out_per_s
-
-
-def bundle_throughput(snapshot: Snapshot) -> FloatArray:
-    """Return short-term throughput in + out of each bundle, bytes/s. Shape (bundles,)."""
-    table = snapshot.bundles
-    return table.short_term_msg_throughput_in_bytes_per_s + table.short_term_msg_throughput_out_bytes_per_s
-
-
-def bundle_msg_rate(snapshot: Snapshot) -> FloatArray:
-    """Return short-term message rate in + out of each bundle, msg/s. Shape (bundles,)."""
-    return snapshot.bundles.short_term_msg_rate_in_per_s + snapshot.bundles.short_term_msg_rate_out_per_s
-
-
-def reported_bundles(snapshot: Snapshot) -> Int64Array:
-    """Return how many bundles each broker reports: its own count where known, else how many it owns.
-
-    Shape (brokers,).
-    """
-    reported = snapshot.brokers.reported_bundles
-    return np.where(reported >= 0, reported, snapshot.bundle_counts())
+    return order[known], (block(NO_LOAD_DATA, order[~known]),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +52,15 @@ class Donors:
         bundles: Candidate bundles, grouped by broker. Shape (candidates,).
         bounds: Where the candidates of each of `brokers` begin; one more at the end. Shape (brokers + 1,).
         values: Value of each candidate. Shape (candidates,).
-        reasons: Why the other bundles of these brokers are no candidates.
     """
 
-    brokers: IntArray
+    brokers: Int64Array
     bundles: Int64Array
     bounds: Int64Array
     values: FloatArray
-    reasons: tuple[ReasonBlock, ...]
 
     @property
-    def owners(self) -> IntArray:
+    def owners(self) -> Int64Array:
         """Broker of each candidate. Shape (candidates,)."""
         return np.repeat(self.brokers, np.diff(self.bounds))
 
@@ -123,45 +94,45 @@ def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Arr
 
 def rank_donors(
     snapshot: Snapshot,
-    brokers: Sequence[int],
+    brokers: Int64Array,
     value: FloatArray,
-    recently_unloaded: Mapping[str, int],
+    memory: SheddingMemory[Any],
     config: Settings,
+    reasons: list[ReasonBlock],
 ) -> Donors:
     """Sort the candidate bundles of brokers.
 
     Args:
         snapshot: The cluster.
-        brokers: Positions of the brokers that shed.
+        brokers: Positions of the brokers that shed. Shape (brokers,).
         value: Value of each bundle of the snapshot, larger first.
-        recently_unloaded: Bundles inside the grace period, to the moment they were unloaded.
+        memory: Bundles that were unloaded inside the grace period are no candidates.
         config: Settings in force.
+        reasons: Gets those of the other bundles of these brokers.
     """
-    sources = np.asarray(brokers, dtype=np.int32)
-    if not len(sources):
-        return Donors(sources, np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0), ())
-    owned = [snapshot.bundles_of(b) for b in sources.tolist()]
+    if not len(brokers):
+        return Donors(brokers, np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0))
+    owned = [snapshot.bundles_of(b) for b in brokers.tolist()]
     bundles = np.concatenate(owned)
-    group = np.repeat(np.arange(len(sources)), [len(o) for o in owned])
+    group = np.repeat(np.arange(len(brokers)), [len(o) for o in owned])
     rank = snapshot.shedding_rank(config.release)[bundles]
-    recent = _recent(snapshot, recently_unloaded)[bundles]
+    unloaded_ms = memory.recently_unloaded_bundles
+    recent = _recent(snapshot, unloaded_ms)[bundles]
     unseen = rank < 0
-    reasons: list[ReasonBlock] = []
     owner = snapshot.bundles.owner
-    if unseen.any():
-        reasons.append(block(NOT_CONSIDERED, owner[bundles[unseen]], bundles[unseen].astype(np.int32)))
+    tell(reasons, NOT_CONSIDERED, unseen, owner[bundles], bundles=bundles)
     if (recent & ~unseen).any():
         held = bundles[recent & ~unseen]
         now = snapshot.info.captured_at_ms
-        ago = [(now - recently_unloaded[snapshot.bundle_names[i]]) / 60_000 for i in held.tolist()]
-        reasons.append(block(RECENTLY_UNLOADED, owner[held], held.astype(np.int32), [ago]))
+        ago = [(now - unloaded_ms[snapshot.bundle_names[i]]) / 60_000 for i in held.tolist()]
+        reasons.append(block(RECENTLY_UNLOADED, owner[held], held, [ago]))
     if unseen.any() or recent.any():
         kept = ~unseen & ~recent
         bundles, group, rank = bundles[kept], group[kept], rank[kept]
     values = value[bundles]
     order = _sorted(group, values, rank)
-    bounds = np.searchsorted(group, np.arange(len(sources) + 1))
-    return Donors(sources, bundles[order], bounds, values[order], tuple(reasons))
+    bounds = np.searchsorted(group, np.arange(len(brokers) + 1))
+    return Donors(brokers, bundles[order], bounds, values[order])
 
 
 def moves_of(
@@ -181,47 +152,53 @@ def moves_of(
         destinations: Where each goes to, when the strategy says so.
     """
     names = snapshot.bundle_names
-    fields = code.fields
-    rates, throughputs = bundle_msg_rate(snapshot), bundle_throughput(snapshot)
+    rates = snapshot.bundles.msg_rate_per_s(bundles, SHORT_TERM).tolist()
+    throughputs = snapshot.bundles.throughput_bytes_per_s(bundles, SHORT_TERM).tolist()
     brokers = snapshot.brokers.name
     rows = zip(
         [names[i] for i in bundles.tolist()],
         [brokers[i] for i in snapshot.bundles.owner[bundles].tolist()],
         destinations if destinations is not None else [None] * len(bundles),
-        rates[bundles].tolist(),
-        throughputs[bundles].tolist(),
+        rates,
+        throughputs,
         zip(*(column.tolist() for column in values), strict=True),
         strict=True,
     )
     return [
-        Move(name, source, to, rate, size, Reason(code, source, name, dict(zip(fields, compared, strict=True)), to))
+        Move(name, source, to, rate, size, code.of(*compared, broker=source, bundle=name, other=to))
         for name, source, to, rate, size, compared in rows
     ]
 
 
 def take_until(
     snapshot: Snapshot,
-    donors: Donors,
+    memory: SheddingMemory[Any],
+    config: Settings,
+    brokers: Int64Array,
     required_bytes_per_s: FloatArray,
     codes: tuple[ReasonCode, ReasonCode],
     reasons: list[ReasonBlock],
-) -> tuple[list[Move], Int64Array]:
+) -> tuple[list[Move], BoolArray]:
     """Take of each broker the bundles with the largest throughput until the required one is reached, at least one.
 
     Args:
         snapshot: The cluster.
-        donors: Candidates, ranked by throughput.
+        memory: What was unloaded lately.
+        config: Settings in force.
+        brokers: Positions of the brokers that shed. Shape (brokers,).
         required_bytes_per_s: What shall leave each of the brokers. Shape (brokers,).
         codes: Reason of a bundle that is taken (fields: value, taken before it, required) and of one that is not needed
             any more (fields: value, required), in MiB/s.
         reasons: Gets the reasons of the bundles.
 
     Returns:
-        The moves, and how many bundles of each broker they are. Shape (brokers,).
+        The moves, and which of the brokers they are from. Shape (brokers,).
     """
+    throughput = snapshot.bundles.throughput_bytes_per_s(term=SHORT_TERM)
+    donors = rank_donors(snapshot, brokers, throughput, memory, config, reasons)
     values, bounds = donors.values, donors.bounds.tolist()
     before = np.zeros(len(values))
-    count = np.zeros(len(donors.brokers), dtype=np.int64)
+    count = np.zeros(len(brokers), dtype=np.int64)
     for at, (start, stop, needed) in enumerate(zip(bounds, bounds[1:], required_bytes_per_s.tolist(), strict=False)):
         # Java adds one by one, as `cumsum` does; subtracting sums of all would change the last bits.
         sums = np.cumsum(values[start:stop])
@@ -234,9 +211,6 @@ def take_until(
     required = np.repeat(required_bytes_per_s, sizes) / MIB
     owners, mib = donors.owners, values / MIB
     columns = (mib[taken], before[taken] / MIB, required[taken])
-    chosen, rest = donors.bundles[taken], donors.bundles[~taken]
-    if len(chosen):
-        reasons.append(block(codes[0], owners[taken], chosen.astype(np.int32), columns))
-    if len(rest):
-        reasons.append(block(codes[1], owners[~taken], rest.astype(np.int32), (mib[~taken], required[~taken])))
-    return moves_of(snapshot, codes[0], chosen, columns), count
+    tell(reasons, codes[0], taken, owners, mib, before / MIB, required, bundles=donors.bundles)
+    tell(reasons, codes[1], ~taken, owners, mib, required, bundles=donors.bundles)
+    return moves_of(snapshot, codes[0], donors.bundles[taken], columns), count > 0

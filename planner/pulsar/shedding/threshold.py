@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import Int64Array
-from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.arrays import MIB, Int64Array
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
@@ -20,12 +20,7 @@ from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
-    MIB,
     active_brokers,
-    broker_throughput,
-    bundle_throughput,
-    rank_donors,
-    reported_bundles,
     take_until,
 )
 
@@ -212,7 +207,7 @@ class ThresholdShedder:
         moves: list[Move] = []
         reasons: list[ReasonBlock] = list(unknown)
         if average == 0:
-            reasons.append(block(_IDLE, active.astype(np.int32)))
+            reasons.append(block(_IDLE, active))
         else:
             moves = _shed_above(snapshot, memory, active, ema, limits, config, reasons)
             if not moves and config.flag("lowerBoundarySheddingEnabled"):
@@ -261,36 +256,22 @@ def _shed_above(
     usage = np.array([ema[names[i]] for i in active.tolist()])
     limit = limits.average + limits.threshold
     below = usage < limit
-    if below.any():
-        compared = (usage[below] * 100, limits.average * 100, limits.threshold * 100, limit * 100)
-        reasons.append(block(_BELOW, active[below].astype(np.int32), values=compared))
+    tell(reasons, _BELOW, below, active, usage * 100, limits.average * 100, limits.threshold * 100, limit * 100)
     over, over_usage = active[~below], usage[~below]
     with np.errstate(invalid="ignore"):  # usages can be infinite, where a limit is tiny
         share = over_usage - limits.average - limits.threshold + ADDITIONAL_MARGIN
-        required = broker_throughput(snapshot)[over] * share
-    little = required < limits.minimum_bytes_per_s
-    if little.any():
-        too_little = (over_usage[little] * 100, limit * 100, required[little] / MIB, limits.minimum_bytes_per_s / MIB)
-        reasons.append(block(_TOO_LITTLE, over[little].astype(np.int32), values=too_little))
-    counts = reported_bundles(snapshot)[over]
+        required = snapshot.brokers.throughput_bytes_per_s(over) * share
+    little, minimum = required < limits.minimum_bytes_per_s, limits.minimum_bytes_per_s / MIB
+    tell(reasons, _TOO_LITTLE, little, over, over_usage * 100, limit * 100, required / MIB, minimum)
+    counts = snapshot.reported_counts()[over]
     single = ~little & (counts <= 1)
-    if single.any():
-        few = (over_usage[single] * 100, limit * 100, counts[single].astype(np.float64))
-        reasons.append(block(_SINGLE, over[single].astype(np.int32), values=few))
+    tell(reasons, _SINGLE, single, over, over_usage * 100, limit * 100, counts)
     shedding = ~little & ~single
-    donors = rank_donors(
-        snapshot, over[shedding].tolist(), bundle_throughput(snapshot), memory.recently_unloaded_bundles, config
-    )
-    reasons.extend(donors.reasons)
     over, over_usage, required = over[shedding], over_usage[shedding] * 100, required[shedding]
-    moves, count = take_until(snapshot, donors, required, (_TAKEN, _ENOUGH), reasons)
-    gives = count > 0
-    if gives.any():
-        numbers = (limits.average * 100, limits.threshold * 100, limit * 100, required[gives] / MIB)
-        reasons.append(block(_DONOR, over[gives].astype(np.int32), values=(over_usage[gives], *numbers)))
-    if not gives.all():
-        without = (over_usage[~gives], limit * 100)
-        reasons.append(block(_NO_CANDIDATE, over[~gives].astype(np.int32), values=without))
+    moves, gives = take_until(snapshot, memory, config, over, required, (_TAKEN, _ENOUGH), reasons)
+    numbers = (limits.average * 100, limits.threshold * 100, limit * 100, required / MIB)
+    tell(reasons, _DONOR, gives, over, over_usage, *numbers)
+    tell(reasons, _NO_CANDIDATE, ~gives, over, over_usage, limit * 100)
     return moves
 
 
@@ -308,7 +289,7 @@ def _shed_highest(
     lower = limits.average - limits.threshold
     if not any(ema[names[i]] < lower for i in order):
         return []
-    counts = reported_bundles(snapshot)
+    counts = snapshot.reported_counts()
     donor = -1
     highest = lower
     for i in order:
@@ -316,15 +297,14 @@ def _shed_highest(
             donor, highest = i, ema[names[i]]
     if donor < 0:
         return []
-    required = float(broker_throughput(snapshot)[donor]) * limits.threshold * 0.5
+    required = float(snapshot.brokers.throughput_bytes_per_s(donor)) * limits.threshold * 0.5
     compared = (lower * 100, highest * 100, required / MIB)
     if limits.minimum_bytes_per_s > required:
         minimum = limits.minimum_bytes_per_s / MIB
         reasons.append(block(_LOWER_TOO_LITTLE, donor, values=(*compared, minimum)))
         return []
-    donors = rank_donors(snapshot, [donor], bundle_throughput(snapshot), memory.recently_unloaded_bundles, config)
-    reasons.extend(donors.reasons)
-    moves, _ = take_until(snapshot, donors, np.array([required]), (_TAKEN, _ENOUGH), reasons)
+    only = np.array([donor])
+    moves, _ = take_until(snapshot, memory, config, only, np.array([required]), (_TAKEN, _ENOUGH), reasons)
     if moves:
         reasons.append(block(_LOWER_DONOR, donor, values=compared))
     return moves

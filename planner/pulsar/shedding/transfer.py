@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray
-from planner.cluster.decisions import Line, Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
+from planner.cluster.arrays import MIB, BoolArray, FloatArray
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, ReasonLog, SheddingDecision, block
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
@@ -35,7 +35,6 @@ What it returns answers which registered brokers may take a bundle of a namespac
 `PlannerError` where a filter of Pulsar fails.
 """
 
-_MIB = 1024 * 1024
 _SWAP_TARGET = 0.75
 """Share of its throughput that a broker must fall below for a swap to be worth it."""
 
@@ -189,41 +188,23 @@ class TransferState:
     load_std: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class _Rules:
-    """The settings in force."""
+    """The settings in force, each read once."""
 
-    target_std: float
-    overloaded: float
-    transfer: bool
-    debug: bool
-    hit_threshold: int
-    pairs: int
-    delay_ms: int
-    ttl_ms: int
-    grace_minutes: int
-    with_policies: bool
-    excluded: frozenset[str]
-    moves_idle: bool
-    alone: bool
-
-    @staticmethod
-    def of(config: Settings) -> "_Rules":
-        return _Rules(
-            target_std=config.number("loadBalancerBrokerLoadTargetStd"),
-            overloaded=config.number("loadBalancerBrokerOverloadedThresholdPercentage") / 100,
-            transfer=config.flag("loadBalancerTransferEnabled"),
-            debug=config.flag("loadBalancerDebugModeEnabled"),
-            hit_threshold=config.integer("loadBalancerSheddingConditionHitCountThreshold"),
-            pairs=config.integer("loadBalancerMaxNumberOfBrokerSheddingPerCycle"),
-            delay_ms=config.integer("loadBalanceSheddingDelayInSeconds") * 1000,
-            ttl_ms=config.integer("loadBalancerBrokerLoadDataTTLInSeconds") * 1000,
-            grace_minutes=config.integer("loadBalancerSheddingGracePeriodMinutes"),
-            with_policies=config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled"),
-            excluded=frozenset(config.names("loadBalancerSheddingExcludedNamespaces")),
-            moves_idle=config.release.has(IDLE_BUNDLES),
-            alone=config.release.has(ALONE),
-        )
+    def __init__(self, config: Settings) -> None:
+        self.target_std = config.number("loadBalancerBrokerLoadTargetStd")
+        self.overloaded = config.number("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        self.transfer = config.flag("loadBalancerTransferEnabled")
+        self.debug = config.flag("loadBalancerDebugModeEnabled")
+        self.hit_threshold = config.integer("loadBalancerSheddingConditionHitCountThreshold")
+        self.pairs = config.integer("loadBalancerMaxNumberOfBrokerSheddingPerCycle")
+        self.delay_ms = config.integer("loadBalanceSheddingDelayInSeconds") * 1000
+        self.ttl_ms = config.integer("loadBalancerBrokerLoadDataTTLInSeconds") * 1000
+        self.grace_minutes = config.integer("loadBalancerSheddingGracePeriodMinutes")
+        self.with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
+        self.excluded = frozenset(config.names("loadBalancerSheddingExcludedNamespaces"))
+        self.moves_idle = config.release.has(IDLE_BUNDLES)
+        self.alone = config.release.has(ALONE)
 
     @property
     def underloaded_share(self) -> float:
@@ -249,7 +230,7 @@ class _Loads:
     def of(snapshot: Snapshot, config: Settings) -> "_Loads":
         brokers = snapshot.brokers
         known = brokers.has_load_data
-        throughput = brokers.msg_throughput_in_bytes_per_s + brokers.msg_throughput_out_bytes_per_s
+        throughput = brokers.throughput_bytes_per_s()
         known_averages, updated = averages(brokers, config), brokers.updated_at_ms
         notes: list[str] = []
         if (size := config.integer(_REPORTED)) <= 0:
@@ -327,18 +308,16 @@ def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-@dataclass(slots=True)
-class _Log:
-    """Collects reasons about single brokers and bundles."""
+class _Log(ReasonLog):
+    """Collects reasons, and knows which brokers have one."""
 
-    rows: dict[str, tuple[ReasonCode, list[tuple[int, int, int, tuple[float, ...]]]]] = field(default_factory=dict)
-    named: set[int] = field(default_factory=set)
-    whole: list[ReasonBlock] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.named: set[int] = set()
+        self.whole: list[ReasonBlock] = []
 
     def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
-        if code.code not in self.rows:
-            self.rows[code.code] = code, []
-        self.rows[code.code][1].append((broker, bundle, other, values))
+        super().say(code, broker, bundle, other, *values)
         if bundle < 0:
             self.named.add(broker)
 
@@ -358,11 +337,7 @@ class _Log:
             self.named.update(rest.tolist())
 
     def blocks(self) -> list[ReasonBlock]:
-        made = list(self.whole)
-        for code, rows in self.rows.values():
-            brokers, bundles, others, values = zip(*rows, strict=True)
-            made.append(block(code, brokers, bundles, tuple(zip(*values, strict=True)), others))
-        return made
+        return [*self.whole, *super().blocks()]
 
 
 class _Bundle(NamedTuple):
@@ -457,13 +432,13 @@ class _Cycle:
         percents = load[donor] * 100, load[receiver] * 100
         if not pair.marked > 0:
             self.few = True
-            self.log.say(_DONOR_NOTHING, donor, -1, receiver, percents[0], wanted / _MIB)
+            self.log.say(_DONOR_NOTHING, donor, -1, receiver, percents[0], wanted / MIB)
             return False
         moved = _divide((pair.marked - pair.gained) * load[donor], throughput[donor])
         self.statistics.shift(load[donor], load[receiver], moved)
-        self.log.say(_DONOR, donor, -1, receiver, percents[0], pair.marked / _MIB, wanted / _MIB)
+        self.log.say(_DONOR, donor, -1, receiver, percents[0], pair.marked / MIB, wanted / MIB)
         taken = _RECEIVER if self.rules.transfer else _CONSUMED
-        self.log.say(taken, receiver, -1, donor, percents[1], pair.marked / _MIB)
+        self.log.say(taken, receiver, -1, donor, percents[1], pair.marked / MIB)
         return True
 
     def walk(self, pair: _Pair) -> None:
@@ -483,7 +458,7 @@ class _Cycle:
                 found = self.swap(pair, bundle.throughput)
                 if found is None:
                     code = _TOO_BIG if pair.counter_offers else _NO_SWAP
-                    numbers = bundle.throughput / _MIB, pair.marked / _MIB, pair.wanted / _MIB
+                    numbers = bundle.throughput / MIB, pair.marked / MIB, pair.wanted / MIB
                     self.log.say(code, pair.donor, bundle.position, pair.receiver, *numbers)
                     self.leave(pair, at + 1, _BEHIND)
                     break
@@ -532,9 +507,9 @@ class _Cycle:
                 if low <= high < before_high * _SWAP_TARGET:
                     return chosen
             else:
-                self.log.say(_SWAP_UNFIT, pair.receiver, bundle.position, pair.donor, traffic / _MIB)
+                self.log.say(_SWAP_UNFIT, pair.receiver, bundle.position, pair.donor, traffic / MIB)
         for bundle in chosen:
-            self.log.say(_SWAP_VAIN, pair.receiver, bundle.position, pair.donor, bundle.throughput / _MIB)
+            self.log.say(_SWAP_VAIN, pair.receiver, bundle.position, pair.donor, bundle.throughput / MIB)
         return None
 
     def choose(self, pair: _Pair, bundle: _Bundle, *, back: bool) -> None:
@@ -542,11 +517,11 @@ class _Cycle:
         source, target = (pair.receiver, pair.donor) if back else (pair.donor, pair.receiver)
         code, name = _MOVES[pair.call, back], bundle.name
         numbers = (
-            (bundle.throughput / _MIB,) if back else (bundle.throughput / _MIB, pair.marked / _MIB, pair.wanted / _MIB)
+            (bundle.throughput / MIB,) if back else (bundle.throughput / MIB, pair.marked / MIB, pair.wanted / MIB)
         )
         self.log.say(code, source, bundle.position, target, *numbers)
         names = self.snapshot.brokers.name
-        reason = Reason(code, names[source], name, dict(zip(code.fields, numbers, strict=True)), names[target])
+        reason = code.of(*numbers, broker=names[source], bundle=name, other=names[target])
         destination = names[target] if self.rules.transfer else None
         self.moves.append(Move(name, names[source], destination, bundle.rate, bundle.throughput, reason))
 
@@ -594,8 +569,8 @@ class _Cycle:
         rank = table.top_rank[owned]
         listed = owned[rank >= 0]
         listed = listed[np.argsort(table.top_rank[listed], kind="stable")]
-        throughput = table.msg_throughput_in_bytes_per_s[listed] + table.msg_throughput_out_bytes_per_s[listed]
-        rate = table.msg_rate_in_per_s[listed] + table.msg_rate_out_per_s[listed]
+        throughput = table.throughput_bytes_per_s(listed)
+        rate = table.msg_rate_per_s(listed)
         namespaces = [self.snapshot.namespaces[i] for i in table.namespace[listed].tolist()]
         bounds = table.low[listed].tolist(), table.high[listed].tolist()
         return tuple(map(_Bundle, listed.tolist(), namespaces, *bounds, throughput.tolist(), rate.tolist()))
@@ -691,14 +666,6 @@ _HITS = "loadBalancerSheddingConditionHitCountThreshold"
 _REPORTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
 
 
-def _calmer(config: Settings) -> Remedy:
-    del config
-    return Remedy(
-        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
-        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
-    )
-
-
 def _after_unloads(state: TransferState, donors: Collection[str]) -> TransferState:
     return replace(state, hit_count=0) if donors else state
 
@@ -772,7 +739,10 @@ _PROFILE = Profile(
         full=_full,
         told=_told,
     ),
-    calmer=_calmer,
+    calmer=lambda _: Remedy(
+        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
+        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
+    ),
     for_idle_brokers=whatever_it_is,
 )
 
@@ -830,7 +800,7 @@ class TransferShedder:
         The brokers' loads are `brokers.weighted_max_ema`, their bundles those with a `bundles.top_rank`. Of
         `memory.recently_unloaded_brokers` those are dropped whose delay is over.
         """
-        rules, loads, log = _Rules.of(config), _Loads.of(snapshot, config), _Log()
+        rules, loads, log = _Rules(config), _Loads.of(snapshot, config), _Log()
         check = _check(snapshot, loads, rules, memory.recently_unloaded_brokers, log)
         memory = replace(memory, recently_unloaded_brokers=check.marks)
         if check.statistics is None:
@@ -846,15 +816,8 @@ class TransferShedder:
         if hits <= rules.hit_threshold:
             _hold(loads, rules, statistics, hits, log)
             return memory.with_state(state), _decision(snapshot, loads, rules, log, before, state, {"Skip/HitCount": 1})
-        cycle = _Cycle(
-            snapshot,
-            rules,
-            loads,
-            statistics,
-            self.filters(snapshot, config),
-            memory.recently_unloaded_bundles,
-            log,
-        )
+        recent = memory.recently_unloaded_bundles
+        cycle = _Cycle(snapshot, rules, loads, statistics, self.filters(snapshot, config), recent, log)
         cycle.shed(ranked)
         if cycle.moves:
             state = replace(state, hit_count=0)

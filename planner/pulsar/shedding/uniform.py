@@ -20,14 +20,10 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
+    SHORT_TERM,
     active_brokers,
-    broker_msg_rate,
-    broker_throughput,
-    bundle_msg_rate,
-    bundle_throughput,
     moves_of,
     rank_donors,
-    reported_bundles,
 )
 
 LARGER_FITS = Switch(
@@ -181,7 +177,7 @@ class UniformLoadShedder:
         """Decide one cycle; see `Shedder`."""
         active, unknown = active_brokers(snapshot)
         order = active.tolist()
-        rate, throughput = broker_msg_rate(snapshot), broker_throughput(snapshot)
+        rate, throughput = snapshot.brokers.msg_rate_per_s(), snapshot.brokers.throughput_bytes_per_s()
         together = config.release.has(ONE_PAIR)
         rates = _spread(order, rate, throughput if together else rate)
         throughputs = _spread(order, throughput, rate if together else throughput)
@@ -199,15 +195,16 @@ class UniformLoadShedder:
         beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
         if rate_limit > 0 and difference_percent > rate_limit:
             donor = (_RATE_DONOR, (difference_percent, rate_limit), quotas[0], minima[0], beyond_left)
-            moves = _shed(snapshot, memory, config, order, (rates, rate, bundle_msg_rate(snapshot)), donor, reasons)
+            traffic = (rates, rate, snapshot.bundles.msg_rate_per_s(term=SHORT_TERM))
+            moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
         elif ratio_limit > 0 and ratio > ratio_limit:
             beyond_left = 0 if together else beyond_left
             donor = (_THROUGHPUT_DONOR, (ratio, ratio_limit), quotas[1], minima[1], beyond_left)
-            traffic = (throughputs, throughput, bundle_throughput(snapshot))
+            traffic = (throughputs, throughput, snapshot.bundles.throughput_bytes_per_s(term=SHORT_TERM))
             moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
         elif order:
             compared_all = (rate[active], throughput[active], difference_percent, rate_limit, ratio, ratio_limit)
-            reasons.append(block(_WITHIN, active.astype(np.int32), values=compared_all))
+            reasons.append(block(_WITHIN, active, values=compared_all))
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = rate[active]
         measures = {"msg_rate_difference_percent": difference_percent, "throughput_ratio": ratio} if order else {}
@@ -231,15 +228,14 @@ def _shed(
     others = [i for i in order if i != donor]
     if others:
         reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
-    bundles = int(reported_bundles(snapshot)[donor])
+    bundles = int(snapshot.reported_counts()[donor])
     if bundles <= 1:
         reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
         return []
     if quota < minimum:
         reasons.append(block(_TOO_LITTLE, donor, values=(quota, minimum)))
         return []
-    donors = rank_donors(snapshot, [donor], of_bundle, memory.recently_unloaded_bundles, config)
-    reasons.extend(donors.reasons)
+    donors = rank_donors(snapshot, np.array([donor]), of_bundle, memory, config, reasons)
     most_bundles = config.integer("maxUnloadBundleNumPerShedding")
     falling = (-donors.values).tolist()
     limits = np.full(len(falling), float(most_bundles))
@@ -261,9 +257,7 @@ def _shed(
     beyond = range(at, len(falling))
     for kind, rows in ((_TAKEN, taken), (_TOO_BIG, too_big), (_ENOUGH_BUNDLES, beyond)):
         if len(rows):
-            reasons.append(
-                block(kind, donor, donors.bundles[rows].astype(np.int32), (donors.values[rows], limits[rows]))
-            )
+            reasons.append(block(kind, donor, donors.bundles[rows], (donors.values[rows], limits[rows])))
     if not taken:
         reasons.append(block(_NO_FIT, donor, values=(quota,)))
         return []

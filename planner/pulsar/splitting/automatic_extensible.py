@@ -9,24 +9,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
-from planner.cluster.decisions import Reason, ReasonBlock, ReasonCode, SplitDecision, SplitOrder, block
+from planner.cluster.arrays import BoolArray, Int64Array, IntArray
+from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, tell
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order
 from planner.cluster.ranges import FULL_HIGH, bundle_name, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.splitting.protocol import SplitRequest
+from planner.pulsar.splitting.limits import LIMITS, SplitLoads
 from planner.pulsar.splitting.registry import default_split_algorithm
-
-_MIB = 1024 * 1024
+from planner.pulsar.splitting.request import split_request
 
 SETTINGS = (
     "loadBalancerAutoBundleSplitEnabled",
-    "loadBalancerNamespaceBundleMaxTopics",
-    "loadBalancerNamespaceBundleMaxSessions",
-    "loadBalancerNamespaceBundleMaxMsgRate",
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    *LIMITS,
     "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
     "loadBalancerNamespaceMaximumBundles",
     "loadBalancerMaxNumberOfBundlesToSplitPerCycle",
@@ -174,7 +170,7 @@ def decide(
         The memory afterwards, and the decision. Chosen bundles are forgotten at once; those left out because the cycle
         is full keep their count as it was.
     """
-    run = _Run(snapshot, config, _Limits.of(config))
+    run = _Run(snapshot, config)
     return run.cycle(visit, state), run.decision()
 
 
@@ -191,7 +187,7 @@ def decide_all(
     Returns:
         What each broker remembers afterwards, those without counts left out, and all decisions together.
     """
-    run = _Run(snapshot, config, _Limits.of(config))
+    run = _Run(snapshot, config)
     hot = np.flatnonzero(run.exceeded > 0)
     busy = set(snapshot.bundles.owner[hot].tolist()) - {-1}
     busy |= {snapshot.brokers.position[name] for name in states if name in snapshot.brokers.position}
@@ -211,61 +207,25 @@ def decide_all(
     return after, run.decision()
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """The settings in force."""
-
-    topics: int
-    sessions: int
-    msg_rate: int
-    bandwidth_bytes: int
-    hits: int
-    bundles: int
-    per_cycle: int
-    algorithm: str
-
-    @staticmethod
-    def of(config: Settings) -> "_Limits":
-        mib = config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes")
-        return _Limits(
-            topics=config.integer("loadBalancerNamespaceBundleMaxTopics"),
-            sessions=config.integer("loadBalancerNamespaceBundleMaxSessions"),
-            msg_rate=config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
-            bandwidth_bytes=(mib * _MIB + 2**31) % 2**32 - 2**31,  # multiplied as int: 2048 becomes negative
-            hits=config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold"),
-            bundles=config.integer("loadBalancerNamespaceMaximumBundles"),
-            per_cycle=config.integer("loadBalancerMaxNumberOfBundlesToSplitPerCycle"),
-            algorithm=config.text("defaultNamespaceBundleSplitAlgorithm"),
-        )
-
-
 class _Run:
     """The cycles of one moment: what holds for all bundles, and what was found."""
 
-    def __init__(self, snapshot: Snapshot, config: Settings, limits: _Limits) -> None:
+    def __init__(self, snapshot: Snapshot, config: Settings) -> None:
         self.snapshot = snapshot
         self.config = config
-        self.limits = limits
+        self.needed_hits = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
+        self.most_bundles = config.integer("loadBalancerNamespaceMaximumBundles")
+        self.per_cycle = config.integer("loadBalancerMaxNumberOfBundlesToSplitPerCycle")
         table = snapshot.bundles
-        self.topics: Int64Array = table.topics
-        self.sessions: Int64Array = table.consumers + table.producers
-        self.msg_rate: FloatArray = table.msg_rate_in_per_s + table.msg_rate_out_per_s
-        self.throughput: FloatArray = table.msg_throughput_in_bytes_per_s + table.msg_throughput_out_bytes_per_s
-        self.few = self.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
+        self.loads = SplitLoads.of(table, table.msg_rate_per_s(), table.throughput_bytes_per_s(), config)
+        self.few = self.loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
         self.narrow = table.high - table.low <= 1
-        above = (
-            self.topics > limits.topics,
-            (self.sessions > limits.sessions) & (limits.sessions > 0),
-            self.msg_rate > limits.msg_rate,
-            self.throughput > limits.bandwidth_bytes,
-        )
-        numbers = np.select(above, (1, 2, 3, 4), 0).astype(np.int8)
-        self.exceeded = np.where(self.few | self.narrow, np.int8(0), numbers)
+        self.exceeded = np.where(self.few | self.narrow, np.int8(0), self.loads.exceeded())
         """Which limit is exceeded first, 1 to 4; 0 for none, or when the bundle is not considered."""
         self.splits: list[SplitOrder] = []
         self.examined: list[tuple[Int64Array, IntArray, BoolArray]] = []
         """What the brokers went through: bundles, who did, and whether it owns them."""
-        self.rows: dict[ReasonCode, list[tuple[int, int, tuple[float, ...]]]] = {}
+        self.log = ReasonLog()
         self.failures = 0
 
     def cycle(self, visit: Visit, state: AutoSplitState) -> AutoSplitState:
@@ -287,7 +247,7 @@ class _Run:
                 failed_at, end = position, place + 1
                 break
             chosen[position] = self.order(visit, position, name, hits.pop(name), cut)
-            if len(chosen) == self.limits.per_cycle:
+            if len(chosen) == self.per_cycle:
                 end = place + 1
                 break
         for name, at in places.items():
@@ -322,14 +282,14 @@ class _Run:
 
     def cut(self, visit: Visit, position: int, hits: int, chosen: Mapping[int, SplitOrder]) -> int | None:
         """Decide about one bundle above a limit; log why it stays, or return where it is cut."""
-        limits, table = self.limits, self.snapshot.bundles
-        if hits <= limits.hits:
-            self.hold(visit, position, _HIT_COUNT, float(hits), float(limits.hits))
+        table = self.snapshot.bundles
+        if hits <= self.needed_hits:
+            self.hold(visit, position, _HIT_COUNT, float(hits), float(self.needed_hits))
             return None
         namespace = int(table.namespace[position])
         count = int(visit.bundle_counts[namespace]) + sum(int(table.namespace[i]) == namespace for i in chosen)
-        if count >= limits.bundles:
-            self.hold(visit, position, _NAMESPACE_FULL, float(count), float(limits.bundles))
+        if count >= self.most_bundles:
+            self.hold(visit, position, _NAMESPACE_FULL, float(count), float(self.most_bundles))
             return None
         low, high = int(table.low[position]), int(table.high[position])
         if _is_parallel(self.snapshot.namespaces[namespace], low, high, visit.splitting):
@@ -339,42 +299,26 @@ class _Run:
 
     def order(self, visit: Visit, position: int, name: str, hits: int, cut: int) -> SplitOrder:
         """Return how a bundle is split, with the first limit it exceeds."""
-        limits, table = self.limits, self.snapshot.bundles
-        exceeded = int(self.exceeded[position]) - 1
-        compared = (
-            (float(self.topics[position]), float(limits.topics)),
-            (float(self.sessions[position]), float(limits.sessions)),
-            (float(self.msg_rate[position]), float(limits.msg_rate)),
-            (float(self.throughput[position]) / _MIB, limits.bandwidth_bytes / _MIB),
-        )
-        code, broker = _ACTS[exceeded], self.snapshot.brokers.name[visit.broker]
-        values = dict(zip(code.fields, (*compared[exceeded], float(hits)), strict=True))
+        table, exceeded = self.snapshot.bundles, int(self.exceeded[position])
+        code, broker = _ACTS[exceeded - 1], self.snapshot.brokers.name[visit.broker]
+        reason = code.of(*self.loads.compared(position, exceeded), hits, broker=broker, bundle=name)
         namespace = self.snapshot.namespaces[table.namespace[position]]
         children = (
             bundle_name(namespace, int(table.low[position]), cut),
             bundle_name(namespace, cut, int(table.high[position])),
         )
-        return SplitOrder(name, broker, (cut,), children, Reason(code, broker, name, values))
+        return SplitOrder(name, broker, (cut,), children, reason)
 
     def hold(self, visit: Visit, position: int, code: ReasonCode, *values: float) -> None:
         """Log the reason about one bundle."""
-        self.rows.setdefault(code, []).append((visit.broker, position, values))
+        self.log.say(code, visit.broker, position, -1, *values)
 
     def boundary(self, visit: Visit, position: int) -> int | None:
         """Ask the configured algorithm; log a failure unless it answers exactly one boundary."""
-        topics, table = self.snapshot.topics, self.snapshot.bundles
-        listed = topics.of_bundle(position)
-        request = SplitRequest(
-            low=int(table.low[position]),
-            high=int(table.high[position]),
-            topic_hashes=topics.hash[listed].astype(np.int64) if visit.topics_listed else None,
-            has_stats=topics.has_stats[listed],
-            msg_rate_per_s=topics.msg_rate_in_per_s[listed] + topics.msg_rate_out_per_s[listed],
-            throughput_bytes_per_s=topics.msg_throughput_in_bytes_per_s[listed]
-            + topics.msg_throughput_out_bytes_per_s[listed],
-        )
+        request = split_request(self.snapshot, position, listed=visit.topics_listed)
+        algorithm = default_split_algorithm(self.config.text("defaultNamespaceBundleSplitAlgorithm"))
         try:
-            answer = default_split_algorithm(self.limits.algorithm).boundaries(request, self.config).boundaries or ()
+            answer = algorithm.boundaries(request, self.config).boundaries or ()
         except PulsarError:
             answer = None
         if answer is not None and len(answer) == 1:
@@ -399,33 +343,17 @@ class _Run:
         narrow = owned & ~self.few[bundles] & self.narrow[bundles]
         self.failures += int(narrow.sum())
         below = owned & ~self.few[bundles] & ~narrow & (self.exceeded[bundles] == 0)
-        kinds: tuple[tuple[ReasonCode, BoolArray, tuple[FloatArray, ...]], ...] = (
-            (_FEW_TOPICS, self.few[bundles], (self.topics[bundles].astype(np.float64),)),
-            (_NOT_OWNED, ~owned & ~self.few[bundles], ()),
-            (_TOO_NARROW, narrow, ()),
-            (
-                _BELOW,
-                below,
-                (
-                    self.topics[bundles].astype(np.float64),
-                    self.sessions[bundles].astype(np.float64),
-                    self.msg_rate[bundles],
-                    self.throughput[bundles] / _MIB,
-                ),
-            ),
-        )
-        return [
-            block(code, brokers[which], bundles[which].astype(np.int32), [column[which] for column in columns])
-            for code, which, columns in kinds
-            if which.any()
-        ]
+        reasons: list[ReasonBlock] = []
+        few = self.few[bundles]
+        tell(reasons, _FEW_TOPICS, few, brokers, self.loads.topics[bundles], bundles=bundles)
+        tell(reasons, _NOT_OWNED, ~owned & ~few, brokers, bundles=bundles)
+        tell(reasons, _TOO_NARROW, narrow, brokers, bundles=bundles)
+        tell(reasons, _BELOW, below, brokers, *self.loads.numbers(bundles), bundles=bundles)
+        return reasons
 
     def decision(self) -> SplitDecision:
         """Return everything that was found."""
-        blocks = self.explain()
-        for code, rows in self.rows.items():
-            brokers, bundles, values = zip(*rows, strict=True)
-            blocks.append(block(code, brokers, bundles, tuple(zip(*values, strict=True))))
+        blocks = [*self.explain(), *self.log.blocks()]
         counters: dict[str, int] = {}
         for order in self.splits:
             name = f"Success/{SPLIT_REASONS[order.reason.code]}"

@@ -6,31 +6,26 @@ that a source which does not list the topics of a cluster leaves some algorithms
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.decisions import Reason, ReasonBlock, ReasonCode, SplitDecision, SplitOrder, block
+from planner.cluster.arrays import BoolArray, Int64Array
+from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
 from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.factory import apply_split
+from planner.pulsar.splitting.limits import LIMITS, SplitLoads
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
 
-_MIB = 1024 * 1024
-
 SETTINGS = (
     "loadBalancerAutoBundleSplitEnabled",
-    "loadBalancerNamespaceBundleMaxTopics",
-    "loadBalancerNamespaceBundleMaxSessions",
-    "loadBalancerNamespaceBundleMaxMsgRate",
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    *LIMITS,
     "loadBalancerNamespaceMaximumBundles",
     "defaultNamespaceBundleSplitAlgorithm",
     "flowOrQpsDifferenceThresholdPercentage",
@@ -118,103 +113,27 @@ def decide(
         The bundles in the order in which the leader requests the splits. One that Pulsar chooses, and then cannot cut,
         has no children; the reason in `reasons` says why.
     """
-    loads = _Loads.of(snapshot)
-    limits = _Limits.of(config)
     bundles = snapshot.bundles
+    rate = np.where(bundles.has_data, bundles.msg_rate_per_s(term="long_term_"), 0.0)
+    throughput = np.where(bundles.has_data, bundles.throughput_bytes_per_s(term="long_term_"), 0.0)
+    loads = SplitLoads.of(bundles, rate, throughput, config)
     examined = bundles.has_stats & (bundles.owner >= 0)
     examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
     few = loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
-    exceeded = np.select(
-        (
-            loads.topics > limits.topics,
-            (loads.sessions > limits.sessions) & (limits.sessions > 0),
-            loads.msg_rate > limits.msg_rate,
-            loads.throughput > limits.bandwidth_bytes,
-        ),
-        (1, 2, 3, 4),
-        0,
-    ).astype(np.int8)
+    exceeded = loads.exceeded()
     hot = examined & ~few & (exceeded > 0)
     if not explain and not hot.any():
         return SplitDecision((), ())
     order = _map_visit(snapshot, examined, hot) if visit is None else visit[hot[visit]]
-    taken, held = _under_cap(snapshot, order, limits.bundles, bundle_counts)
-    splits, cannot = _orders(snapshot, config, taken, exceeded, _Compared(loads, limits))
-    reasons = [
-        _quiet(_FEW_TOPICS, snapshot, np.flatnonzero(examined & few), (loads.topics,)),
-        _quiet(
-            _BELOW,
-            snapshot,
-            np.flatnonzero(examined & ~few & (exceeded == 0)),
-            (loads.topics, loads.sessions, loads.msg_rate, loads.throughput / _MIB),
-        ),
-        *held,
-        *cannot,
-    ]
-    return SplitDecision(splits, tuple(reason for reason in reasons if len(reason)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Loads:
-    """What is compared, of each bundle. Shape of every column: (bundles,)."""
-
-    topics: Int64Array
-    sessions: Int64Array
-    msg_rate: FloatArray
-    throughput: FloatArray
-
-    @staticmethod
-    def of(snapshot: Snapshot) -> "_Loads":
-        table = snapshot.bundles
-        rate = table.long_term_msg_rate_in_per_s + table.long_term_msg_rate_out_per_s
-        throughput = table.long_term_msg_throughput_in_bytes_per_s + table.long_term_msg_throughput_out_bytes_per_s
-        return _Loads(
-            table.topics,
-            table.consumers + table.producers,
-            np.where(table.has_data, rate, 0.0),
-            np.where(table.has_data, throughput, 0.0),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """The settings in force."""
-
-    topics: int
-    sessions: int
-    msg_rate: int
-    bandwidth_bytes: int
-    bundles: int
-
-    @staticmethod
-    def of(config: Settings) -> "_Limits":
-        mib = config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes")
-        return _Limits(
-            topics=config.integer("loadBalancerNamespaceBundleMaxTopics"),
-            sessions=config.integer("loadBalancerNamespaceBundleMaxSessions"),
-            msg_rate=config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
-            bandwidth_bytes=(mib * _MIB + 2**31) % 2**32 - 2**31,  # multiplied as int: 2048 becomes negative
-            bundles=config.integer("loadBalancerNamespaceMaximumBundles"),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """The numbers behind each reason that splits."""
-
-    loads: _Loads
-    limits: _Limits
-
-    def values(self, kind: int, position: int) -> dict[str, float]:
-        """Return the numbers compared by the kind of limit exceeded, 0 to 3, of one bundle."""
-        loads, limits = self.loads, self.limits
-        pairs = (
-            (float(loads.topics[position]), float(limits.topics)),
-            (float(loads.sessions[position]), float(limits.sessions)),
-            (float(loads.msg_rate[position]), float(limits.msg_rate)),
-            (float(loads.throughput[position]) / _MIB, limits.bandwidth_bytes / _MIB),
-        )
-        return dict(zip(_ACTS[kind].fields, pairs[kind], strict=True))
+    reasons: list[ReasonBlock] = []
+    for code, which in ((_FEW_TOPICS, examined & few), (_BELOW, examined & ~few & (exceeded == 0))):
+        quiet = np.flatnonzero(which)
+        if len(quiet):
+            numbers = loads.numbers(quiet)[: len(code.fields)]
+            reasons.append(block(code, bundles.owner[quiet], quiet, numbers))
+    taken, held = _under_cap(snapshot, order, config.integer("loadBalancerNamespaceMaximumBundles"), bundle_counts)
+    splits, cannot = _orders(snapshot, config, taken, exceeded, loads)
+    return SplitDecision(splits, (*reasons, *held, *cannot))
 
 
 def _names(snapshot: Snapshot, positions: Int64Array) -> list[str]:
@@ -259,39 +178,27 @@ def _under_cap(
         return np.array(taken, dtype=np.int64), []
     columns = np.array(held, dtype=np.int64).T
     values = (columns[1].astype(np.float64), columns[2].astype(np.float64), float(cap))
-    full = block(_NAMESPACE_FULL, snapshot.bundles.owner[columns[0]], columns[0].astype(np.int32), values)
+    full = block(_NAMESPACE_FULL, snapshot.bundles.owner[columns[0]], columns[0], values)
     return np.array(taken, dtype=np.int64), [full]
 
 
-def _quiet(
-    code: ReasonCode, snapshot: Snapshot, positions: Int64Array, columns: tuple[FloatArray | Int64Array, ...]
-) -> ReasonBlock:
-    values = [column[positions].astype(np.float64) for column in columns]
-    return block(code, snapshot.bundles.owner[positions], positions.astype(np.int32), values)
-
-
 def _orders(
-    snapshot: Snapshot, config: Settings, taken: Int64Array, exceeded: npt.NDArray[np.int8], compared: _Compared
+    snapshot: Snapshot, config: Settings, taken: Int64Array, exceeded: npt.NDArray[np.int8], loads: SplitLoads
 ) -> tuple[tuple[SplitOrder, ...], list[ReasonBlock]]:
     """Return the splits in the order of the map of all chosen bundles, and the reasons about them."""
     names = _names(snapshot, taken)
     algorithm = default_split_algorithm(config.text("defaultNamespaceBundleSplitAlgorithm"))
     orders: list[SplitOrder] = []
-    rows: dict[ReasonCode, list[tuple[int, int, tuple[float, ...]]]] = {}
+    log = ReasonLog()
     for at in hash_map_order(java_string_hashes(names)).tolist():
         position = int(taken[at])
         owner = int(snapshot.bundles.owner[position])
-        kind = int(exceeded[position]) - 1
-        reason = Reason(_ACTS[kind], snapshot.brokers.name[owner], names[at], compared.values(kind, position))
+        code, compared = _ACTS[exceeded[position] - 1], loads.compared(position, int(exceeded[position]))
+        reason = code.of(*compared, broker=snapshot.brokers.name[owner], bundle=names[at])
         boundaries, children, why = _cut(snapshot, position, algorithm, config)
         orders.append(SplitOrder(names[at], snapshot.brokers.name[owner], boundaries, children, reason))
-        code, values = (reason.code, tuple(reason.values.values())) if why is None else (why, ())
-        rows.setdefault(code, []).append((owner, position, values))
-    blocks = []
-    for code, found in rows.items():
-        owners, positions, values = zip(*found, strict=True)
-        blocks.append(block(code, owners, positions, tuple(zip(*values, strict=True))))
-    return tuple(orders), blocks
+        log.say(why or code, owner, position, -1, *(() if why else compared))
+    return tuple(orders), log.blocks()
 
 
 def _cut(

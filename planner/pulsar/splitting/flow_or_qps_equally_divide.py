@@ -6,11 +6,10 @@ add hexadecimal digits as if they were decimal, omit the tolerance, and leave ou
 
 from itertools import pairwise
 
+from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
-
-_MIB = 1024 * 1024
 
 _CUT = ReasonCode(
     "flow_or_qps_equally_divide.cut",
@@ -86,13 +85,13 @@ class FlowOrQpsEquallyDivide:
         Topics are known by their hash: of two with the same one the traffic of the last counts, for both.
         """
         rate_limit = float(config.integer("loadBalancerNamespaceBundleMaxMsgRate"))
-        throughput_limit = float(config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes") * _MIB)
+        throughput_limit = float(config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes") * MIB)
         tolerance = config.integer("flowOrQpsDifferenceThresholdPercentage") / 100.0
         traffic: dict[int, tuple[float, float]] = {}
         busy: list[int] = []
         total_rate = total_throughput = 0.0
         if request.topic_hashes is None:
-            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+            return SplitAnswer(None, (_UNKNOWN.of(),))
         hashes = request.topic_hashes.tolist()
         rows = zip(
             hashes,
@@ -109,13 +108,11 @@ class FlowOrQpsEquallyDivide:
             total_rate += rate
             total_throughput += throughput
         if len(hashes) <= 1 or len(traffic) <= 1:
-            return SplitAnswer(
-                None, (Reason(_FEW, None, None, {"topics": float(len(hashes)), "busy": float(len(traffic))}),)
-            )
+            return SplitAnswer(None, (_FEW.of(len(hashes), len(traffic)),))
         rate_gate, throughput_gate = rate_limit * (1 + tolerance), throughput_limit * (1 + tolerance)
         if total_rate < rate_gate and total_throughput < throughput_gate:
-            numbers = (total_rate, rate_gate, total_throughput / _MIB, throughput_gate / _MIB, tolerance * 100)
-            return SplitAnswer(None, (Reason(_WITHIN, None, None, dict(zip(_WITHIN.fields, numbers, strict=True))),))
+            numbers = (total_rate, rate_gate, total_throughput / MIB, throughput_gate / MIB, tolerance * 100)
+            return SplitAnswer(None, (_WITHIN.of(*numbers),))
         return _cuts(sorted(busy), traffic, (rate_limit, throughput_limit))
 
 
@@ -129,11 +126,11 @@ def _cuts(hashes: list[int], traffic: dict[int, tuple[float, float]], limits: tu
         rate, throughput = rate + next_rate, throughput + next_throughput
         if rate > rate_limit or throughput > throughput_limit:
             boundary = left + (right - left) // 2 + 1
-            numbers = (float(boundary), float(right), rate, rate_limit, throughput / _MIB, throughput_limit / _MIB)
-            reasons.append(Reason(_CUT, None, None, dict(zip(_CUT.fields, numbers, strict=True))))
+            sizes = (throughput / MIB, throughput_limit / MIB)
+            reasons.append(_CUT.of(boundary, right, rate, rate_limit, *sizes))
             found.append(boundary)
             rate, throughput = next_rate, next_throughput
-    return SplitAnswer(tuple(found), tuple(reasons) or (Reason(_NO_CUT, None, None, {}),))
+    return SplitAnswer(tuple(found), tuple(reasons) or (_NO_CUT.of(),))
 
 
 ALGORITHM = FlowOrQpsEquallyDivide()

@@ -16,6 +16,7 @@ from urllib.parse import quote_plus
 
 import numpy as np
 
+from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import PlannerError, PulsarError
 from planner.cluster.load_manager import LoadManager
@@ -247,17 +248,15 @@ class _Request:
         if not len(mine):
             return None
         mine = mine[np.argsort(table.low[mine])]
-        throughput = (table.long_term_msg_throughput_in_bytes_per_s + table.long_term_msg_throughput_out_bytes_per_s)[
-            mine
-        ]
+        throughput = table.throughput_bytes_per_s(term="long_term_")[mine]
         best = int(throughput.argmax())
-        return self.pick(_HOT_IS, int(mine[best]), float(throughput[best]) / (1024 * 1024))
+        return self.pick(_HOT_IS, int(mine[best]), float(throughput[best]) / MIB)
 
     def pick(self, code: ReasonCode, position: int, number: float) -> tuple[int, int]:
         """Log which bundle a keyword stands for."""
         low, high = int(self.snapshot.bundles.low[position]), int(self.snapshot.bundles.high[position])
         name = bundle_name(self.command.namespace, low, high)
-        self.reasons.append(Reason(code, None, name, {code.fields[0]: number}))
+        self.reasons.append(code.of(number, bundle=name))
         return low, high
 
     def split(self, named: str, position: int, ends: tuple[int, int]) -> SplitOutcome:

@@ -6,14 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Reason
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.pulsar.protocol import Named
 
 _STEP = 0x01000000
-_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class SplitExample:
             np.array(self.topics, dtype=np.int64) * _STEP,
             np.ones(len(self.topics), dtype=np.bool_),
             np.array(self.msg_rates_per_s or none, dtype=np.float64),
-            np.array(self.throughputs_mib_per_s or none, dtype=np.float64) * _MIB,
+            np.array(self.throughputs_mib_per_s or none, dtype=np.float64) * MIB,
             self.positions or None,
         )
         return algorithm.boundaries(request, Settings(self.settings)).boundaries or ()

@@ -3,7 +3,7 @@
 Mirrors `RangeEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
 """
 
-from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.decisions import ReasonCode
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
@@ -36,7 +36,7 @@ class RangeEquallyDivide:
         """
         del config
         middle = request.low + (request.high - request.low) // 2
-        return SplitAnswer((middle,), (Reason(_MIDDLE, None, None, {"boundary": float(middle)}),))
+        return SplitAnswer((middle,), (_MIDDLE.of(middle),))
 
 
 ALGORITHM = RangeEquallyDivide()

@@ -7,7 +7,12 @@ from planner.pulsar.splitting.protocol import SplitRequest
 
 
 def split_request(
-    snapshot: Snapshot, bundle: int, *, positions: tuple[int, ...] | None = None, force: bool = False
+    snapshot: Snapshot,
+    bundle: int,
+    *,
+    positions: tuple[int, ...] | None = None,
+    force: bool = False,
+    listed: bool | None = None,
 ) -> SplitRequest:
     """Return the request for a bundle, with the topics that the snapshot lists in it.
 
@@ -19,16 +24,18 @@ def split_request(
         bundle: Position of the bundle.
         positions: Boundaries asked for.
         force: Cut even when there are fewer than two topics.
+        listed: Whether the snapshot lists the topics; None to find out.
     """
     table = snapshot.topics
     rows = table.of_bundle(bundle)
+    known = topics_listed(snapshot) if listed is None else listed
     return SplitRequest(
         low=int(snapshot.bundles.low[bundle]),
         high=int(snapshot.bundles.high[bundle]),
-        topic_hashes=table.hash[rows].astype(np.int64) if topics_listed(snapshot) else None,
+        topic_hashes=table.hash[rows].astype(np.int64) if known else None,
         has_stats=table.has_stats[rows],
-        msg_rate_per_s=table.msg_rate_in_per_s[rows] + table.msg_rate_out_per_s[rows],
-        throughput_bytes_per_s=table.msg_throughput_in_bytes_per_s[rows] + table.msg_throughput_out_bytes_per_s[rows],
+        msg_rate_per_s=table.msg_rate_per_s(rows),
+        throughput_bytes_per_s=table.throughput_bytes_per_s(rows),
         positions=positions,
         force=force,
     )

@@ -3,7 +3,7 @@
 Mirrors `SpecifiedPositionsBundleSplitAlgorithm` of Pulsar 4.2.4, its internal `force` variant included.
 """
 
-from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.decisions import ReasonCode
 from planner.cluster.errors import PulsarError
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
@@ -46,16 +46,13 @@ class SpecifiedPositionsDivide:
             )
         if not request.force:
             if request.topic_hashes is None:
-                return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+                return SplitAnswer(None, (_UNKNOWN.of(),))
             if len(request.topic_hashes) <= 1:
-                return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(len(request.topic_hashes))}),))
+                return SplitAnswer(None, (_FEW.of(len(request.topic_hashes)),))
         low, high = request.low, request.high
         kept = tuple(position for position in sorted(request.positions) if low < position < high)
-        ends = {"low": float(low), "high": float(high)}
         reasons = tuple(
-            Reason(_KEPT, None, None, {"position": float(position)})
-            if low < position < high
-            else Reason(_DROPPED, None, None, {"position": float(position), **ends})
+            _KEPT.of(position) if low < position < high else _DROPPED.of(position, low, high)
             for position in sorted(request.positions)
         )
         return SplitAnswer(kept or None, reasons)

@@ -5,7 +5,7 @@ Mirrors `TopicCountEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
 
 import numpy as np
 
-from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.decisions import ReasonCode
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
@@ -48,15 +48,14 @@ class TopicCountEquallyDivide:
         """
         del config
         if request.topic_hashes is None:
-            return SplitAnswer(None, (Reason(_UNKNOWN, None, None, {}),))
+            return SplitAnswer(None, (_UNKNOWN.of(),))
         size = len(request.topic_hashes)
         if size <= 1:
-            return SplitAnswer(None, (Reason(_FEW, None, None, {"topics": float(size)}),))
+            return SplitAnswer(None, (_FEW.of(size),))
         hashes = np.sort(request.topic_hashes)
         left, right = int(hashes[max(size // 2 - 1, 0)]), int(hashes[size // 2])
         boundary = left + (right - left) // 2
-        compared = dict(zip(_MIDDLE.fields, map(float, (boundary, left, right, size)), strict=True))
-        return SplitAnswer((boundary,), (Reason(_MIDDLE, None, None, compared),))
+        return SplitAnswer((boundary,), (_MIDDLE.of(boundary, left, right, size),))
 
 
 ALGORITHM = TopicCountEquallyDivide()

@@ -200,8 +200,8 @@ def limit_chain(level: Level, topic: str, policies: Policies, config: Settings, 
     name = parse_topic(topic)
     asked = list(_asked(level, name, policies, config, subscription))
     if not name.persistent:
-        reason = Reason(_NON_PERSISTENT, None, None, {})
-        unset = Reason(_NOT_SET, None, None, {})
+        reason = _NON_PERSISTENT.of()
+        unset = _NOT_SET.of()
         return LimitChain(level, tuple(Candidate(s, w, r, reason if has_limit(r) else unset) for s, w, r in asked))
     return LimitChain(level, tuple(_judged(asked)))
 
@@ -243,14 +243,14 @@ def _judged(asked: Iterable[_Asked]) -> Iterator[Candidate]:
     hiding: Source | None = None
     for source, where, rate in asked:
         if rate is None:
-            reason = Reason(_NOT_SET, None, None, {})
+            reason = _NOT_SET.of()
         elif source is Source.GLOBAL_NAMED and hiding is not None:
-            reason = Reason(_HIDDEN, None, None, {}, hiding)
+            reason = _HIDDEN.of(other=hiding)
         elif not has_limit(rate):
             both = {"msg_per_period": float(rate.msg_per_period), "bytes_per_period": float(rate.bytes_per_period)}
             reason = Reason(_STATES_NO_LIMIT if source is not Source.BROKER else _NOT_SET, None, None, both)
         elif winner is None:
-            reason = Reason(_IN_FORCE, None, None, {})
+            reason = _IN_FORCE.of()
             winner = (source, where, rate)
         else:
             reason = _overridden(rate, winner)
@@ -262,7 +262,7 @@ def _judged(asked: Iterable[_Asked]) -> Iterator[Candidate]:
 def _overridden(rate: DispatchRate, winner: _Asked) -> Reason:
     source, _, chosen = winner
     if chosen is not None and rate.msg_per_period > 0 >= chosen.msg_per_period:
-        return Reason(_LOST_MSGS, None, None, {"msg_per_period": float(rate.msg_per_period)}, source)
+        return _LOST_MSGS.of(rate.msg_per_period, other=source)
     if chosen is not None and rate.bytes_per_period > 0 >= chosen.bytes_per_period:
-        return Reason(_LOST_BYTES, None, None, {"bytes_per_period": float(rate.bytes_per_period)}, source)
-    return Reason(_OVERRIDDEN, None, None, {}, source)
+        return _LOST_BYTES.of(rate.bytes_per_period, other=source)
+    return _OVERRIDDEN.of(other=source)

@@ -20,7 +20,7 @@ from planner.pulsar.load.averages import (
     update,
     with_broker_averages,
 )
-from planner.pulsar.load.broker_report import bundle_changes, report_totals, with_report_totals
+from planner.pulsar.load.broker_report import bundle_changes, with_report_totals
 
 rates = st.floats(0, 1e9)
 
@@ -148,18 +148,18 @@ class TestBrokerAverages:
 
 class TestReport:
     def test_totals(self) -> None:
-        totals = report_totals(cluster())
+        totals = with_report_totals(cluster())
         assert totals.topics.tolist() == [3, 9]
         assert totals.producers.tolist() == [30, 90]
         assert totals.consumers.tolist() == [1, 1]
-        assert totals.bundles.tolist() == [2, 2]
+        assert totals.reported_bundles.tolist() == [2, 2]
         assert totals.msg_rate_in_per_s.tolist() == [pytest.approx(0.3), pytest.approx(0.9)]
 
     def test_a_broker_without_bundles_has_totals_of_nothing(self) -> None:
         snapshot = cluster().with_owner(np.zeros(6, dtype=np.int32))
-        assert report_totals(snapshot).bundles.tolist() == [5, 0]
+        assert with_report_totals(snapshot).reported_bundles.tolist() == [5, 0]
         empty = replace(snapshot, bundles=make_bundles([], high=[], namespace=[]))
-        assert report_totals(empty).msg_rate_in_per_s.tolist() == [0.0, 0.0]
+        assert with_report_totals(empty).msg_rate_in_per_s.tolist() == [0.0, 0.0]
         assert empty.reported.tolist() == []
 
     def test_the_order_of_reports_is_worked_out_once(self, small: Snapshot) -> None:
