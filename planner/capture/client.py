@@ -37,6 +37,9 @@ _SHOWN = 120
 _UNTRUSTED = "Name the authorities to trust with --ca-file."
 
 
+_ASK_ITSELF = "Ask the broker's admin address itself; a proxy or another cluster answered."
+
+
 class AnswerError(CaptureError):
     """One answer that is not used: it broke a bound, led elsewhere, or never came.
 
@@ -44,7 +47,7 @@ class AnswerError(CaptureError):
         hostile: Whether the other side did what no broker does, rather than being out of reach or busy.
     """
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "", hostile: bool = True) -> None:
+    def __init__(self, what: str, *, where: str = "", remedy: str = _ASK_ITSELF, hostile: bool = True) -> None:
         self.hostile = hostile
         super().__init__(what, where=where, remedy=remedy)
 
@@ -253,7 +256,6 @@ class AdminClient:
             raise AnswerError(
                 f"It redirects to {shown}, which is no broker of the cluster." if location else "It redirects nowhere.",
                 where=url,
-                remedy="Ask the broker's admin address itself; a proxy or another cluster answered.",
             )
         if led.rstrip("/") != path.rstrip("/"):
             raise AnswerError(f"It redirects to another path ({led[:_SHOWN]}).", where=url)

@@ -144,8 +144,9 @@ def test_the_list_of_brokers(cluster: Cluster, options: Options, kind: str) -> N
     special, said = (HOSTILE | JSON)[kind]
     cluster.special["", BROKERS] = special
     began = time.monotonic()
-    with pytest.raises(PlannerError, match=said):
+    with pytest.raises(PlannerError, match=said) as refused:
         capture_cluster(options(cluster, limits=bounds(kind)))
+    assert refused.value.remedy
     assert time.monotonic() - began < 30
 
 
