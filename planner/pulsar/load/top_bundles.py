@@ -90,7 +90,7 @@ def load_keys(bundles: BundleTable, rows: Int64Array | None = None) -> Int64Arra
     columns = (
         _java_round(bundles.msg_throughput_in_bytes_per_s[at] / _THROUGHPUT_STEP),
         _java_round(bundles.msg_throughput_out_bytes_per_s[at] / _THROUGHPUT_STEP),
-        _java_round((bundles.msg_rate_per_s(at)) / _RATE_STEP),
+        _java_round(bundles.msg_rate_per_s(at) / _RATE_STEP),
         np.trunc((bundles.topics[at] + bundles.consumers[at] + bundles.producers[at]) / _CONNECTIONS_STEP),
         np.trunc(bundles.cache_size_bytes[at] / _CACHE_STEP),
     )

@@ -5,7 +5,6 @@ Mirrors the stream over `LoadData.getBundleDataForLoadShedding` in `OverloadShed
 sorted by a value descending; equal values keep the order of the map.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -203,7 +202,9 @@ def take_until(
         # Java adds one by one, as `cumsum` does; subtracting sums of all would change the last bits.
         sums = np.cumsum(values[start:stop])
         before[start + 1 : stop] = sums[:-1]
-        beyond = 0 if math.isnan(needed) else int(np.searchsorted(sums, needed))  # nothing is less than NaN
+        # Sums rise, but for traffic that nobody has; and nothing is less than NaN.
+        short = sums < needed
+        beyond = len(sums) if short.all() else int(short.argmin())
         count[at] = min(stop - start, beyond + 1)
     sizes = np.diff(donors.bounds)
     first = np.repeat(donors.bounds[:-1], sizes)
