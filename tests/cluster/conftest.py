@@ -28,6 +28,8 @@ UNIFORM_SHEDDER = {
     "maxUnloadBundleNumPerShedding": 3,
     "loadBalancerDistributeBundlesEvenlyEnabled": "false",
 }
+QUICK_MS = 30_000
+"""From one cycle to the next, where a test waits for one: half of the least that the settings allow."""
 
 
 class Stage:
@@ -65,22 +67,22 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 def modular(stage: Stage) -> Scene:
     """Three brokers with the modular load manager, and traffic on them."""
-    return stage.show("modular", modular_scene)
+    return stage.show("modular", partial(modular_scene, interval_ms=QUICK_MS))
 
 
 @pytest.fixture
 def avg_shedder(stage: Stage) -> Scene:
     """Three brokers with the modular load manager and AvgShedder as both strategies."""
-    return stage.show("avg_shedder", partial(shedding_scene, settings=AVG_SHEDDER))
+    return stage.show("avg_shedder", partial(shedding_scene, settings=AVG_SHEDDER, interval_ms=QUICK_MS))
 
 
 @pytest.fixture
 def older(stage: Stage) -> Scene:
-    """Three brokers of `OLDER` with the modular load manager and UniformLoadShedder; it decides twice a minute."""
+    """Three brokers of `OLDER` with the modular load manager and UniformLoadShedder."""
 
     def build(running: contextlib.ExitStack, _: str, folder: Path) -> Scene:
         paths = classpath(stage.folder, release=OLDER)
-        return shedding_scene(running, paths, folder, UNIFORM_SHEDDER, interval_ms=30_000)
+        return shedding_scene(running, paths, folder, UNIFORM_SHEDDER, interval_ms=QUICK_MS)
 
     return stage.show(OLDER, build)
 
@@ -98,7 +100,7 @@ def older_extensible(stage: Stage) -> Scene:
 @pytest.fixture
 def extensible(stage: Stage) -> Scene:
     """Three brokers with the extensible load manager."""
-    return stage.show("extensible", partial(shedding_scene, settings=EXTENSIBLE))
+    return stage.show("extensible", partial(shedding_scene, settings=EXTENSIBLE, interval_ms=QUICK_MS))
 
 
 @pytest.fixture

@@ -142,11 +142,13 @@ def shed_flows() -> dict[str, Flow]:
     return {topic: Flow(10.0 * 1.1**rank) for rank, topic in enumerate(one_in_each_bundle(SHED, 16))}
 
 
-def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path) -> Scene:
-    """Start three brokers with the modular load manager."""
+def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path, *, interval_ms: int = 0) -> Scene:
+    """Start three brokers with the modular load manager; see `start_cluster`."""
     # All bundles are stored then, and not just the busiest.
     settings = {"loadBalancerMaxNumberOfBundlesInBundleLoadReport": 0}
-    cluster = running.enter_context(start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB))
+    cluster = running.enter_context(
+        start_cluster(paths, folder, settings, direct_mib=SCARCE_FIRST_MIB, interval_ms=interval_ms)
+    )
     orders = [f"persistent://{ORDERS}/order-{number:02}" for number in range(40)]
     flows = {topic: Flow(1.5 * 1.07**rank, subscriptions=rank % 3) for rank, topic in enumerate(orders)}
     flows |= {topic: Flow(2.0 ** (rank // 2 + 1)) for rank, topic in enumerate(one_in_each_bundle(CALM, 4, 2))}
