@@ -188,6 +188,18 @@ def _eligible(snapshot: Snapshot, config: Settings, rows: Int64Array) -> BoolArr
     return allowed
 
 
+@lru_cache(maxsize=1 << 12)
+def _visited(hashes: bytes, most: int) -> Int64Array:
+    """Return the order in which a broker visits the statistics of its bundles; the same as long as none comes or goes.
+
+    Args:
+        hashes: `String.hashCode` of their names, 32 bits each.
+        most: How many it had when it had most.
+    """
+    keys = np.frombuffer(hashes, dtype=np.int32)
+    return frozen(hash_map_order(keys, hash_map_size(max(len(keys), most), concurrent=True), concurrent=True))
+
+
 def top_bundles(
     snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None, most: Mapping[str, int] = _NOTHING
 ) -> tuple[tuple[int, ...], ...]:
@@ -211,8 +223,7 @@ def top_bundles(
 
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
         listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
-        size = hash_map_size(max(len(listed), most.get(snapshot.brokers.name[broker], 0)), concurrent=True)
-        visited = listed[hash_map_order(hashes[owned[listed]], size, concurrent=True)]
+        visited = listed[_visited(hashes[owned[listed]].tobytes(), most.get(snapshot.brokers.name[broker], 0))]
         visited = visited[eligible[visited]]
         if rough:
             try:
@@ -266,7 +277,9 @@ def with_top_ranks(
         most: See `top_bundles`.
     """
     rank: IntArray = snapshot.bundles.top_rank.copy()
-    rank[:] = -1 if brokers is None else np.where(np.isin(snapshot.bundles.owner, list(brokers)), -1, rank)
+    asked = np.zeros(len(snapshot.brokers) + 1, dtype=np.bool_)  # the last one is nobody
+    asked[slice(None) if brokers is None else list(brokers)] = True
+    rank[asked[snapshot.bundles.owner]] = -1
     for report in top_bundles(snapshot, config, brokers, most):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
     return snapshot.with_columns(bundles=replace(snapshot.bundles, top_rank=frozen(rank)))
