@@ -22,8 +22,10 @@ from planner.capture.estimate import new_reports
 from planner.cluster.errors import CaptureError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.top_bundles import StatisticsMap
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement import modular
@@ -37,7 +39,14 @@ from planner.shadow.memory import (
 )
 from planner.shadow.record import Cause, Deviation, ShadowCycle, Split
 from planner.shadow.splits import SplitShadow, follow_splits
-from planner.shadow.view import at_decision, leader_view, most_bundles, other_orders, with_loads_of, with_reported_order
+from planner.shadow.view import (
+    at_decision,
+    leader_view,
+    other_orders,
+    statistics_maps,
+    with_loads_of,
+    with_reported_order,
+)
 
 _MS_PER_MIN = 60_000
 _SEED = 0
@@ -59,6 +68,10 @@ _SILENT = 2
 _REPORTS = 2
 _TWICE = 1.9
 """A broker whose reports are so many intervals apart made one between them."""
+_WINDOW = 1.5
+"""So many intervals between a capture and the first report after it hold another one."""
+_FORGOTTEN = 50
+"""After so many samples what one of them was changes no short-term average by more than half a percent."""
 _SESSION_MS = 30_000
 """After this a metadata store gives up on who fell silent (`metadataStoreSessionTimeoutMillis`)."""
 _BETWEEN = (0.6, 0.2)
@@ -165,7 +178,8 @@ class ShadowState:
         counted: What the leader's metrics said when the last cycle was judged; empty unknown.
         counted_first: The same at `began_ms`.
         preallocated: Bundles that the leader gave to itself, and still counts as if they were on their way to it.
-        most: How many bundles each broker ever had, after when it started, by broker id.
+        maps: What is known of the maps of brokers in which statistics of bundles lie, by broker id.
+        samples: Samples of the leader's averages since one that no capture may hold.
         prediction: From the last capture.
         recent: From the last captures with the same memory, that one included, oldest first.
         current: The cycle under way, if there is one.
@@ -189,7 +203,8 @@ class ShadowState:
     counted: Mapping[str, float] = field(default_factory=dict)
     counted_first: Mapping[str, float] = field(default_factory=dict)
     preallocated: Mapping[str, str] = field(default_factory=dict)
-    most: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    maps: Mapping[str, StatisticsMap] = field(default_factory=dict)
+    samples: int = 0
     prediction: Prediction | None = None
     recent: tuple[Prediction, ...] = ()
     current: _OpenCycle | None = None
@@ -293,9 +308,9 @@ class _Step:
         made = state.prediction
         continued = made is not None and made.view.info.captured_at_ms == self.from_ms
         self.known = made.view if made is not None and continued else before
-        most = most_bundles(most_bundles(state.most, before), after)
-        self.change(most=most)
-        self.view = with_reported_order(leader_view(self.known, before, after), most)
+        maps = statistics_maps(statistics_maps(state.maps, before), after)
+        self.change(maps=maps)
+        self.view = with_reported_order(leader_view(self.known, before, after), maps)
         self.owners = _owners(after)
         self.cycles: list[ShadowCycle] = []
         self.renewed = False
@@ -318,10 +333,12 @@ class _Step:
             self.change(counted=self.before.info.leader_metrics, counted_first=self.before.info.leader_metrics)
             self.begin_rhythm(self.before, self.from_ms)
             self.change(preallocated=self.given_since_election(self.before))
+            self.change(samples=0 if self.before.bundles.averages_estimated.any() else _FORGOTTEN)
         if state.prediction is None or state.prediction.view.info.captured_at_ms != self.from_ms:
             made = _predict(self.known, self.remembered(self.known))
             self.change(prediction=made, recent=(made,))
         self.follow_acting(self.from_ms)
+        self.follow_samples()
         self.follow_splits()
         elected_now = self.elected()
         if elected_now and self.state.current is not None and not self.state.current.sources:
@@ -377,6 +394,20 @@ class _Step:
         """Note since when the prediction has been one with unloads."""
         acts = bool(self.state.prediction and self.state.prediction.sure)
         self.change(acting_ms=(self.state.acting_ms or at_ms) if acts else 0)
+
+    def follow_samples(self) -> None:
+        """Count the samples of averages since a broker may have reported something else between two captures."""
+        every_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        was, now = self.before, self.after
+        known = dict(zip(was.brokers.name, was.brokers.updated_at_ms.tolist(), strict=True))
+        reported = zip(now.brokers.name, now.brokers.updated_at_ms.tolist(), strict=True)
+        twice = any(
+            at - self.from_ms >= _WINDOW * every_ms and at - known.get(name, at) >= _TWICE * every_ms
+            for name, at in reported
+        )
+        pairs = ((getattr(was.bundles, name), getattr(now.bundles, name)) for name in BUNDLE_STATS.values())
+        unseen = twice and not all(np.array_equal(*pair) for pair in pairs)
+        self.change(samples=0 if unseen else self.state.samples + len(new_reports(was, now)))
 
     def follow_splits(self) -> None:
         """Let splits be judged."""
@@ -746,6 +777,7 @@ class _Step:
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         in_time = (
             known
+            and (state.samples >= _FORGOTTEN or self.after.info.load_manager is not LoadManager.MODULAR)
             and not self.unheard()
             and current.stable
             and current.disturbed is None
@@ -828,15 +860,17 @@ class _Step:
         if not made.bundles and not current.sources:
             return False
         later = self.next_view(current)
-        if "load_std" in self.after.info.leader_metrics:  # the leader says which loads it compared
-            return not self.agrees(made)
-        after = _predict(self.loads_of(made.view, later), made.before)
+        loads = self.loads_of(made.view, later)
+        if "load_std" in self.after.info.leader_metrics:  # the leader says which loads of brokers it compared
+            bundles = _predict(loads.with_columns(brokers=made.view.brokers), made.before).bundles
+            return not self.agrees(made) or bundles != made.bundles
+        after = _predict(loads, made.before)
         then = _predict(at_decision(made.view, later, self.moment_ms(current, None)), made.before)
         return {after.bundles, then.bundles} != {made.bundles}
 
     def in_other_orders(self, made: Prediction, bundles: AbstractSet[str]) -> Iterator[Prediction]:
         """Yield what the leader decides when equals, of which these are some, came to it in other orders."""
-        return (_predict(view, made.before) for view in other_orders(made.view, self.state.most, bundles))
+        return (_predict(view, made.before) for view in other_orders(made.view, self.state.maps, bundles))
 
     def undecided(self, current: _OpenCycle) -> bool:
         """Say whether the order of equals, which no capture tells, would have made a decision another one."""
@@ -847,7 +881,7 @@ class _Step:
         return any(other.bundles != made.bundles for other in others)
 
     def loads_of(self, view: Snapshot, later: Snapshot) -> Snapshot:
-        return with_loads_of(view, later, self.state.most)
+        return with_loads_of(view, later, self.state.maps)
 
     def next_view(self, current: _OpenCycle) -> Snapshot:
         """Return the capture after the one that a cycle is predicted from."""
@@ -907,17 +941,18 @@ class _Step:
         elsewhere = [u for u in actual if u.destination and u.destination not in acceptable.get(u.bundle, ())]
         elsewhere = [u for u in elsewhere if u.bundle in wanted]
         aside = {(u.bundle, u.source) for u in self.state.outside}
-        before_it = {u.bundle for u in predicted if u.bundle not in left and (u.bundle, u.source) in aside}
-        by_hand = [Deviation(bundle, "stayed", Cause.MANUAL) for bundle in sorted(before_it)]
-        sure = {u.bundle for u in predicted if not u.may_stay} - before_it
+        why = {d.bundle: d.cause for d in self.state.differences if d.what == "unloaded"}
+        gone = {u.bundle for u in predicted if u.bundle not in left and (u.bundle, u.source) in aside}
+        before_it = [Deviation(bundle, "stayed", why[bundle]) for bundle in sorted(gone)]
+        sure = {u.bundle for u in predicted if not u.may_stay} - gone
         as_predicted = sure <= left <= wanted
         if as_predicted and not elsewhere:
-            return tuple(by_hand), self.fitting_metrics(current, left)
+            return tuple(before_it), self.fitting_metrics(current, left)
         choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
         found += [self.went_elsewhere(current, unload) for unload in elsewhere]
-        found += by_hand
+        found += before_it
         return tuple(found), explained
 
     def fitting_metrics(self, current: _OpenCycle, left: set[str]) -> Prediction | None:

@@ -20,7 +20,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.snapshot import BundleTable, Snapshot
 from planner.pulsar.load.averages import broker_averages, refresh
-from planner.pulsar.load.top_bundles import undecided, with_top_ranks
+from planner.pulsar.load.top_bundles import StatisticsMap, undecided, with_top_ranks
 from planner.pulsar.manager.cycle import the_other_way_round
 
 _AVERAGES = ("short_term_", "long_term_")
@@ -45,42 +45,47 @@ def leader_view(known: Snapshot, before: Snapshot, after: Snapshot) -> Snapshot:
     return _with_brokers(known, before, after, _with_samples(known, before, after))
 
 
-def most_bundles(known: Mapping[str, tuple[int, int]], view: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return how many bundles with statistics each broker ever had, after when it started, by broker id."""
-    owners = view.bundles.owner[view.bundles.has_stats & (view.bundles.owner >= 0)]
-    counts = np.bincount(owners, minlength=len(view.brokers)).tolist()
-    rows = zip(view.brokers.name, view.brokers.started_at_ms.tolist(), counts, strict=True)
-    before = {name: (known.get(name, (at, 0)), at, count) for name, at, count in rows}
-    return {name: (at, max(count, was if since == at else 0)) for name, ((since, was), at, count) in before.items()}
+def statistics_maps(known: Mapping[str, StatisticsMap], view: Snapshot) -> Mapping[str, StatisticsMap]:
+    """Return what is known of the map of each broker of the extensible load manager after one more capture."""
+    if view.info.load_manager is not LoadManager.EXTENSIBLE:
+        return known
+    maps = {}
+    for broker, (name, since_ms) in enumerate(zip(view.brokers.name, view.brokers.started_at_ms.tolist(), strict=True)):
+        before, rows = known.get(name), view.bundles_of(broker)
+        if before is None or before.since_ms != since_ms:
+            before = StatisticsMap(since_ms)
+        there = [view.bundle_names[row] for row in rows[view.bundles.has_stats[rows]].tolist()]
+        came_ms = {bundle: before.came_ms.get(bundle, view.info.captured_at_ms) for bundle in there}
+        maps[name] = StatisticsMap(since_ms, max(before.most, len(there)), came_ms)
+    return maps
 
 
-def with_reported_order(view: Snapshot, most: Mapping[str, tuple[int, int]]) -> Snapshot:
-    """Return a capture with top bundles in the order of brokers that once had more; those that were read stay.
+def with_reported_order(view: Snapshot, maps: Mapping[str, StatisticsMap]) -> Snapshot:
+    """Return a capture with top bundles in the order in which brokers visit them; those that were read stay.
 
-    The order decides between equally loaded bundles, and a broker's map of them never shrinks.
+    The order decides between equally loaded bundles. It goes by when they came, and a broker's map never shrinks.
     """
     if view.info.load_manager is not LoadManager.EXTENSIBLE:
         return view
     worked_out = with_top_ranks(view, view.settings)
     if not np.array_equal(worked_out.bundles.top_rank, view.bundles.top_rank):
         return view
-    return with_top_ranks(view, view.settings, most={name: count for name, (_, count) in most.items()})
+    return with_top_ranks(view, view.settings, maps=maps)
 
 
-def other_orders(view: Snapshot, most: Mapping[str, tuple[int, int]], bundles: AbstractSet[str]) -> Iterator[Snapshot]:
+def other_orders(view: Snapshot, maps: Mapping[str, StatisticsMap], bundles: AbstractSet[str]) -> Iterator[Snapshot]:
     """Yield a capture with equals in other orders, in which they may have come to their broker: no capture tells it.
 
     Args:
         view: The capture.
-        most: How many bundles each broker ever had, after when it started, by broker id.
+        maps: What is known of the maps of brokers, by broker id.
         bundles: Those whose place among their equals matters.
     """
     if view.info.load_manager is not LoadManager.EXTENSIBLE:
         yield the_other_way_round(view)
         return
-    counts = {name: count for name, (_, count) in most.items()}
     at = {view.bundle_position[bundle] for bundle in bundles if bundle in view.bundle_position}
-    pairs = [pair for pair in undecided(view, view.settings, counts) if not at.isdisjoint(pair)][:_MOST_PAIRS]
+    pairs = [pair for pair in undecided(view, view.settings, maps) if not at.isdisjoint(pair)][:_MOST_PAIRS]
     for count in range(1, len(pairs) + 1):
         for chosen in combinations(pairs, count):
             rank = view.bundles.top_rank.copy()
@@ -186,11 +191,11 @@ def _taken(mine: Any, theirs: Any, here: Any, there: Any, names: Iterable[str]) 
     return columns
 
 
-def with_loads_of(view: Snapshot, later: Snapshot, most: Mapping[str, tuple[int, int]]) -> Snapshot:
+def with_loads_of(view: Snapshot, later: Snapshot, maps: Mapping[str, StatisticsMap]) -> Snapshot:
     """Return a later capture with the owners of an earlier one, and the top bundles that brokers report then."""
     loads = with_owners_of(view, later)
-    if later.info.load_manager is LoadManager.EXTENSIBLE and with_reported_order(later, most) is not later:
-        return with_top_ranks(loads, loads.settings, most={name: count for name, (_, count) in most.items()})
+    if later.info.load_manager is LoadManager.EXTENSIBLE and with_reported_order(later, maps) is not later:
+        return with_top_ranks(loads, loads.settings, maps=maps)
     return loads
 
 

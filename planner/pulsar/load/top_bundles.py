@@ -4,7 +4,7 @@ Mirrors `TopKBundles` and `NamespaceBundleStats.compareTo` of Pulsar 4.2.4, ties
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -35,7 +35,25 @@ _RATE_STEP = 100.0
 _CONNECTIONS_STEP = 500
 _CACHE_STEP = 100_000
 _STEPS = (_THROUGHPUT_STEP, _THROUGHPUT_STEP, _RATE_STEP, _CONNECTIONS_STEP, _CACHE_STEP)
-_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class StatisticsMap:
+    """What is known of the map in which a broker keeps the statistics of its bundles.
+
+    Attributes:
+        since_ms: When the broker started.
+        most: How many bundles it had when it had most: a map never shrinks.
+        came_ms: When each was first seen there, by name. Those seen at once, and not seen, come in their own order.
+    """
+
+    since_ms: int = 0
+    most: int = 0
+    came_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+_UNKNOWN = StatisticsMap()
+_NOTHING: Mapping[str, StatisticsMap] = MappingProxyType({})
 
 
 def _java_round(values: FloatArray) -> FloatArray:
@@ -201,7 +219,10 @@ def _visited(hashes: bytes, most: int) -> Int64Array:
 
 
 def top_bundles(
-    snapshot: Snapshot, config: Settings, brokers: Iterable[int] | None = None, most: Mapping[str, int] = _NOTHING
+    snapshot: Snapshot,
+    config: Settings,
+    brokers: Iterable[int] | None = None,
+    maps: Mapping[str, StatisticsMap] = _NOTHING,
 ) -> tuple[tuple[int, ...], ...]:
     """Return what each broker reports: positions of its top bundles, lightest first.
 
@@ -216,14 +237,20 @@ def top_bundles(
         snapshot: The cluster.
         config: Settings in force.
         brokers: Positions of the brokers to ask; all of them when None.
-        most: How many bundles a broker had when it had most, by broker id, where more than now: its map never shrinks.
+        maps: What is known of the maps of brokers, by broker id.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
-    hashes, rough = snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
+    names, hashes, rough = snapshot.bundle_names, snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
 
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
-        listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
-        visited = listed[_visited(hashes[owned[listed]].tobytes(), most.get(snapshot.brokers.name[broker], 0))]
+        listed, known = (
+            np.flatnonzero(snapshot.bundles.has_stats[owned]),
+            maps.get(snapshot.brokers.name[broker], _UNKNOWN),
+        )
+        if known.came_ms:
+            came_ms = [known.came_ms.get(names[row], known.since_ms) for row in owned[listed].tolist()]
+            listed = listed[np.argsort(came_ms, kind="stable")]
+        visited = listed[_visited(hashes[owned[listed]].tobytes(), known.most)]
         visited = visited[eligible[visited]]
         if rough:
             try:
@@ -243,7 +270,9 @@ def top_bundles(
     return tuple(report(*part) for part in parts)
 
 
-def undecided(snapshot: Snapshot, config: Settings, most: Mapping[str, int] = _NOTHING) -> tuple[tuple[int, int], ...]:
+def undecided(
+    snapshot: Snapshot, config: Settings, maps: Mapping[str, StatisticsMap] = _NOTHING
+) -> tuple[tuple[int, int], ...]:
     """Return pairs of equally loaded bundles of one broker that share a bucket of its map.
 
     Which of two is the heavier one decides the order in which they came to the broker, which no capture tells.
@@ -251,13 +280,13 @@ def undecided(snapshot: Snapshot, config: Settings, most: Mapping[str, int] = _N
     Args:
         snapshot: The cluster.
         config: Settings in force.
-        most: See `top_bundles`.
+        maps: See `top_bundles`.
     """
     found: list[tuple[int, int]] = []
     for broker, name in enumerate(snapshot.brokers.name):
         owned = snapshot.bundles_of(broker)
         listed = owned[snapshot.bundles.has_stats[owned]]
-        size = hash_map_size(max(len(listed), most.get(name, 0)), concurrent=True)
+        size = hash_map_size(max(len(listed), maps.get(name, _UNKNOWN).most), concurrent=True)
         mine = listed[_eligible(snapshot, config, listed)]
         keys, buckets = load_keys(snapshot.bundles, mine), hash_map_buckets(snapshot.bundle_name_hashes[mine], size)
         alike = (keys[:, None] == keys) & (buckets[:, None] == buckets)
@@ -266,7 +295,10 @@ def undecided(snapshot: Snapshot, config: Settings, most: Mapping[str, int] = _N
 
 
 def with_top_ranks(
-    snapshot: Snapshot, config: Settings, brokers: Collection[int] | None = None, most: Mapping[str, int] = _NOTHING
+    snapshot: Snapshot,
+    config: Settings,
+    brokers: Collection[int] | None = None,
+    maps: Mapping[str, StatisticsMap] = _NOTHING,
 ) -> Snapshot:
     """Return the snapshot with `top_rank` as brokers would report it next; nothing else changes.
 
@@ -274,12 +306,12 @@ def with_top_ranks(
         snapshot: The cluster.
         config: Settings in force.
         brokers: Positions of the brokers that report; all of them when None. What the others reported stays.
-        most: See `top_bundles`.
+        maps: See `top_bundles`.
     """
     rank: IntArray = snapshot.bundles.top_rank.copy()
     asked = np.zeros(len(snapshot.brokers) + 1, dtype=np.bool_)  # the last one is nobody
     asked[slice(None) if brokers is None else list(brokers)] = True
     rank[asked[snapshot.bundles.owner]] = -1
-    for report in top_bundles(snapshot, config, brokers, most):
+    for report in top_bundles(snapshot, config, brokers, maps):
         rank[list(report)] = np.arange(len(report), dtype=np.int32)
     return snapshot.with_columns(bundles=replace(snapshot.bundles, top_rank=frozen(rank)))

@@ -16,7 +16,7 @@ from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, make_bundles, make_topics
-from planner.pulsar.load.top_bundles import undecided, with_top_ranks
+from planner.pulsar.load.top_bundles import StatisticsMap, undecided, with_top_ranks
 from planner.pulsar.manager.cycle import next_cycle, the_other_way_round
 from planner.pulsar.manager.leader import elected
 from planner.pulsar.placement.modular import unreported
@@ -27,7 +27,7 @@ from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
 from planner.shadow.record import Cause, ShadowCycle, score_of
 from planner.shadow.splits import actual_splits
-from planner.shadow.view import at_decision, leader_view, most_bundles, other_orders, with_reported_order
+from planner.shadow.view import at_decision, leader_view, other_orders, statistics_maps, with_reported_order
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
@@ -405,6 +405,32 @@ def test_bundles_of_a_broker_that_was_killed_and_is_back_were_not_shed(busy: Sna
     assert all(c.right for c in cycles)
 
 
+def test_what_left_with_a_broker_just_before_the_cycle_stayed_for_that_reason() -> None:
+    """As recorded: a busy broker is killed; what it had is given away before the leader would have unloaded it."""
+    busy = cluster((0.2, 0.8, 0.2), {0: BUSY[1], 1: BUSY[0], 2: BUSY[2]}, settings=THRESHOLD)
+    lost = [n for n, o in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if o == 1]
+
+    def started(snapshot: Snapshot, second: int) -> Snapshot:
+        started_at_ms = np.array([0, START_MS + second * 1000, 0])
+        return since(replace(snapshot, brokers=replace(snapshot.brokers, started_at_ms=started_at_ms)), -5)
+
+    gone = moved(busy, dict.fromkeys(lost, 2))
+    _, cycles, _ = follow(still(started(busy, -50), (0, 60)) + still(started(gone, 54), (60, 130)))
+    foreseen = {unload.bundle for unload in cycles[0].predicted}
+    stayed = {d.bundle: d.cause for d in cycles[0].differences if d.what == "stayed"}
+    assert stayed == dict.fromkeys(foreseen, Cause.BROKER_LEFT) != {}
+
+
+def test_a_report_that_no_capture_holds_is_in_the_averages(busy: Snapshot, chosen: dict[str, int]) -> None:
+    """Brokers may have reported something else between two captures; what that made of averages fades with samples."""
+    louder = replace(busy, bundles=replace(busy.bundles, msg_rate_in_per_s=busy.bundles.msg_rate_in_per_s + 1))
+    changed = [at(louder, 0), at(louder, 10)]
+    for pause_s, in_time in ((10, False), (1, True)):
+        _, cycles, _ = follow([*changed, *every(busy, 20, 60, pause_s), *still(moved(busy, chosen), (60, 120))])
+        assert cycles[0].right
+        assert cycles[0].in_time == in_time
+
+
 def test_automatic_splits_after_they_are_switched_on() -> None:
     limits = {**THRESHOLD, "defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
     limits |= {"loadBalancerNamespaceBundleMaxTopics": 4}
@@ -769,7 +795,8 @@ def test_the_order_of_a_broker_that_once_had_more_bundles() -> None:
         msg_throughput_in_bytes_per_s=np.where(has, 1000.0, 0.0),
     )
     now = with_top_ranks(replace(base, namespaces=("globex/shadow",), bundles=table), base.settings)
-    grown = with_reported_order(now, {base.brokers.name[0]: (0, 20)})
+    name, grew = base.brokers.name[0], StatisticsMap(most=20)
+    grown = with_reported_order(now, {name: grew})
 
     def order(snapshot: Snapshot) -> list[int]:
         ranks = snapshot.bundles.top_rank.tolist()
@@ -777,11 +804,28 @@ def test_the_order_of_a_broker_that_once_had_more_bundles() -> None:
 
     assert order(grown) == list(recorded) != order(now)
     read = replace(now, bundles=replace(now.bundles, top_rank=now.bundles.top_rank[::-1].copy()))
-    assert with_reported_order(read, {base.brokers.name[0]: (0, 20)}) is read, "those that were read stay"
-    known = most_bundles({base.brokers.name[0]: (0, 20)}, now)
-    assert known == {base.brokers.name[0]: (0, 20)}
+    assert with_reported_order(read, {name: grew}) is read, "those that were read stay"
+    known = statistics_maps({name: grew}, now)
+    came_ms = dict.fromkeys([now.bundle_names[edges.index(low)] for low in recorded], now.info.captured_at_ms)
+    assert known == {name: StatisticsMap(0, 20, came_ms)}
     restarted = replace(now, brokers=replace(now.brokers, started_at_ms=now.brokers.started_at_ms + 5))
-    assert most_bundles(known, restarted) == {base.brokers.name[0]: (5, 5)}
+    assert statistics_maps(known, restarted) == {name: StatisticsMap(5, 5, came_ms)}
+
+
+def test_equally_loaded_bundles_of_one_bucket_come_in_the_order_in_which_they_were_seen() -> None:
+    base = cluster((0.3, 0.3), {0: (0.001,) * 8, 1: (0.001,)}, load_manager=LoadManager.EXTENSIBLE)
+    at, other = next(iter(undecided(base, base.settings)))
+    owner = base.bundles.owner.copy()
+    owner[at] = 1
+    away = base.with_columns(bundles=replace(base.bundles, owner=owner))
+    later = replace(away.info, captured_at_ms=away.info.captured_at_ms + 1_000)
+    back = with_top_ranks(base.with_columns(info=later), base.settings)
+    maps = statistics_maps(statistics_maps({}, away), back)
+    before, after = back.bundles.top_rank, with_reported_order(back, maps).bundles.top_rank
+    assert before[at] > before[other], "lightest first: what is visited first stands last"
+    assert after[at] < after[other]
+    there = statistics_maps(statistics_maps({}, base), back)
+    assert with_reported_order(back, there).bundles.top_rank.tolist() == before.tolist()
 
 
 def test_equally_loaded_bundles_of_one_bucket_may_leave_in_another_order() -> None:
