@@ -377,8 +377,19 @@ class _Step:
         self.change(due_ms=elected_ms + (passed + 1) * self.interval_ms, rhythm_known=steady, silent=0)
 
     def rest(self) -> None:
-        """Go on while shedding is off: there are no cycles, and whatever is unloaded is unloaded by hand."""
-        self.aside(self.moved(), Cause.MANUAL if not _sheds(self.before) else Cause.UNKNOWN)
+        """Go on while shedding is off: there are no cycles, and whatever is unloaded is unloaded by hand.
+
+        What the leader decided just before it was switched off is judged first.
+        """
+        moved, current, decided = self.moved(), self.state.current, _sheds(self.before)
+        if decided and current is None and moved and self.is_cycle(moved):
+            current = self.open(None)
+        if decided and current is not None:
+            if not moved and not current.sources:
+                current = replace(current, disturbed=Cause.SETTINGS)
+            self.close(self.add(current, moved, frozenset()) if moved else current)
+        else:
+            self.aside(moved, Cause.UNKNOWN if decided else Cause.MANUAL)
         due_ms = self.state.due_ms
         while due_ms <= self.to_ms:
             due_ms += self.interval_ms
@@ -775,6 +786,8 @@ class _Step:
         shedder = current.prediction.decision.shedder.name
         late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences) or self.moving(current)
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
+        first_ms = min(current.taken_ms.values(), default=current.seen_ms)
+        due_ms = state.due_ms
         in_time = (
             known
             and (state.samples >= _FORGOTTEN or self.after.info.load_manager is not LoadManager.MODULAR)
@@ -782,6 +795,8 @@ class _Step:
             and current.stable
             and current.disturbed is None
             and current.gap_ms <= _WAIT_SHARE * self.interval_ms
+            and first_ms - current.from_ms >= _TAKES_MS
+            and not (state.rhythm_known and current.from_ms > due_ms)
             and not late
             and not self.undecided(current)
         )
@@ -804,7 +819,7 @@ class _Step:
         )
         self.change(
             number=state.number + 1,
-            watched=state.watched + 1,
+            watched=self.watched(current, late=late),
             counted=(self.before if newer else self.after).info.leader_metrics,
             current=None,
             acting_ms=0,
@@ -854,6 +869,10 @@ class _Step:
         times = {bundle: at for bundle, at in times.items() if bundle in mine}
         return replace(current, taken_ms=times, returned=current.returned & mine.keys()), mine
 
+    def causes_outside(self) -> dict[str, Cause]:
+        """Return why bundles left their broker, but not in a cycle, since the last one."""
+        return {d.bundle: d.cause for d in self.state.differences if d.what == "unloaded"}
+
     def moving(self, current: _OpenCycle) -> bool:
         """Say whether the loads that the capture after a decision shows would have made it another one."""
         made = current.prediction
@@ -867,6 +886,29 @@ class _Step:
         after = _predict(loads, made.before)
         then = _predict(at_decision(made.view, later, self.moment_ms(current, None)), made.before)
         return {after.bundles, then.bundles} != {made.bundles}
+
+    def watched(self, current: _OpenCycle, *, late: bool) -> int:
+        """Return for how many cycles the counters of a leader that tells nothing of them have been followed.
+
+        A cycle that may have counted otherwise than it was followed leaves them unknown, until one whose unloads were
+        predicted, or after which they are the same whatever they were before.
+        """
+        made = current.prediction
+        profile, brokers = made.decision.shedder.profile, made.view.brokers.name
+        if profile.counters is None or profile.counters.told is not None:
+            return self.state.watched + 1
+
+        def hits(one: Prediction) -> list[Mapping[str, float]]:
+            return [tally.of(one.after.shedding.state, brokers) for tally in profile.tallies if tally.unit == "hits"]
+
+        later = self.next_view(current)
+        views = self.loads_of(made.view, later), at_decision(made.view, later, self.moment_ms(current, None))
+        if late or not current.stable or any(hits(_predict(view, made.before)) != hits(made) for view in views):
+            return -_MOST_HITS
+        if current.sources and current.sources.keys() == made.bundles:
+            return _MOST_HITS
+        others = (_predict(made.view, other) for other in other_memories(made.decision, made.before, made.view))
+        return _MOST_HITS if all(hits(one) == hits(made) for one in others) else self.state.watched + 1
 
     def in_other_orders(self, made: Prediction, bundles: AbstractSet[str]) -> Iterator[Prediction]:
         """Yield what the leader decides when equals, of which these are some, came to it in other orders."""
@@ -941,7 +983,7 @@ class _Step:
         elsewhere = [u for u in actual if u.destination and u.destination not in acceptable.get(u.bundle, ())]
         elsewhere = [u for u in elsewhere if u.bundle in wanted]
         aside = {(u.bundle, u.source) for u in self.state.outside}
-        why = {d.bundle: d.cause for d in self.state.differences if d.what == "unloaded"}
+        why = self.causes_outside()
         gone = {u.bundle for u in predicted if u.bundle not in left and (u.bundle, u.source) in aside}
         before_it = [Deviation(bundle, "stayed", why[bundle]) for bundle in sorted(gone)]
         sure = {u.bundle for u in predicted if not u.may_stay} - gone
