@@ -19,6 +19,7 @@ from planner.cluster.errors import PlannerError, ReplayError, spelled
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
+_NO_FILE = "It is a pipe or a device, not a file"
 _MOST_FACTS_BYTES = 256 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
@@ -57,6 +58,8 @@ def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
     Raises:
         OSError: It cannot be written; the old file is still there.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, _NO_FILE)  # else a file would take the place of `/dev/null`
     fresh = path.parent / f".{path.name}.{os.getpid()}"
     try:
         with fresh.open("wb") as file:
@@ -138,7 +141,7 @@ def opened(path: Path) -> io.BufferedReader:
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, "It is no file")
+        raise OSError(errno.EINVAL, _NO_FILE)
     return file
 
 

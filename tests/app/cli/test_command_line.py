@@ -160,6 +160,7 @@ _PLAN = ("plan", "--snapshot", "threshold-shedder", "--scenario")
         (*_PLAN, "/dev/zero"),
         (*_PLAN, "scenario.json", "--csv", ""),
         (*_PLAN, "scenario.json", "--csv", "a\0b"),
+        (*_PLAN, "scenario.json", "--csv", "pipe"),
         ("upgrade", "--snapshot", "pip-364", "--hours", "99999999999999999999"),
         ("shadow", "--history", "x", "--at-least", "nan"),
         ("history", "ingest", "a\0b", "--out", "x"),
@@ -175,6 +176,7 @@ def test_odd_values_are_refused_in_a_short_line_with_a_remedy(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenario.json").write_text('{"version": 1, "cycles": 1}')
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SystemExit, match="2"):  # as a process ends
         sys.exit(main(words))
     (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
