@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from planner.share.link import LinkedScenario, decode_link
@@ -29,7 +30,9 @@ def open_snapshot(text: str) -> tuple[str, Snapshot]:
         SnapshotError: It is no cluster.
     """
     path = Path(text)
-    if path.exists():
+    with reading(text[:200], FormatError, "Give a path, or the name of a sample."):
+        is_there = path.exists()
+    if is_there:
         return path.name, read_snapshot(path)
     wanted = text.lower()
     named = [s for s in samples() if wanted in {s.file.lower(), Path(s.file).stem.lower(), s.title.lower()}]

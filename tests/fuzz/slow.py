@@ -321,7 +321,8 @@ def command(random: Random) -> None:
     asked = random.choice(_COMMANDS)
     words = asked.split()
     pool = (*_READ, *_WORDS, *_ENDS, *map(str, fuzz.VALUES))
-    for option in random.sample(_options(asked), random.choice((1, 1, 2, 4))):
+    known = _options(asked)
+    for option in random.sample(known, min(len(known), random.choice((1, 1, 2, 4)))):
         words += [option, random.choice(_PATHS if option in _WRITES else pool)[:9_000]][
             : random.choice((1, 2, 2, 2, 2))
         ]

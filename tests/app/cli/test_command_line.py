@@ -158,6 +158,7 @@ _PLAN = ("plan", "--snapshot", "threshold-shedder", "--scenario")
         (*_WATCH, "--max-gib", "inf"),
         (*_WATCH, "--raw-gib", "nan"),
         (*_PLAN, "/dev/zero"),
+        ("plan", "--scenario", "scenario.json", "--snapshot", "x" * 9_000),
         (*_PLAN, "scenario.json", "--csv", ""),
         (*_PLAN, "scenario.json", "--csv", "a\0b"),
         (*_PLAN, "scenario.json", "--csv", "pipe"),
@@ -165,8 +166,10 @@ _PLAN = ("plan", "--snapshot", "threshold-shedder", "--scenario")
         ("shadow", "--history", "x", "--at-least", "nan"),
         ("history", "ingest", "a\0b", "--out", "x"),
         ("conform", "a\0b"),
+        ("replay", "--show", ""),
+        ("replay", "--delete="),
         ("conform", "/dev/zero"),
-        ("conform", "\x1b[31m\u202e"),
+        ("conform", "\x1b[31m\u202e", "--release", "\x1b[31m\u202e"),
         ("\x1b[31m",),
         ("generate", "--out", "x", "--brokers", "\x1b[31m" + "9" * 9_000),
     ],
@@ -179,8 +182,9 @@ def test_odd_values_are_refused_in_a_short_line_with_a_remedy(
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SystemExit, match="2"):  # as a process ends
         sys.exit(main(words))
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert said.isprintable()
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.isprintable() for line in lines)
+    (said,) = [line for line in lines if line.startswith("error: ")]
     assert len(said) < 3_000
     assert said.endswith(".")
 

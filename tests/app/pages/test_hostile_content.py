@@ -285,3 +285,10 @@ def test_odd_namespaces_are_found_by_their_address(page: Page, small: Snapshot, 
         assert not test.exception
         assert not [w for w in test.warning if "is not possible" in str(w.value)]
         assert next(box for box in test.selectbox if box.label == "Namespace").value == namespace
+
+
+@pytest.mark.parametrize("name", ["overview", "compare", "upgrade", "failure_review"])
+def test_a_cluster_without_any_active_broker(page: Page, small: Snapshot, name: str) -> None:
+    nobody = replace(small.brokers, registered=small.brokers.registered & False)
+    saved = state.workspace().add(replace(small, brokers=nobody), "x")
+    assert not page(name, snapshot=saved.digest[:12]).exception
