@@ -30,11 +30,13 @@ from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import (
+    check_spelling,
     clear_unfinished,
     content_of_file,
     only_writer,
     opened,
     put_in_place,
+    reading,
     write_whole,
     writing_results,
 )
@@ -139,9 +141,17 @@ def jobs_root() -> Path:
 
 
 def histories_root() -> Path:
-    """Return where histories live: `PLANNER_HISTORIES`, else beside the workspace."""
+    """Return where histories live: `PLANNER_HISTORIES`, else beside the workspace.
+
+    Raises:
+        ReplayError: No folder can have that name.
+    """
     named = os.environ.get(_HISTORIES)
-    return Path(named) if named else default_path().parent / "histories"
+    root = Path(named) if named else default_path().parent / "histories"
+    with reading(root, ReplayError, f"Set {_HISTORIES} to another folder."):
+        root.exists()
+    check_spelling(root)
+    return root
 
 
 def results_folder(folder: Path) -> Path:

@@ -1,5 +1,6 @@
 """What a person names, opened: snapshots by path or sample, scenarios by file, link or address."""
 
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -54,7 +55,9 @@ def open_scenario(text: str) -> LinkedScenario:
     if text == "-":
         return read_scenario_file(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     if text.startswith(("http://", "https://")):
-        links = [value for _, value in parse_qsl(urlsplit(text).query) if _LINK.fullmatch(value)]
+        links: list[str] = []
+        with contextlib.suppress(ValueError):
+            links = [value for _, value in parse_qsl(urlsplit(text).query) if _LINK.fullmatch(value)]
         if not links:
             raise FormatError("This address holds no scenario.", where=text[:100], remedy="Copy the whole link.")
         return decode_link(links[0])

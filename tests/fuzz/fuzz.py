@@ -5,6 +5,7 @@ are two outcomes: refused in words that name place and remedy, or loaded and usa
 """
 
 import argparse
+import contextlib
 import copy
 import hashlib
 import io
@@ -90,7 +91,8 @@ def mutated(value: Any, random: Random) -> Any:
             _, donor = random.choice(there), random.choice(there)
             home[key] = copy.deepcopy(_at(value, donor))
         elif change == 3 and isinstance(home[key], int | float):
-            home[key] = home[key] * random.choice((-1, 1_000, 1e300, 2**32, 0))
+            with contextlib.suppress(OverflowError):
+                home[key] = home[key] * random.choice((-1, 1_000, 1e300, 2**32, 0))
         else:
             home[key] = copy.deepcopy(random.choice(VALUES))  # else the next change changes it in all that follow
     return value
