@@ -118,7 +118,7 @@ def _heading(row: ComparisonRow) -> str:
 def _bars(frame: pd.DataFrame) -> dict[str, float]:
     """Return what the bar of each column is full at: 100 for percentages, else the largest value."""
     largest = {str(name): float(values.max()) for name, values in frame.items() if name != "scenario"}
-    return {name: max(value, 100.0 if name.endswith("(%)") else 1.0) for name, value in largest.items()}
+    return {name: max(100.0 if name.endswith("(%)") else 1.0, value) for name, value in largest.items()}  # not NaN
 
 
 def _values(found: Comparison, row: ComparisonRow) -> Iterator[tuple[str, float | None, bool]]:

@@ -299,7 +299,7 @@ def _draw_documentation() -> None:
 
 
 def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> None:
-    changed = {name: after[name] for name in SWITCHES if after[name] != before[name]}
+    changed = {name: after[name] for name in SWITCHES if name in after and after[name] != before[name]}
     dynamic = {name: value for name, value in changed.items() if after.of(name).dynamic}
     lines = [line for edit in edits for line in edit.commands()] + list(setting_commands(dynamic))
     if lines:

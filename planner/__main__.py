@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from planner import __version__
-from planner.cli.help import PlainHelp, refuse_address
-from planner.cluster.errors import PlannerError
+from planner.cli.help import PlainHelp, refuse_no_path
+from planner.cluster.errors import PlannerError, shown
 
 COMMANDS = (
     "capture",
@@ -41,7 +41,7 @@ def _app(program: str) -> App:
         help_formatter=PlainHelp(),
         exit_on_error=False,
         print_error=False,
-        default_parameter=Parameter(negative=(), allow_repeating=True, validator=refuse_address),
+        default_parameter=Parameter(negative=(), allow_repeating=True, validator=refuse_no_path),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -85,7 +85,7 @@ def _run(app: App, argv: Sequence[str] | None) -> int:
         status: int | None = app(arguments)
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {shown(' '.join(str(error).split()))} --help shows what can be given.", file=sys.stderr)
         raise SystemExit(_FAILED) from error
     except PlannerError as error:
         print(f"error: {error}", file=sys.stderr)

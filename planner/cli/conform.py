@@ -21,7 +21,7 @@ def conform(files: Annotated[list[Path], Parameter(name="FILE")], /, *, release:
         release: Release of Pulsar whose rules and defaults decide, such as 4.0.8; by default what each vector says, and
             where it says nothing the release that the planner follows elsewhere.
     """
-    from planner.cluster.errors import VectorError
+    from planner.cluster.errors import VectorError, shown
     from planner.cluster.releases import release as known
     from planner.cluster.settings import Settings
     from planner.conform.mismatches import mismatches
@@ -30,7 +30,7 @@ def conform(files: Annotated[list[Path], Parameter(name="FILE")], /, *, release:
 
     if release:
         for note in release_notes(release, Settings({}, known(release))):
-            sys.stderr.write(f"note: {note}\n")
+            sys.stderr.write(f"note: {shown(note)}\n")
     passed = failed = 0
     unreadable = False
     for path in files:

@@ -1,12 +1,15 @@
 """`python -m planner dashboard`: opens the dashboard, as `streamlit run app.py` does in a checkout."""
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from planner.cluster.errors import PlannerError
 from planner.cluster.resources import resources
 
+_LAST_PORT = 65_535
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -27,6 +30,13 @@ def dashboard(
     """
     if workspace is not None:
         os.environ["PLANNER_WORKSPACE"] = str(workspace.resolve())
+    if not 0 < port <= _LAST_PORT:
+        raise PlannerError(f"{port} is no port.", where="--port", remedy=f"Give 1 to {_LAST_PORT}.")
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        what = f"Nothing can listen at {host[:100]!r}."
+        raise PlannerError(what, where="--host", remedy="Give an address of this machine.") from error
     command = [sys.executable, "-m", "streamlit", "run", str(resources() / "app.py")]
     sys.stdout.flush()
     command += [f"--server.port={port}", f"--server.address={host}"]

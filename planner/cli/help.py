@@ -42,13 +42,15 @@ class PlainHelp:
             _write(console, [" " * _LEFT + line for line in lines])
 
 
-def refuse_address(_kind: Any, value: Any) -> None:
-    """Refuse `s3a://…`, `hdfs://…` and the like, of which a path would make a folder here.
+def refuse_no_path(_kind: Any, value: Any) -> None:
+    """Refuse `s3a://…`, `hdfs://…` and the like, of which a path would make a folder here, and what no path can be.
 
     Raises:
         ValueError: It is one.
     """
     for path in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(path, Path) and "\0" in str(path):
+            raise ValueError("No name of a file holds this sign. Give another name.")
         if isinstance(path, Path) and (found := _ADDRESS.match(str(path))):
             raise ValueError(
                 f"{found[0]}/ is an address; only folders of this machine are read and written. Mount the storage."

@@ -133,8 +133,9 @@ def replay(
     if retry:
         stored = jobs.open_job(retry)
         jobs.retry(stored)
+    elif history is None:  # what was given is empty
+        raise ReplayError("A job has a name.", where="replay", remedy="--list names all jobs.")
     else:
-        assert history is not None  # noqa: S101 - one of the group is given
         job = job_over(
             history,
             grids_of(scenarios, content_of(open_scenario(base)) if base else None, strategy, setting, release),

@@ -13,6 +13,8 @@ from planner.cluster.errors import CaptureError
 if TYPE_CHECKING:
     from planner.shadow.watched import ShadowWatch
 
+_ALL = 100.0
+
 
 def shadow(
     *,
@@ -37,6 +39,8 @@ def shadow(
     from planner.shadow.record import ShadowRecord, clusters_of
     from planner.shadow.watched import ShadowWatch
 
+    if not 0 <= at_least <= _ALL:
+        raise CaptureError(f"{at_least} is no share in percent.", where="--at-least", remedy="Give 0 to 100.")
     found = clusters_of(history)
     name = cluster or next(iter(found), "")
     if name not in found or (not cluster and len(found) > 1):

@@ -2,11 +2,13 @@
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from planner.cluster.releases import ReleaseName
+
+_MOST_HOURS: Final = 168
 
 
 def upgrade(
@@ -36,8 +38,8 @@ def upgrade(
     from planner.share.upgrade import ask_upgrade, upgrade_json, upgrade_lines
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
-    if hours < 1:
-        raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy="Give 1 or more.")
+    if not 1 <= hours <= _MOST_HOURS:
+        raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy=f"Give 1 to {_MOST_HOURS}.")
     _, cluster = open_snapshot(snapshot)
     asked = content_of(open_scenario(scenario)) if scenario else None
     answer = ask_upgrade(cluster, to or next_release(cluster.info.pulsar_version), asked, hours)

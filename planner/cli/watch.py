@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planner.shadow.watched import ShadowWatch
 
 _GIB = 1 << 30
+_MOST_GIB = 1 << 20
 _DIGITS = re.compile(r"[0-9.,]+")
 
 
@@ -58,8 +59,12 @@ def watch(
     """
     from planner.capture.raw_answers import RawAnswers
     from planner.capture.watch import WatchOptions, watch_cluster
+    from planner.cluster.errors import CaptureError
     from planner.shadow.watched import ShadowWatch
 
+    for name, gib in (("--max-gib", max_gib), ("--raw-gib", raw_gib)):
+        if not 0 <= gib <= _MOST_GIB:
+            raise CaptureError(f"{gib} GiB cannot be kept.", where=name, remedy=f"Give 0 to {_MOST_GIB:,}.")
     options = WatchOptions(
         capture=replace(cluster, out=history, credentials=secrets, limits=bounds),
         history=history,

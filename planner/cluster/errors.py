@@ -14,13 +14,26 @@ PlannerError
 Every message says what is wrong, where, and what to do about it; a page shows it as it is.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Signs that control a terminal or turn text around."""
+
+_MOST_SIGNS: Final = 2_000
 
 
 def spelled(text: str) -> str:
     """Return a text that can be written anywhere: bytes of a file name that are not UTF-8 are spelled."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def shown(text: str) -> str:
+    """Return a text that can be shown anywhere, whatever input it repeats: not endless, no control signs."""
+    text = text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…"
+    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), spelled(text))
 
 
 class PlannerError(Exception):
@@ -33,9 +46,9 @@ class PlannerError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
-        self.what = spelled(what)
-        self.where = spelled(where)
-        self.remedy = spelled(remedy)
+        self.what = shown(what)
+        self.where = shown(where)
+        self.remedy = shown(remedy)
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -4,8 +4,10 @@ import csv
 import errno
 import fcntl
 import hashlib
+import io
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -17,6 +19,8 @@ from planner.cluster.errors import PlannerError, ReplayError, spelled
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
+_NO_FILE = "It is a pipe or a device, not a file"
+_MOST_FACTS_BYTES = 256 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
@@ -54,7 +58,9 @@ def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
     Raises:
         OSError: It cannot be written; the old file is still there.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, _NO_FILE)  # else a file would take the place of `/dev/null`
+    fresh = path.parent / f".{path.name}.{os.getpid()}"
     try:
         with fresh.open("wb") as file:
             yield file
@@ -126,13 +132,38 @@ def _check(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) ->
         raise OSError(f"{Path(path).name} is not what was written, its SHA-256 differs")
 
 
+def opened(path: Path) -> io.BufferedReader:
+    """Open a file to read; a pipe would be waited for, and a device need have no end.
+
+    Raises:
+        OSError: It cannot be read, or is no file.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, _NO_FILE)
+    return file
+
+
+def content_of_file(path: Path) -> bytes:
+    """Return what a file of a few facts holds.
+
+    Raises:
+        OSError: It cannot be read, or is no such file.
+    """
+    with opened(path) as file:
+        if os.fstat(file.fileno()).st_size > _MOST_FACTS_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read()
+
+
 def file_digest(path: Path) -> str:
     """Return SHA-256 of a file.
 
     Raises:
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

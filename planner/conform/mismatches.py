@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.cluster.errors import shown
 from planner.conform.compare import MISSING, Difference, differences
 from planner.conform.kinds import kind_of
 from planner.conform.reader import Vector, refuse_long_counts
@@ -26,8 +27,7 @@ def mismatches(vector: Vector) -> Iterator[str]:
         with np.errstate(all="ignore"):  # as in Java
             found = list(differences(vector.expected, kind.answer(vector.question()), kind.sets))
     except Exception as error:  # noqa: BLE001 - whatever fails in one vector is that vector's mismatch
-        failure = f"{type(error).__name__}: {error}".replace("\n", " ")
-        yield _line(vector, "-", "", _text(vector.expected), f"error {failure}")
+        yield _line(vector, "-", "", _text(vector.expected), f"error {type(error).__name__}: {error}")
         return
     for step, group in groupby(found, _step):
         first, *others = group
@@ -45,7 +45,7 @@ def _step(difference: Difference) -> str:
 def _line(vector: Vector, step: str, place: str, expected: str, got: str) -> str:
     at = f" {place}" if place else ""
     name = vector.id if vector.id.isprintable() else json.dumps(vector.id)
-    return f"{vector.kind} {name} step {step}{at}: expected {expected}, got {got}"
+    return shown(f"{vector.kind} {name} step {step}{at}: expected {expected}, got {got}").replace("\n", " ")
 
 
 def _text(value: Any) -> str:

@@ -14,6 +14,7 @@ from planner.cluster.pulsar_json import Json
 from planner.cluster.releases import REFERENCE
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_LONGEST_LINE: Final = 8 << 20
 _COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
 
 
@@ -58,7 +59,11 @@ def read_vectors(path: Path, release: str = "") -> Iterator[Vector]:
     number, found = 0, False
     try:
         with _open(path) as lines:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(iter(lambda: lines.readline(_LONGEST_LINE + 1), b""), start=1):
+                if len(line) > _LONGEST_LINE:
+                    what = f"The line has more than {_LONGEST_LINE >> 20} MiB."
+                    remedy = "Write one vector on each line."
+                    raise VectorError(what, where=f"{path}, line {number}", remedy=remedy)
                 if line.strip():
                     found = True
                     yield _vector(line, f"{path}, line {number}", release)

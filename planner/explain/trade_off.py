@@ -1,5 +1,6 @@
 """Several simulations side by side in a few numbers and a sentence: who balances best, and at what price."""
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,10 +42,12 @@ def trade_off(found: Comparison, words: Sequence[str]) -> str:
     """Say who ends best balanced, who disturbs least, and who does nothing; `words` are the names as written."""
     lazy, shed = idle(found), found.of("shed")
     topics = [value or 0 for value in found.of("topics_disconnected")]
-    deviation = [value or 0.0 for value in found.of("final_std_percent")]
+    deviation = [math.inf if value is None else value for value in found.of("final_std_percent")]
     if all(len(set(found.of(name))) == 1 for name in (*KEY_MEASURES, "shed")):
         why = "" if any(shed) else " None of them sheds a bundle: no broker is beyond what they look for."
         return f"All {len(words)} do the same here, and end the same.{why}"
+    if min(deviation) == math.inf:
+        return "Who ends best balanced cannot be told: at the end no broker tells its load."
     best = min(range(len(words)), key=lambda at: (round(deviation[at], 2), topics[at]))
     alike = [at for at in range(len(words)) if round(deviation[at], 2) == round(deviation[best], 2)]
     parts = [f"{_names(words, alike)} {'end' if len(alike) > 1 else 'ends'} best balanced: {_end(found, best)}"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.errors import SnapshotError, Violation
+from planner.cluster.errors import HIDDEN, SnapshotError, Violation
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import MOST
 from planner.cluster.ranges import FULL_HIGH, format_range
@@ -53,7 +53,6 @@ _LAST_PORT = 65_535
 _WORD = "[-=:.A-Za-z0-9_]+"
 _NAMESPACE = re.compile(f"(?:(?:pulsar|sla-monitor)/)?{_WORD}/{_WORD}")  # monitors up to 4.0.8 name the cluster, too
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _UNKNOWN_USAGE = -1.0
 _LIMITS = f", 0 or from {1 / MOST:g} on"
 _MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
@@ -134,7 +133,7 @@ def _sizes(snapshot: Snapshot, found: Findings) -> None:
 
 def _is_plain(text: str) -> bool:
     """Say whether a text shows what it says: neither control signs nor signs that turn its direction around."""
-    return text.isprintable() or not _HIDDEN.search(text)
+    return text.isprintable() or not HIDDEN.search(text)
 
 
 def _info(info: SnapshotInfo, found: Findings) -> None:

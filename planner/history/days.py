@@ -473,9 +473,9 @@ def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) ->
             members = moments.filter(pc.equal(moments["row_group"], group)).to_pylist()
             try:
                 tables = {part: file.read_row_group(group) for part, file in files.items()}
-            except (pa.ArrowException, OSError) as error:
+                yield from _wanted(members, tables, low, high)
+            except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise damaged(day.path, error) from error
-            yield from _wanted(members, tables, low, high)
 
 
 def _open(path: Path, part: str) -> pq.ParquetFile:

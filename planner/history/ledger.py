@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.files import only_writer, write_whole
+from planner.cluster.files import content_of_file, only_writer, write_whole
 from planner.formats.encoding import first_error, parse_json
 from planner.history.days import STAGING, writing_history
 from planner.history.manifest import Sealed, SourceRows
@@ -97,13 +97,13 @@ def read_ledger(root: Path) -> Ledger:
     """
     path = root / LEDGER
     try:
-        return Ledger.model_validate(parse_json(path.read_bytes(), LEDGER))
+        return Ledger.model_validate(parse_json(content_of_file(path), LEDGER))
     except FileNotFoundError:
         return Ledger()
-    except (FormatError, ValidationError) as error:
+    except (FormatError, OSError, ValidationError) as error:
         said = first_error(error, LEDGER) if isinstance(error, ValidationError) else error
         raise ReplayError(
-            f"The ledger is damaged: {said.what}",
+            f"The ledger is damaged: {f'{said.strerror}.' if isinstance(said, OSError) else said.what}",
             where=str(path),
             remedy="Delete it; the raw files are read again then, and days that did not change stay.",
         ) from error

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from planner.cluster.errors import FormatError, spelled
-from planner.cluster.files import check_file
+from planner.cluster.files import check_file, content_of_file
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
@@ -332,7 +332,7 @@ def _where(folder: Path) -> str:
 def _manifest(folder: Path) -> DayManifest | None:
     """Return the manifest of a day; None when there is none."""
     try:
-        return DayManifest.model_validate(parse_json((folder / MANIFEST).read_bytes(), _where(folder)))
+        return DayManifest.model_validate(parse_json(content_of_file(folder / MANIFEST), _where(folder)))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -29,7 +29,17 @@ from typing import IO, Final, Literal, TypeAlias
 from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import clear_unfinished, only_writer, put_in_place, write_whole, writing_results
+from planner.cluster.files import (
+    check_spelling,
+    clear_unfinished,
+    content_of_file,
+    only_writer,
+    opened,
+    put_in_place,
+    reading,
+    write_whole,
+    writing_results,
+)
 from planner.cluster.resources import import_root
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
@@ -131,9 +141,17 @@ def jobs_root() -> Path:
 
 
 def histories_root() -> Path:
-    """Return where histories live: `PLANNER_HISTORIES`, else beside the workspace."""
+    """Return where histories live: `PLANNER_HISTORIES`, else beside the workspace.
+
+    Raises:
+        ReplayError: No folder can have that name.
+    """
     named = os.environ.get(_HISTORIES)
-    return Path(named) if named else default_path().parent / "histories"
+    root = Path(named) if named else default_path().parent / "histories"
+    with reading(root, ReplayError, f"Set {_HISTORIES} to another folder."):
+        root.exists()
+    check_spelling(root)
+    return root
 
 
 def results_folder(folder: Path) -> Path:
@@ -161,7 +179,7 @@ def write_status(folder: Path, status: Status) -> None:
 
 def _written_status(folder: Path) -> Status:
     try:
-        return _STATUS.validate_python(read_sealed((folder / "status.json").read_bytes(), "status.json"))
+        return _STATUS.validate_python(read_sealed(content_of_file(folder / "status.json"), "status.json"))
     except (OSError, ValueError, PlannerError):
         return Status(
             state="failed", what="The status of this job cannot be read.", remedy="Retry the job, or delete it."
@@ -171,7 +189,7 @@ def _written_status(folder: Path) -> Status:
 def has_process(folder: Path) -> bool:
     """Tell whether a process works on a job, or waits to."""
     try:
-        with (folder / "alive").open("rb") as file:
+        with opened(folder / "alive") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -202,7 +220,7 @@ def read_status(folder: Path) -> Status:
 def log_tail(folder: Path) -> str:
     """Return the end of what the process of a job said."""
     try:
-        with (folder / "log.txt").open("rb") as file:
+        with opened(folder / "log.txt") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _LOG_BYTES, 0))
             return file.read().decode(errors="replace")
     except OSError:
@@ -230,7 +248,7 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
 
 def _stored(folder: Path) -> StoredJob:
     try:
-        job = job_from_json((folder / "spec.json").read_text(encoding="utf-8"))
+        job = job_from_json(content_of_file(folder / "spec.json").decode())
         status = read_status(folder)
     except (PlannerError, OSError, ValueError) as error:
         job, said = None, (error.what if isinstance(error, PlannerError) else type(error).__name__).rstrip(".")

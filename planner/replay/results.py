@@ -23,7 +23,15 @@ import pyarrow.parquet as pq
 from pydantic import ConfigDict, TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import check_file, clear_unfinished, file_digest, put_in_place, write_whole, writing_results
+from planner.cluster.files import (
+    check_file,
+    clear_unfinished,
+    content_of_file,
+    file_digest,
+    put_in_place,
+    write_whole,
+    writing_results,
+)
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.kernel import INTERVALS, MOVES, ReplayTask, TaskResult, combined_digest
 from planner.simulate.measures import MEASURES
@@ -272,7 +280,7 @@ def _checked(folder: Path, index: Path) -> dict[str, Path]:
     """
     files = {name: folder / f"{name}.parquet" for name in FILES}
     try:
-        known = read_sealed(index.read_bytes(), index.name) if index.is_file() else {}
+        known = read_sealed(content_of_file(index), index.name) if index.is_file() else {}
         digests = known.get("files", {}) if index.name == _SUMMARY else known
         for name in FILES.keys() & digests.keys():
             check_file(files[name], digests[name])
@@ -311,6 +319,6 @@ def read_summary(folder: Path) -> ResultSummary | None:
     if not path.is_file():
         return None
     try:
-        return _SUMMARIES.validate_python(read_sealed(path.read_bytes(), path.name))
+        return _SUMMARIES.validate_python(read_sealed(content_of_file(path), path.name))
     except (OSError, ValueError, PlannerError) as error:
         raise ReplayError("The summary of the results cannot be read.", where=path.name, remedy=_AGAIN) from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import reading, write_whole, writing
+from planner.cluster.files import opened, reading, write_whole, writing
 from planner.cluster.relocation import Relocation
 from planner.history.manifest import cluster_of_folder
 
@@ -264,7 +264,7 @@ def read_next(folder: Path) -> NextCycle | None:
         CaptureError: There is a file, but it cannot be read.
     """
     try:
-        with (folder / NEXT).open("rb") as file:
+        with opened(folder / NEXT) as file:
             content = file.read(_LONGEST_LINE)
         return _NEXT.validate_python(json.loads(content))
     except FileNotFoundError:
@@ -324,7 +324,7 @@ class ShadowRecord:
     def read(self, last: int = 100_000) -> tuple[ShadowCycle, ...]:
         """Return the last cycles on record, oldest first, without lines that cannot be read."""
         try:
-            with self.path.open("rb") as file:
+            with opened(self.path) as file:
                 lines = file.read(2 * self.max_bytes).splitlines()
         except FileNotFoundError:
             return ()

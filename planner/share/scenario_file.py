@@ -57,7 +57,9 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
         PlannerError: A value in it is out of bounds.
     """
     if len(data) > MOST_BYTES:
-        raise FormatError(_TOO_LARGE.format(len(data), MOST_BYTES), where=name)
+        raise FormatError(
+            _TOO_LARGE.format(len(data), MOST_BYTES), where=name, remedy="Give a scenario that the planner exported."
+        )
     if _LINK.fullmatch(data):
         return decode_link(data.decode())
     try:

@@ -388,7 +388,7 @@ _ALIKE = 1e-9
 
 
 def _best(values: Sequence[float | None], better: Better) -> tuple[bool, ...]:
-    known = [value for value in values if value is not None and not math.isnan(value)]
+    known = [value for value in values if value is not None]
     if not better or not known:
         return (False,) * len(values)
     top = min(known) if better == "lower" else max(known)
@@ -398,7 +398,11 @@ def _best(values: Sequence[float | None], better: Better) -> tuple[bool, ...]:
 
 def compare_summaries(summaries: Mapping[str, Summary]) -> tuple[ComparisonRow, ...]:
     """Put numbers of several simulations side by side, each under what to call it."""
-    values = {measure: tuple(getattr(one, measure.name) for one in summaries.values()) for measure in MEASURES}
+
+    def known(value: float | None) -> float | None:
+        return None if value is None or math.isnan(value) else value  # no broker told its load
+
+    values = {measure: tuple(known(getattr(one, measure.name)) for one in summaries.values()) for measure in MEASURES}
     return tuple(ComparisonRow(measure, held, _best(held, measure.better)) for measure, held in values.items())
 
 

@@ -81,7 +81,7 @@ def open_workspace(path: Path | None = None) -> "Workspace":
         connection = duckdb.connect(str(file))
         with suppress(PermissionError):  # somebody else's, who lets us write
             file.chmod(0o600)
-    except (duckdb.Error, OSError) as error:
+    except (duckdb.Error, OSError, RuntimeError) as error:  # the last where its name is not UTF-8
         raise _trouble(error, file) from error
     try:
         return Workspace(connection, file)

@@ -1,11 +1,13 @@
 """What a person names, opened: snapshots by path or sample, scenarios by file, link or address."""
 
+import contextlib
 import re
 import sys
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from planner.cluster.errors import FormatError
+from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from planner.share.link import LinkedScenario, decode_link
@@ -29,7 +31,9 @@ def open_snapshot(text: str) -> tuple[str, Snapshot]:
         SnapshotError: It is no cluster.
     """
     path = Path(text)
-    if path.exists():
+    with reading(text[:200], FormatError, "Give a path, or the name of a sample."):
+        is_there = path.exists()
+    if is_there:
         return path.name, read_snapshot(path)
     wanted = text.lower()
     named = [s for s in samples() if wanted in {s.file.lower(), Path(s.file).stem.lower(), s.title.lower()}]
@@ -51,7 +55,9 @@ def open_scenario(text: str) -> LinkedScenario:
     if text == "-":
         return read_scenario_file(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
     if text.startswith(("http://", "https://")):
-        links = [value for _, value in parse_qsl(urlsplit(text).query) if _LINK.fullmatch(value)]
+        links: list[str] = []
+        with contextlib.suppress(ValueError):
+            links = [value for _, value in parse_qsl(urlsplit(text).query) if _LINK.fullmatch(value)]
         if not links:
             raise FormatError("This address holds no scenario.", where=text[:100], remedy="Copy the whole link.")
         return decode_link(links[0])

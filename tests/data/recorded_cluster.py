@@ -1,5 +1,6 @@
 """A cluster that can be asked: real servers on loopback that give the answers of a recorded one."""
 
+import contextlib
 import json
 import socket
 import ssl
@@ -224,25 +225,23 @@ class ZooKeeper:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rwb") as stream:
-            try:
-                self._frame(stream)
-                if self.silent:
-                    threading.Event().wait(30)
-                self._send(stream, struct.pack(">iiqi16s?", 0, 10_000, 1, 16, b"", False))
-                while True:
-                    frame = self._frame(stream)
-                    xid, operation = struct.unpack_from(">ii", frame)
-                    self.operations.append(operation)
-                    path = frame[12:].split(b"\0")[0].decode(errors="replace")
-                    if lie := next((self.lies[key] for key in self.lies if path.startswith(key)), b""):
-                        stream.write(lie.replace(b"XID!", frame[:4]))
-                        stream.flush()
-                        continue
-                    error, body = self._answer(operation, frame[8:])
-                    self._send(stream, struct.pack(">iqi", xid, 1, error) + body)
-            except (OSError, struct.error, EOFError):
-                return
+        gone = contextlib.suppress(OSError, struct.error, EOFError)
+        with gone, connection, connection.makefile("rwb") as stream:
+            self._frame(stream)
+            if self.silent:
+                threading.Event().wait(30)
+            self._send(stream, struct.pack(">iiqi16s?", 0, 10_000, 1, 16, b"", False))
+            while True:
+                frame = self._frame(stream)
+                xid, operation = struct.unpack_from(">ii", frame)
+                self.operations.append(operation)
+                path = frame[12:].split(b"\0")[0].decode(errors="replace")
+                if lie := next((self.lies[key] for key in self.lies if path.startswith(key)), b""):
+                    stream.write(lie.replace(b"XID!", frame[:4]))
+                    stream.flush()
+                    continue
+                error, body = self._answer(operation, frame[8:])
+                self._send(stream, struct.pack(">iqi", xid, 1, error) + body)
 
     @staticmethod
     def _frame(stream: Any) -> bytes:
@@ -269,7 +268,7 @@ class ZooKeeper:
         if path not in self.nodes and not children:
             return -101, b""
         if operation == 8:
-            names = b"".join(struct.pack(">i", len(name)) + name.encode() for name in children)
+            names = b"".join(struct.pack(">i", len(name)) + name for name in map(str.encode, children))
             return 0, struct.pack(">i", len(children)) + names
         written_ms = self.written_ms.get(path, 2_000)
         stat = struct.pack(">qqqqiiiqiiq", 1, 1, 1_000, written_ms, 3, 0, 0, 0, len(data), len(children), 1)

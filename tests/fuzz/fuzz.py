@@ -5,6 +5,7 @@ are two outcomes: refused in words that name place and remedy, or loaded and usa
 """
 
 import argparse
+import contextlib
 import copy
 import hashlib
 import io
@@ -25,7 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import HIDDEN, PlannerError
+from planner.cluster.releases import RELEASES, release
+from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
@@ -54,8 +57,9 @@ CAPTURES = Path(__file__).parent.parent / "goldens" / "captures"
 _NUMBERS = (0, -1, 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30, 1_763_700_000_000_000, 0.5, -0.0, 1e308, 1e-320)
 _SIGNS = ("", " ", "a", "NaN", "0x", "\u202ea", "\x00", "\x1b[31m", "../../x", "=1+1", ":material/home:", "*a* $x$")
 _NAMES = ("b:1", "a/b/0x00000000_0xffffffff", "0x00000000_0xffffffff", "persistent://t/n/x", "https://e.example")
+_ODD = ("\ud800", "\u2066x\u2069", "a\nb", "\r\n", "<b>", "![a](http://e.example/x)", "٣", "é", "x" * 70_000, 10**400)
 _SHAPES: tuple[Any, ...] = ([], {}, [[]], [1], {"a": 1}, None, True, False)
-VALUES: tuple[Any, ...] = (*_NUMBERS, *_SIGNS, *_NAMES, *_SHAPES, "(a+)+$", "((", "x" * 5_000)
+VALUES: tuple[Any, ...] = (*_NUMBERS, *_SIGNS, *_NAMES, *_SHAPES, *_ODD, "(a+)+$", "((", "x" * 5_000)
 """What is put in the place of something else."""
 
 
@@ -87,7 +91,8 @@ def mutated(value: Any, random: Random) -> Any:
             _, donor = random.choice(there), random.choice(there)
             home[key] = copy.deepcopy(_at(value, donor))
         elif change == 3 and isinstance(home[key], int | float):
-            home[key] = home[key] * random.choice((-1, 1_000, 1e300, 2**32, 0))
+            with contextlib.suppress(OverflowError):
+                home[key] = home[key] * random.choice((-1, 1_000, 1e300, 2**32, 0))
         else:
             home[key] = copy.deepcopy(random.choice(VALUES))  # else the next change changes it in all that follow
     return value
@@ -102,9 +107,27 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
+_WRITTEN: tuple[Callable[[str], str], ...] = (
+    lambda text: "\ufeff" + text,
+    lambda text: text + text,
+    lambda text: text + "\0",
+    lambda text: text.replace(", ", ",\r\n"),
+    lambda text: text.replace("1", "9" * 5_000, 1),
+    lambda text: text.replace("1", "-1e999", 1),
+    lambda text: text.replace("{", '{"a": 1, "a": 2, ', 1),
+    lambda text: text.replace('""', "[" * 100_000, 1).replace("true", "NaN", 1),
+)
+"""What no writer of JSON writes, but a person, another program or a mischief-maker."""
+
+
 def text_of(value: Any, random: Random) -> bytes:
-    """Return a value as JSON, now and then cut off or with bytes changed."""
-    data = bytearray(json.dumps(value, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass"))
+    """Return a value as JSON, now and then cut off, with bytes changed, or not as JSON is written."""
+    text = json.dumps(value, ensure_ascii=random.random() < 0.5)
+    if random.random() < 0.1:
+        return random.choice(_WRITTEN)(text).encode("utf-8", "surrogatepass")
+    if random.random() < 0.02:
+        return text.encode("utf-16", "surrogatepass")
+    data = bytearray(text.encode("utf-8", "surrogatepass"))
     if random.random() < 0.1:
         del data[random.randrange(len(data)) :]
     if random.random() < 0.1 and data:
@@ -147,8 +170,18 @@ def use_snapshot(snapshot: Snapshot) -> None:
         Outcome(simulate(snapshot, scenario)).prepare()
 
 
+def settled(random: Random) -> dict[str, Any]:
+    """Return settings of any release at their bounds."""
+    known = release(random.choice(RELEASES)).settings
+    chosen = [known[name] for name in random.sample(sorted(known), random.choice((1, 5, 30)))]
+    return {one.name: random.choice((one.minimum, one.maximum, conf_value(one.default), 0, "")) for one in chosen}
+
+
 def document(random: Random) -> Snapshot:
     value = json.loads(write_document(random.choice(seeds())))
+    if random.random() < 0.2:
+        value["info"]["pulsar_version"] = random.choice((*RELEASES, "9.9", ""))
+        value["settings"] = {name: to for name, to in settled(random).items() if to is not None}
     return read_upload("x.json", io.BytesIO(text_of(mutated(value, random), random)))
 
 
@@ -157,16 +190,30 @@ def hostile_table(data: bytes, random: Random) -> bytes:
     table = pq.read_table(io.BytesIO(data))
     name = random.choice(table.column_names)
     values, own = table[name].to_pylist(), table.schema.field(name).type
+    how = random.randrange(4)
     kind = random.choice((pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.binary(), pa.list_(pa.int8()), own))
     for _ in range(random.randrange(1, 4) if values else 0):
         values[random.randrange(len(values))] = random.choice(VALUES)
     try:
         column = pa.array(values, kind)
+        column = column.dictionary_encode() if how == 1 else column
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         column = pa.nulls(len(values), kind)
+    table = table.set_column(table.column_names.index(name), name, column)
     sink = io.BytesIO()
-    pq.write_table(table.set_column(table.column_names.index(name), name, column), sink)
+    pq.write_table(_rows(table, random) if how > 1 else table, sink, row_group_size=random.choice((1, 1_000)))
     return sink.getvalue()
+
+
+def _rows(table: pa.Table, random: Random) -> pa.Table:
+    """Return a table with other rows, or with its columns under other names."""
+    names = random.sample(table.column_names, len(table.column_names))
+    rows = random.sample(range(table.num_rows), table.num_rows)
+    changed: tuple[pa.Table, ...] = (
+        table.slice(0, 0), table.slice(len(rows) // 2), pa.concat_tables([table, table]), table.take(rows),
+        table.rename_columns(names), table.drop_columns(names[:1]), table.append_column("a.b", pa.nulls(len(rows))),
+    )  # fmt: skip
+    return random.choice(changed)
 
 
 def folder(random: Random) -> Snapshot:
@@ -291,6 +338,8 @@ KINDS: tuple[Callable[[Random], Snapshot | None], ...] = (
     document, folder, capture, scenario, link, replay_spec, recording, workspace, settings, grid,
 )  # fmt: skip
 _SLOW_EVERY = 50
+_LONGEST = 5_000
+_AT_ONCE = 250
 
 
 def kind_of(number: int) -> Callable[[Random], Snapshot | None]:
@@ -316,9 +365,9 @@ def run(seed: int, first: int, inputs: int) -> tuple[Counter[str], list[str]]:
             outcome = "loaded"
         except PlannerError as error:
             outcome = "refused"
-            if not error.what or not error.remedy:
+            if not error.what or not error.remedy or len(str(error)) > _LONGEST or HIDDEN.search(str(error)):
                 outcome = "fault"
-                faults.append(f"--seed {seed} --first {number}: {kind.__name__}: no remedy: {error!r}"[:300])
+                faults.append(f"--seed {seed} --first {number}: {kind.__name__}: not in words: {error!r}"[:300])
         except Exception as error:  # noqa: BLE001 - what is looked for
             outcome = "fault"
             last = traceback.extract_tb(error.__traceback__)[-1]
@@ -335,9 +384,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
-    outcomes, faults = run(asked.seed, asked.first, asked.inputs)
-    sys.stdout.write("\n".join([*(f"{count:7,} {name}" for name, count in sorted(outcomes.items())), *faults, ""]))
-    return 1 if faults else 0
+    outcomes: Counter[str] = Counter()
+    failed = 0
+    for first in range(asked.first, asked.first + asked.inputs, _AT_ONCE):
+        found, faults = run(asked.seed, first, min(_AT_ONCE, asked.first + asked.inputs - first))
+        outcomes.update(found)
+        failed += len(faults)
+        sys.stdout.writelines(f"{fault}\n" for fault in faults)  # hours before the end
+        sys.stdout.flush()
+    sys.stdout.writelines(f"{count:7,} {name}\n" for name, count in sorted(outcomes.items()))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

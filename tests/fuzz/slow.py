@@ -1,11 +1,15 @@
 """What is slow to try: pages under hostile addresses and over hostile content, jobs, records, brokers that lie."""
 
 import contextlib
+import hashlib
 import io
 import json
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -17,6 +21,8 @@ from streamlit.testing.v1 import AppTest
 from planner.__main__ import main
 from planner.capture.options import CaptureOptions, Limits
 from planner.capture.run import capture_cluster
+from planner.cluster.errors import HIDDEN
+from planner.cluster.releases import RELEASES
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
@@ -105,6 +111,7 @@ def address(random: Random) -> None:
             parts["snapshot"] = saved.digest[:12]
         if random.random() < 0.3:
             made = random_scenario(fuzz.seeds()[0], random.randrange(2**31), most_cycles=6)
+            made = replace(made, pulsar_version=random.choice(RELEASES))
             parts["scenario"] = encode_link(made, saved.digest, "x")
         draw(name, **parts)
 
@@ -121,6 +128,17 @@ def content(random: Random) -> None:
             assert not any("cannot be read from the workspace" in str(error.value) for error in shown.error)
 
 
+def _vouch(path: Path, before: bytes) -> None:
+    """Have what stands beside a file say that it is what was written."""
+    was, now = (hashlib.sha256(data).hexdigest() for data in (before, path.read_bytes()))
+    for file in (other for other in path.parent.glob("*.json") if other.is_file()):
+        with contextlib.suppress(ValueError):
+            said = json.loads(file.read_bytes().decode().replace(was, now))
+            for seal in ("sha256", "digest"):
+                said.pop(seal, None)
+            file.write_text(json.dumps(said))
+
+
 def hurt(root: Path, random: Random) -> None:
     """Do something to one or two of the files in a folder."""
     for path in random.sample([p for p in sorted(root.rglob("*")) if p.is_file()], random.choice((1, 1, 2))):
@@ -132,9 +150,10 @@ def hurt(root: Path, random: Random) -> None:
             path.write_bytes(fuzz.text_of(fuzz.mutated(value, random), random))
         elif path.suffix == ".parquet" and how < 4:
             path.write_bytes(fuzz.hostile_table(data, random))
+            _vouch(path, data)
         elif how == 5:
             path.unlink()
-            path.mkdir()
+            random.choice((Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")))(path)
         elif how == 6:
             path.write_bytes(data[: random.randrange(len(data) + 1)])
         elif data:
@@ -148,6 +167,7 @@ def run(*arguments: str) -> None:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(list(arguments))
     assert status != 2 or "error: " in err.getvalue(), err.getvalue()
+    assert not HIDDEN.search(err.getvalue()), err.getvalue()
     if "--json" in arguments and out.getvalue():
         json.loads(out.getvalue(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
@@ -238,6 +258,9 @@ def store(random: Random) -> None:
         except ValueError:
             nodes[path] = str(random.choice(fuzz.VALUES))
     lying = ZooKeeper(nodes)
+    lying.children[random.choice(sorted(lying.children))] |= set(
+        random.sample(("..", ".", "", "a/b", "%00", "\u202e"), 2)
+    )
     try:
         if random.random() < 0.3:
             lie = bytearray(random.choice(sorted(LIES.values())))
@@ -249,6 +272,70 @@ def store(random: Random) -> None:
         lying.close()
 
 
+_PATHS = (
+    "", ".", "a\0b", "\udcff", "x" * 300, "s3a://x/y", "-", "~", "folder", "loop", "text", "scenario", "scenario/x",
+)  # fmt: skip
+_READ = (*_PATHS, "/dev/null", "/dev/zero", "/proc/self/mem", "/")
+_WORDS = (
+    "\x1b[31m",
+    "\u202e",
+    "a=b",
+    "=",
+    "..",
+    "4.0.8",
+    "AvgShedder",
+    "1.AAAAAAAAAAAA",
+    "zk:",
+    "http://[",
+    "9" * 9_000,
+)
+_NOBODY = "--admin-url http://127.0.0.1:9 --attempts 1"
+_COMMANDS = (
+    "plan --snapshot pip-364 --scenario scenario",
+    "plan --snapshot text --scenario scenario",
+    "conform",
+    "upgrade --to 4.0.8 --snapshot pip-364",
+    "optimize --snapshot threshold-shedder",
+    "generate --brokers 2 --bundles 4 --topics 5",
+    "replay",
+    "shadow --history folder",
+    "history generate --brokers 2 --bundles 4 --topic-count 0 --days 1 --interval-s 43200 --workers 1",
+    f"capture {_NOBODY}",
+    f"watch {_NOBODY} --failures 1",
+)
+_WRITES = {"--out", "--csv", "--save", "--report", "--history"}
+_STARTS = {"--runner", "--detach", "--retry", "--history", "--interval", "--interval-s", "--workers", "--days"}
+"""Options after which something goes on for ever, or for long, as is asked for."""
+
+
+@cache
+def _options(command: str) -> tuple[str, ...]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main([*command.split()[: 2 if command.startswith("history") else 1], "--help"])
+    return tuple(sorted(set(re.findall("^  (--[a-z0-9-]+)", out.getvalue(), re.MULTILINE)) - _STARTS))
+
+
+def command(random: Random) -> None:
+    """A command with options that nobody means."""
+    asked = random.choice(_COMMANDS)
+    words = asked.split()
+    pool = (*_READ, *_WORDS, *_ENDS, *map(str, fuzz.VALUES))
+    known = _options(asked)
+    for option in random.sample(known, min(len(known), random.choice((1, 1, 2, 4)))):
+        words += [option, random.choice(_PATHS if option in _WRITES else pool)[:9_000]][
+            : random.choice((1, 2, 2, 2, 2))
+        ]
+    if asked == "conform" or random.random() < 0.1:
+        words.append(random.choice(_READ[:-1]))
+    with server() as root, contextlib.chdir(root), contextlib.suppress(SystemExit):
+        (root / "folder").mkdir()
+        (root / "loop").symlink_to("loop")
+        (root / "text").write_text("hello")
+        (root / "scenario").write_text('{"version": 1, "cycles": 1}')
+        run(*words)
+
+
 KINDS: tuple[Callable[[Random], Snapshot | None], ...] = (
-    address, content, job_folder, address, record, broker, store, watched,
+    address, content, job_folder, command, record, broker, store, watched, address, command,
 )  # fmt: skip

@@ -28,6 +28,7 @@ _DEPTH = 6
 _SESSION_S = 10.0
 _FRAME_BYTES = 64 << 20
 _NO_ANSWER = (OSError, ValueError, LookupError, RuntimeError, struct.error)
+_NO_NAMES = {"", ".", ".."}
 """What kazoo raises over answers that are none."""
 
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
@@ -105,7 +106,8 @@ class ZooKeeperStore(MetadataStore):
             if value is None:
                 continue
             if for_children:
-                waiting.extend((False, child) for name in sorted(value) if wants(child := f"{path}/{name}"))
+                names = sorted(name for name in value if name not in _NO_NAMES and "/" not in name)
+                waiting.extend((False, child) for name in names if wants(child := f"{path}/{name}"))
                 if len(waiting) > self._limits.store_nodes:
                     raise self._too_many(path)
                 continue

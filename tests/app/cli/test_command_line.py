@@ -148,6 +148,51 @@ def test_usage_errors_are_one_line_and_status_2(words: str, capsys: pytest.Captu
     assert said.err.count("\n") == 1
 
 
+_WATCH = ("watch", "--history", "x", "--admin-url", "http://127.0.0.1:9")
+_PLAN = ("plan", "--snapshot", "threshold-shedder", "--scenario")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*_WATCH, "--max-gib", "inf"),
+        (*_WATCH, "--raw-gib", "nan"),
+        (*_PLAN, "/dev/zero"),
+        (*_PLAN, "http://["),
+        ("plan", "--scenario", "scenario.json", "--snapshot", "x" * 9_000),
+        (*_PLAN, "scenario.json", "--csv", ""),
+        (*_PLAN, "scenario.json", "--csv", "a\0b"),
+        (*_PLAN, "scenario.json", "--csv", "pipe"),
+        ("upgrade", "--snapshot", "pip-364", "--hours", "99999999999999999999"),
+        ("shadow", "--history", "x", "--at-least", "nan"),
+        ("history", "ingest", "a\0b", "--out", "x"),
+        ("conform", "a\0b"),
+        ("replay", "--show", ""),
+        ("dashboard", "--port", "99999999"),
+        ("dashboard", "--port", "-5"),
+        ("dashboard", "--host", "x..y"),
+        ("replay", "--delete="),
+        ("conform", "/dev/zero"),
+        ("conform", "\x1b[31m\u202e", "--release", "\x1b[31m\u202e"),
+        ("\x1b[31m",),
+        ("generate", "--out", "x", "--brokers", "\x1b[31m" + "9" * 9_000),
+    ],
+)
+def test_odd_values_are_refused_in_a_short_line_with_a_remedy(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenario.json").write_text('{"version": 1, "cycles": 1}')
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SystemExit, match="2"):  # as a process ends
+        sys.exit(main(words))
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.isprintable() for line in lines)
+    (said,) = [line for line in lines if line.startswith("error: ")]
+    assert len(said) < 3_000
+    assert said.endswith(".")
+
+
 def test_an_interruption_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

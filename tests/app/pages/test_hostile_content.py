@@ -21,6 +21,7 @@ from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
 from planner.web.page import Subject
 from planner.web.widgets import csv_bytes
+from tests.app.pages.conftest import forget
 
 Page = Callable[..., AppTest]
 _MICROSECONDS = 1_763_700_000_000_000
@@ -285,3 +286,27 @@ def test_odd_namespaces_are_found_by_their_address(page: Page, small: Snapshot, 
         assert not test.exception
         assert not [w for w in test.warning if "is not possible" in str(w.value)]
         assert next(box for box in test.selectbox if box.label == "Namespace").value == namespace
+
+
+@pytest.mark.parametrize("name", ["overview", "compare", "upgrade", "failure_review"])
+def test_a_cluster_without_any_active_broker(page: Page, small: Snapshot, name: str) -> None:
+    nobody = replace(small.brokers, registered=small.brokers.registered & False)
+    saved = state.workspace().add(replace(small, brokers=nobody), "x")
+    assert not page(name, snapshot=saved.digest[:12]).exception
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [("PLANNER_WORKSPACE", "snapshots"), ("PLANNER_HISTORIES", "replay"), ("PLANNER_HISTORIES", "shadow")],
+)
+@pytest.mark.parametrize("value", ["\udcff", "x" * 300, "/dev/null"])
+def test_a_variable_that_names_no_place(
+    page: Page, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, name: str, value: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state.workspace().close()
+    forget()
+    with monkeypatch.context() as patch:
+        patch.setenv(variable, value)
+        assert not page(name).exception
+        forget()

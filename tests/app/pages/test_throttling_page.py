@@ -10,8 +10,9 @@ from pages.throttling import duration, rate_text
 from planner.cluster.errors import SettingError
 from planner.cluster.snapshot import DispatchRate
 from planner.pulsar.throttling.precedence import Level, Source
-from planner.share.link import decode_link
+from planner.share.link import decode_link, encode_link
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
+from planner.simulate.scenario import Scenario
 from planner.web import registry
 from planner.web.throttling_form import read_edit, written_edit
 from planner.workspace.samples import samples
@@ -197,3 +198,10 @@ def test_a_link_that_asks_for_long_work_waits_for_a_click(page: Page, monkeypatc
     next(b for b in test.button if b.label == "Run it").click().run(timeout=120)
     assert not test.exception
     assert frame(test, "scenario")["scenario"].tolist() == ["As it is", "Without limits"]
+
+
+def test_a_scenario_on_a_release_without_a_switch(page: Page) -> None:
+    with_all = next(s.digest for s in samples() if s.file == "real-modular.json")
+    test = real(page, scenario=encode_link(Scenario(pulsar_version="3.0.7"), with_all))
+    assert not test.exception
+    assert "cacheEvictionByExpectedReadCount" not in shown(test)

@@ -1,5 +1,6 @@
 """Simulations side by side: who balances best, at what price, and who only does nothing."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -34,6 +35,13 @@ def numbers(std: float, topics: int, shed: int, over: int = 0) -> dict[str, floa
         "final_brokers_over_threshold": over,
         "settled_after_cycles": shed,
     }
+
+
+def test_without_any_load_nobody_ends_best(base: Summary) -> None:
+    found = side_by_side(base, one=numbers(math.nan, 90, 9), other=numbers(math.nan, 20, 2))
+    assert "cannot be told" in trade_off(found, found.names)
+    found = side_by_side(base, one=numbers(math.nan, 20, 9), other=numbers(3.0, 90, 2))
+    assert trade_off(found, found.names).startswith("**other** ends best balanced")
 
 
 def test_a_price_for_balance(base: Summary) -> None:

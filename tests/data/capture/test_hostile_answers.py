@@ -354,3 +354,12 @@ def test_a_metadata_store_that_lies_is_named(
         capture_cluster(options(cluster, metadata_store=zookeeper.address, limits=limits))
     assert "without the metadata store" in str(error.value)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_child_of_a_node_that_no_path_leads_to_is_passed_over(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options, tmp_path: Path
+) -> None:
+    before = capture_cluster(options(cluster, metadata_store=zookeeper.address)).snapshot
+    zookeeper.children["/loadbalance/brokers"] |= {"..", ".", "", "a/b"}
+    after = capture_cluster(options(cluster, metadata_store=zookeeper.address, out=tmp_path / "again")).snapshot
+    assert after.brokers.name == before.brokers.name

@@ -2,19 +2,24 @@
 
 import contextlib
 import errno
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import FormatError, ReplayError
+from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.files import file_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
+from planner.formats.validate import validate
 from planner.history import days
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, read_day, writing_history
 from planner.history.manifest import (
@@ -231,3 +236,17 @@ def test_full_disk_has_a_remedy(tmp_path: Path) -> None:
         error = caught
     with pytest.raises(ReplayError, match=r"disk is full.*Make room"), writing_history(tmp_path):
         raise error
+
+
+def test_rows_that_are_not_those_of_their_moments_are_damage(tmp_path: Path, small: Snapshot) -> None:
+    folder = write(tmp_path, [at(small, START), at(small, START + 60_000)])
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    del manifest["digest"]
+    table = pq.read_table(folder / "bundles.parquet")
+    for wrong in (table.slice(3), table.slice(0, 0), table.take(pa.array([0] * len(table)))):
+        pq.write_table(wrong, folder / "bundles.parquet")
+        manifest["parts"]["bundles.parquet"]["sha256"] = file_digest(folder / "bundles.parquet")
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+        with pytest.raises(PlannerError) as told:
+            list(map(validate, read_day(folder)))
+        assert told.value.remedy
