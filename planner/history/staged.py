@@ -149,7 +149,8 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
 
 def batches_of(piece: Piece, columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece; no file is open in between. All columns unless some are named."""
-    only = pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index(name) for name in columns])
+    fields = [SCHEMA.get_field_index(name) for name in columns]
+    only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)  # one column holds nearly everything
     for number in range(piece.batch, piece.batch + piece.batches):
         with pa.OSFile(piece.path) as file:
             batch = pa.ipc.open_file(file, options=only).get_batch(number)

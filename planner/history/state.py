@@ -206,8 +206,11 @@ class ClusterState:
         key = tuple(names)
         known = self._known.get(key)
         if known is None:
-            known = np.array([self.layout.add(name) for name in names], dtype=np.int64)
-            self.bundles.fit(len(self.layout.place))
+            numbers = list(map(self.layout.number.get, names))
+            if None in numbers:
+                numbers = [self.layout.add(name) for name in names]
+            self._bundle_columns.fit(len(self.layout.place))
+            known = np.array(numbers, dtype=np.int64)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[key] = known
