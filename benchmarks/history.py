@@ -129,7 +129,7 @@ def main() -> None:
                 result = ingest(files[:days], folder / f"x{days}", options, session)
             first = first or (days, cost)
             share = days / first[0]
-            rows = sum(m.parts["bundles.parquet"].rows for m in result.days)
+            rows = sum(m.rows_of("bundles") for m in result.days)
             print(
                 f"{days:6d}{result.rows_read:12,d}{rows:13,d}{cost.seconds:6.1f}"
                 f"{cost.seconds / share / first[1].seconds:12.2f}{cost.processor_seconds:8.1f}"

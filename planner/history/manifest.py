@@ -34,6 +34,9 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 """Name of the file, in the folder of a cluster, that its writers lock."""
 
+RUN_ROWS = 2_000_000
+"""From how many rows on, over all tables, a run of a day that is made at once is complete."""
+
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 
@@ -183,9 +186,14 @@ class DayManifest(Sealed):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else usually nothing."""
+        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else nothing, or its number."""
         names = (name.removesuffix(".parquet") for name in self.parts)
         return tuple(sorted(name.removeprefix(MOMENTS) for name in names if name.startswith(MOMENTS)))
+
+    def rows_of(self, table: str) -> int:
+        """Return how many rows a table (`brokers`, `bundles`, `topics`) has, over the moments of all runs."""
+        names = [name for run in self.runs for t, name in self.files_of(run).items() if t == table]
+        return sum(self.parts[name].rows for name in names)
 
     def files_of(self, run: str) -> dict[str, str]:
         """Return the files of a run, by the table that each holds."""
@@ -220,8 +228,7 @@ class DayFolder:
         Raises:
             FormatError: A segment is damaged.
         """
-        names = [name for run in self.manifest.runs for t, name in self.manifest.files_of(run).items() if t == table]
-        total = sum(self.manifest.parts[name].rows for name in names)
+        total = self.manifest.rows_of(table)
         for segment in self.segments.values():
             try:
                 total += pq.read_metadata(segment / snapshot_folder.FILES[table]).num_rows
