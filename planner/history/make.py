@@ -28,7 +28,7 @@ from planner.history.spec import Options
 from planner.history.staged import Piece, hint_of, rows_in_order
 from planner.history.state import Moment
 
-_ROWS_A_BATCH = 2_000
+_ROWS_A_BATCH = 4_000
 _AHEAD_SHARE = 0.4
 
 
@@ -93,7 +93,7 @@ class ToMakeRun:
 
 
 def weight_of(pieces: Sequence[Piece]) -> int:
-    """Return about how much work records are, in batches of 256 kB."""
+    """Return about how much work records are, in batches of 512 kB."""
     return sum(piece.batches for piece in pieces)
 
 

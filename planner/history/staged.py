@@ -31,7 +31,7 @@ ORDER = ("lane", "cluster", "day", "time_ms", "broker", "kind", "subject", "line
 """How the rows of a run are sorted; rows of a day are brought together in this order, then by source and block."""
 
 _RUN_BYTES = 64 << 20
-_BATCH_BYTES = 256 << 10
+_BATCH_BYTES = 512 << 10
 _BATCH_ROWS = 256
 _KEYS = ("lane", "cluster", "day")
 _SUMS = ("rows", "carried", "low", "high", "least", "most", "lines", "first_ms", "count")

@@ -249,8 +249,8 @@ class ClusterState:
 
     def _report(self, record: Record) -> None:
         broker = self._seen(record.broker, record.time_ms)
-        values = np.array(record.values, dtype=np.float64)
-        own = values[: len(BROKER_VALUES)]
+        values = np.asarray(record.values, dtype=np.float64)
+        own = values[: len(BROKER_VALUES)].copy()
         skew = self.skew_ms.get(record.broker, 0)
         for at in _OF_ITS_CLOCK:
             own[at] = max(own[at] - skew, 0.0) if own[at] else 0.0
@@ -266,7 +266,9 @@ class ClusterState:
             self.brokers["complete"][broker] = True
             if broker in self._waiting:
                 _ = self.bundles
-            self._waiting[broker] = (numbers[there], stats[there], record.time_ms)
+            if np.count_nonzero(there) < len(there):
+                numbers, stats = numbers[there], stats[there]
+            self._waiting[broker] = (numbers, stats, record.time_ms)
         elif not np.isnan(own[_WEIGHTED_EMA]):
             self.extensible = True
 
@@ -630,8 +632,8 @@ class ClusterState:
             summed = ~reported & (counted > 0)
             stats = np.where(summed[:, None], sums, stats)
             reported |= summed
-        stats = np.where(reported[:, None], stats, 0.0)
-        columns: dict[str, Any] = {name: stats[:, i] for i, name in enumerate(BUNDLE_VALUES)}
+        stats[~reported] = 0.0
+        columns: dict[str, Any] = dict(zip(BUNDLE_VALUES, stats.T.copy(), strict=True))
         for name in ("topics", "producers", "consumers", "cache_size_bytes"):
             columns[name] = columns[name].astype(np.int64)
         ranked = known & (self.bundles["rank_by"][at] == owner) & (owner >= 0)
@@ -650,9 +652,10 @@ class ClusterState:
         )
         if self.changed:
             table = replace(refresh(table), averages_estimated=frozen(reported.copy()))
-            rows = ranges.bundle[known]
+            there = slice(None) if known.all() else known
+            rows = ranges.bundle[there]
             for name in ("has_data", "data_topics", *_AVERAGES):
-                self.bundles[name][rows] = getattr(table, name)[known]
+                self.bundles[name][rows] = getattr(table, name)[there]
         return table
 
     def _topic_table(self, rows: Int64Array, inside: Int64Array) -> TopicTable:
