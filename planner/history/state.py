@@ -169,7 +169,7 @@ class ClusterState:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is only kept to be found sooner."""
-        return self.__dict__ | {"_known": {}, "_placed": None, "_last": None}
+        return {**vars(self), "_known": {}, "_placed": None, "_last": None}
 
     # --- what comes in
 
