@@ -29,7 +29,7 @@ from planner.history.staged import Piece, hint_of, rows_in_order
 from planner.history.state import Moment
 
 _ROWS_A_BATCH = 4_000
-_AHEAD_SHARE = 0.4
+_AHEAD_SHARE = 0.45
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belongs to a day is
 
 - the Parquet files that `manifest.json` names: one *run* of moments (`moments.parquet`, `brokers.parquet`, ...) where
-  the day was ingested or generated, one for every stretch of a watch (`moments-<stamp>.parquet`, ...);
+  the day was ingested or generated, more where it is large (`moments-01.parquet`, ...), and one for every stretch of a
+  watch (`moments-<stamp>.parquet`, ...);
 - every snapshot folder `<stamp>/` whose moment is in no run: a watch adds each capture as one, and later compacts them
   into a run. Its own manifest makes it whole.
 
