@@ -2,6 +2,7 @@
 
 Usage: python -m benchmarks.history [--brokers N] [--bundles N] [--interval-s N] [--days 1 2 4 8] [--form reports]
        python -m benchmarks.history --against REVISION   how much faster than an earlier version, both in this run
+       python -m benchmarks.history --runs   what more cores bring to one day: made by one worker, and run by run
 
 Sizes are days of one cluster, all ingested by one warm Spark session. Beside the time on the clock it gives the
 processor time of this process, the JVM and its Python workers, which other programs on the machine disturb less, and
@@ -15,18 +16,28 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.measuring import MB, ROOT, Cost, earlier_version, measured
-from planner.history.days import read_day
+from planner.history.days import commit_day, read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
-from planner.history.manifest import complete_days
+from planner.history.make import ToMake, ToMakeRun, make_day, make_run
+from planner.history.manifest import DAY_MS, complete_days, day_of
+from planner.history.plan import DayPlan
 from planner.history.raw import write_raw
+from planner.history.records import Lane, Tally, batches
+from planner.history.sources import blocks_of, find_sources, read_block
 from planner.history.spec import FORMS, HistorySpec, Options
+from planner.history.staged import Piece, staged
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark.session import local_session
+
+_T = TypeVar("_T")
 
 _CHILD = """
 import json, sys
@@ -93,6 +104,61 @@ def _against(revision: str, folder: Path, files: list[Path], interval_s: int) ->
         print(f"the same snapshots{what}: {len({one[at] for one in found.values()}) == 1}")
 
 
+def _pieces(folder: Path, files: list[Path], options: Options) -> tuple[Piece, ...]:
+    """Do what the first stage does, in this process."""
+    folder.mkdir()
+    found: list[Piece] = []
+    for n, source in enumerate(find_sources(files, folder)):
+        for block in blocks_of(source):
+            tally = Tally()
+            rows = batches(read_block(block, options.cluster, tally), n, options.carry_ms, tally, block.first)
+            pieces = staged(folder, f"{n}-{block.first}", partial(iter, rows))
+            found += [replace(piece, source=n, block=block.first) for piece in pieces]
+    return tuple(found)
+
+
+def _chain(ahead_s: float, runs_s: list[float], cores: int) -> float:
+    """Return after how many seconds a day is there: one goes ahead, then each takes the next run."""
+    busy = [ahead_s] * cores
+    for seconds in sorted(runs_s, reverse=True):
+        busy[busy.index(min(busy))] += seconds
+    return max(busy)
+
+
+def _runs(folder: Path, files: list[Path], options: Options) -> None:
+    """Make a day by one worker, then run by run, each three times in turn; the least processor time counts."""
+    with measured() as cost:
+        pieces = _pieces(folder / "read", files, options)
+    print(f"read: {cost.processor_seconds:.1f} s of processor time, which all cores share")
+    cluster, day = next((piece.cluster, piece.day) for piece in pieces if piece.rows and piece.lane == Lane.ROW)
+    mine = tuple(p for p in pieces if (p.cluster, p.day) == (cluster, day) and p.lane in (Lane.ROW, Lane.HINT))
+    given = ToMake(DayPlan(cluster, day_of(day * DAY_MS), {}), mine)
+    least: dict[str, float] = {}
+
+    def timed(name: str, make: Callable[[], _T]) -> _T:
+        with measured() as cost:
+            made = make()
+        least[name] = min(cost.processor_seconds, least.get(name, cost.processor_seconds))
+        return made
+
+    same = True
+    for n in range(3):
+        one, several = folder / f"one-{n}", folder / f"several-{n}"
+        whole = timed("one worker", partial(make_day, one, options, given)).manifest
+        ahead = timed("ahead", partial(make_day, several, options, replace(given, ahead=True)))
+        runs = [
+            timed(f"run {at.run}", partial(make_run, several, options, ToMakeRun(cluster, given.plan.day, mine, at)))
+            for at in ahead.starts
+        ]
+        same = same and commit_day(several, ahead.manifest, runs) == whole
+    alone_s, ahead_s, *runs_s = least.values()
+    print(f"one worker {alone_s:.1f} s; ahead {ahead_s:.1f} s, {len(runs_s)} runs of {max(runs_s):.1f} s at most")
+    for cores in (2, 4, 8, 16):
+        chain_s = _chain(ahead_s, runs_s, cores)
+        print(f"{cores:3d} cores: {chain_s:6.1f} s, {alone_s / chain_s:.2f} times sooner")
+    print(f"the same files: {same}")
+
+
 def main() -> None:
     """Generate days, then ingest the first ones of them in growing numbers, and read them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -103,6 +169,7 @@ def main() -> None:
     parser.add_argument("--form", choices=FORMS, default="reports")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--against", metavar="REVISION", help="compare with this revision instead")
+    parser.add_argument("--runs", action="store_true", help="make one day by one worker, and run by run, instead")
     given = parser.parse_args()
     cluster = ClusterSpec(brokers=given.brokers, bundles=given.bundles, topics=4 * given.bundles)
     spec = HistorySpec(
@@ -118,6 +185,9 @@ def main() -> None:
         if given.against:
             _against(given.against, folder, files, given.interval_s)
             return
+        if given.runs:
+            _runs(folder, files[:1], options)
+            return
         size = sum(f.stat().st_size for f in files) / MB
         print(f"{len(files)} days of {given.form}: {size:,.0f} MB, generated in {cost.seconds:.1f} s")
         session = local_session("benchmark", given.cores)
@@ -129,7 +199,7 @@ def main() -> None:
                 result = ingest(files[:days], folder / f"x{days}", options, session)
             first = first or (days, cost)
             share = days / first[0]
-            rows = sum(m.parts["bundles.parquet"].rows for m in result.days)
+            rows = sum(m.rows_of("bundles") for m in result.days)
             print(
                 f"{days:6d}{result.rows_read:12,d}{rows:13,d}{cost.seconds:6.1f}"
                 f"{cost.seconds / share / first[1].seconds:12.2f}{cost.processor_seconds:8.1f}"

@@ -95,7 +95,7 @@ def write(root: Path, spec: HistorySpec) -> Path:
     """Generate a history."""
     begin = time.perf_counter()
     days = list(write_history(root, spec, _SEED))
-    rows = sum(day.parts["bundles.parquet"].rows for day in days)
+    rows = sum(day.rows_of("bundles") for day in days)
     print(
         f"generated {len(days)} days of {spec.cluster.brokers} brokers x {spec.cluster.bundles:,} bundles,"
         f" {rows:,} rows of bundles, in {time.perf_counter() - begin:.0f} s"
@@ -320,7 +320,7 @@ def _ingest_row_s(folder: Path, sizes: Sizes) -> float:
         ingest([raw], folder / "warm", options, session.spark)
         with measured() as cost:
             result = ingest([raw], folder / "ingested", options, session.spark)
-    return cost.processor_seconds / sum(day.parts["bundles.parquet"].rows for day in result.days)
+    return cost.processor_seconds / sum(day.rows_of("bundles") for day in result.days)
 
 
 def on_paper(folder: Path, sizes: Sizes, overhead: float) -> None:

@@ -64,7 +64,7 @@ def generate(
             sys.stdout.write(f"{path}: {path.stat().st_size / 1e6:,.1f} MB\n")
         return
     for made in write_history(out, wanted, seed, workers or None):
-        rows = made.parts["bundles.parquet"].rows
+        rows = made.rows_of("bundles")
         sys.stdout.write(f"{made.cluster} {made.day}: {made.moments:,} snapshots, {rows:,} rows of bundles\n")
         sys.stdout.flush()
 

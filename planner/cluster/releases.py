@@ -11,7 +11,7 @@ A rule that differs between releases asks `Release.has` about a `Switch` that st
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -90,6 +90,9 @@ class Release:
     name: ReleaseName
     settings: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
     others: Mapping[str, Setting] = field(repr=False, compare=False, default_factory=dict)
+
+    def __reduce__(self) -> tuple[Callable[[ReleaseName], "Release"], tuple[ReleaseName]]:
+        return _known, (self.name,)
 
     @property
     def major(self) -> int:

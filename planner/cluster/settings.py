@@ -50,6 +50,9 @@ class Settings(Mapping[str, SettingValue]):
         self.release = release
         self._hash = hash((release.name, *self._effective().items()))
 
+    def __reduce__(self) -> tuple[type["Settings"], tuple[Mapping[str, SettingValue], Release]]:
+        return Settings, (dict(self._overrides), self.release)
+
     @property
     def overrides(self) -> Mapping[str, SettingValue]:
         """The values that differ from their default, sorted by name.

@@ -494,6 +494,11 @@ class Snapshot:
     topics: TopicTable
     policies: Policies = field(default_factory=Policies)
 
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return len(self.brokers) + len(self.bundles) + len(self.topics)
+
     @cached_property
     def bundle_names(self) -> tuple[str, ...]:
         """Full name of each bundle."""

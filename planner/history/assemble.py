@@ -11,7 +11,7 @@ from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
 from planner.history.records import BROKER_VALUES, Hint, Kind, Row
 from planner.history.sources import snapshot_of_source
 from planner.history.spec import Options
-from planner.history.state import ClusterState
+from planner.history.state import ClusterState, Moment
 
 _MOST_GAPS = 1_000
 _ONE_IN = 50
@@ -36,11 +36,15 @@ def skew_of(lag_ms: Mapping[str, Sequence[int]], options: Options) -> dict[str, 
 
 
 class DayAssembler:
-    """Takes the records of a day, counted from 1970-01-01, and gives its snapshots.
+    """Takes the records of a day, counted from 1970-01-01, and gives the moments at which snapshots are due.
 
     Reports and samples give a snapshot at every full interval at which any broker has a valid report; snapshots and
     captures come out as they went in, at their own moment. From `base`, the last snapshot before the day, bundles,
-    settings and policies are known.
+    settings and policies are known. Kept (pickled) at any moment, it goes on from there.
+
+    Attributes:
+        at_ms: The time of the last record that it took.
+        taken: How many of that time it took.
     """
 
     def __init__(self, cluster: str, day: int, hint: Hint, options: Options, base: Snapshot | None = None) -> None:
@@ -62,20 +66,25 @@ class DayAssembler:
         self.heard_ms: dict[str, int] = {}
         self.all_heard_ms = self.start_ms
         self._before: tuple[tuple[int, str, str], tuple[int, int], float, int] | None = None
+        self.at_ms = self.taken = 0
 
-    def take(self, rows: Iterable[Row]) -> Iterator[Snapshot]:
-        """Take rows in the order of time, and yield the snapshots that are due before each."""
+    def moments(self, rows: Iterable[Row]) -> Iterator[Moment]:
+        """Take all rows that are left, in the order of time, and yield the moments that are due."""
         for row in rows:
             record = row.record
             yield from self._moments(record.time_ms)
+            self.taken = self.taken * (record.time_ms == self.at_ms) + 1
+            self.at_ms = record.time_ms
             self.counts["carried" if row.carry else "kept"] += record.rows
             if record.kind is Kind.SNAPSHOT:
                 yield from self._snapshot(row)
             elif self._is_new(row):
                 self._apply(row)
 
-    def finish(self) -> Iterator[Snapshot]:
-        """Yield the snapshots that are left after the last record."""
+        yield from self._finish()
+
+    def _finish(self) -> Iterator[Moment]:
+        """Yield the moments that are left after the last record."""
         self.newest_ms = max(self.newest_ms, self.state.samples.newest_ms)
         end = -(-self.newest_ms // self.options.interval_ms) * self.options.interval_ms
         yield from self._moments(min(end + 1, self.start_ms + DAY_MS))
@@ -144,7 +153,7 @@ class DayAssembler:
             placed = not record.names or record.names[0] not in self.state.unplaced_topics
             self.counts["used" if placed else "not_placed"] += record.rows
 
-    def _snapshot(self, row: Row) -> Iterator[Snapshot]:
+    def _snapshot(self, row: Row) -> Iterator[Moment]:
         record = row.record
         if record.time_ms == self.last_moment_ms:
             self.counts["duplicate" if record.metric == self.snapshot_digest else "outdated"] += record.rows
@@ -157,10 +166,10 @@ class DayAssembler:
         for name in snapshot.brokers.name:
             self.heard_ms[name] = record.time_ms
         self.all_heard_ms = record.time_ms
-        yield snapshot
+        yield Moment(record.time_ms, snapshot.rows, lambda: snapshot)
 
-    def _moments(self, before_ms: int) -> Iterator[Snapshot]:
-        """Yield the snapshots that are due before a moment."""
+    def _moments(self, before_ms: int) -> Iterator[Moment]:
+        """Yield the moments that are due before a moment."""
         while self.next_ms < before_ms:
             at = self.next_ms
             self.next_ms += self.options.interval_ms
@@ -170,7 +179,7 @@ class DayAssembler:
             if at == self.last_moment_ms or not self._listen(at):
                 continue
             self.last_moment_ms = at
-            yield self.state.snapshot(at)
+            yield self.state.moment(at)
 
     def _listen(self, at: int) -> bool:
         """Return whether any broker has a valid report, and note the gaps of those that have none."""

@@ -1,7 +1,8 @@
 """Writes and reads days of history: snapshots in, snapshots out, exactly the same ones.
 
 A whole day is written aside, in `.staging` of the history; it comes into being, in place of a former one, when its
-manifest is replaced. Memory is bounded by one row group, not by the day. Only this module and `watched` write into
+manifest is replaced. A large one is cut into runs, where what it holds says and not who makes it, so that several can
+be at it. Memory is bounded by one row group, not by the day. Only this module and `watched` write into
 `cluster=<name>/day=<yyyy-mm-dd>/`, both while they hold the lock of the cluster, and neither replaces what the
 other wrote.
 """
@@ -14,9 +15,9 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from operator import attrgetter
 from pathlib import Path
@@ -37,6 +38,7 @@ from planner.history.manifest import (
     DAY_MS,
     LOCK,
     MANIFEST,
+    RUN_ROWS,
     DayFolder,
     DayManifest,
     Part,
@@ -54,9 +56,10 @@ STAGING = ".staging"
 
 _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
+_RUN_MS = 3_600_000
 _MOMENT = attrgetter("info.captured_at_ms")
 _OTHER_RUN = "-b"
-_PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:{_OTHER_RUN})?\.parquet")
+_PART_NAME = re.compile(rf"(?:{'|'.join(SCHEMAS)})(?:-[0-9]+)?(?:{_OTHER_RUN})?\.parquet")
 
 
 def writing_history(root: Path) -> AbstractContextManager[None]:
@@ -177,23 +180,79 @@ class RunWriter:
             file.abandon()
 
 
+@dataclass
+class RunLength:
+    """Says after which moments of a day a run is complete: once it has so many rows, and spans an hour."""
+
+    most_rows: int = RUN_ROWS
+    _rows: int = 0
+    _first_ms: int | None = None
+
+    def ends(self, time_ms: int, rows: int) -> bool:
+        """Count the next moment, ms since 1970, with its rows in all tables; return whether it is the last of a run."""
+        self._first_ms = time_ms if self._first_ms is None else self._first_ms
+        self._rows += rows
+        if self._rows < self.most_rows or time_ms - self._first_ms < _RUN_MS:
+            return False
+        self._rows, self._first_ms = 0, None
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Complete runs of a day, whose files wait in staging.
+
+    Attributes:
+        cluster: Name of the cluster.
+        day: `yyyy-mm-dd`.
+        folder: Where the files are.
+        parts: What the manifest says of each.
+        moments: How many snapshots.
+        first_ms: The first of them, ms since 1970.
+        last_ms: The last of them.
+    """
+
+    cluster: str
+    day: str
+    folder: str
+    parts: dict[str, Part]
+    moments: int
+    first_ms: int
+    last_ms: int
+
+
 class DayWriter:
     """Takes the snapshots of a day (`yyyy-mm-dd`, UTC) one by one, and makes the day of them at the end.
 
-    Used as a context manager; when it is left without `commit`, nothing remains of the day. The history is made when
-    it does not exist.
+    Used as a context manager; when it is left without `commit` or `hand_over`, nothing remains of the day. The history
+    is made when it does not exist.
+
+    Args:
+        root: The history.
+        cluster: Name of the cluster.
+        day: The day.
+        run_rows: See `RunLength`.
+        run: Number of the first run, from 0, where others make those before.
 
     Raises:
         ReplayError: The folder cannot be written, or the disk is full; any method may say so.
     """
 
-    def __init__(self, root: Path, cluster: str, day: str) -> None:
+    def __init__(self, root: Path, cluster: str, day: str, run_rows: int = RUN_ROWS, run: int = 0) -> None:
         self.root, self.cluster, self.day = root, cluster, day
         self.start_ms = day_start_ms(day)
         self.folder = root / STAGING / f"{day_folder(root, cluster, day).parent.name}-{day}-{uuid.uuid4().hex[:12]}"
+        self.run_is_complete = False
+        self._number, self._length = run, RunLength(run_rows)
+        self._times: list[int] = []
+        self._parts: dict[str, Part] = {}
+        self._stays = False
         with writing_history(root):
             self.folder.mkdir(parents=True)
-            self.run = RunWriter(self.folder)
+            self.run = self._next_run()
+
+    def _next_run(self) -> RunWriter:
+        return RunWriter(self.folder, f"-{self._number:02d}" if self._number else "")
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +261,8 @@ class DayWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.run.abandon()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self._stays:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next snapshot.
@@ -217,12 +277,39 @@ class DayWriter:
                 where=where,
                 remedy="Write each day of each cluster by itself.",
             )
-        if self.run.moments and at <= self.run.moments[-1]["time_ms"]:
+        if self._times and at <= self._times[-1]:
             raise FormatError(
                 f"The snapshot at {at} is not later than the one before.", where=where, remedy="Give them in order."
             )
         with writing_history(self.root):
+            if self.run_is_complete:
+                self._parts |= self.run.close()
+                self._number += 1
+                self.run = self._next_run()
             self.run.add(snapshot)
+        self._times.append(at)
+        self.run_is_complete = self._length.ends(at, snapshot.rows)
+
+    def hand_over(self) -> Runs:
+        """Complete the runs there are, whose files stay in staging for `commit_day`.
+
+        Raises:
+            FormatError: There is no snapshot.
+        """
+        if not self._times:
+            raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add one.")
+        with writing_history(self.root):
+            self._parts |= self.run.close()
+        self._stays = True
+        return Runs(
+            cluster=self.cluster,
+            day=self.day,
+            folder=str(self.folder),
+            parts=self._parts,
+            moments=len(self._times),
+            first_ms=self._times[0],
+            last_ms=self._times[-1],
+        )
 
     def commit(self, manifest: DayManifest) -> DayManifest:
         """Complete the day, in place of one made in the same way; moments and parts of the manifest are filled in.
@@ -234,24 +321,36 @@ class DayWriter:
             FormatError: There is no snapshot.
             ReplayError: The day that is there was not read into this one.
         """
-        if not self.run.moments:
-            raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add one.")
-        final = day_folder(self.root, self.cluster, self.day)
-        with writing_history(self.root):
-            parts = self.run.close()
-            whole = manifest.model_copy(
-                update={
-                    "parts": parts,
-                    "moments": len(self.run.moments),
-                    "first_ms": self.run.moments[0]["time_ms"],
-                    "last_ms": self.run.moments[-1]["time_ms"],
-                }
-            )
-            final.parent.mkdir(parents=True, exist_ok=True)
-            with only_writer(final.parent / LOCK):
-                check_replaceable(final, whole.made_by)
-                whole = _put_in_place(self.folder, whole, final)
-        return whole
+        runs = self.hand_over()
+        self._stays = False
+        return commit_day(self.root, manifest, [runs])
+
+
+def commit_day(root: Path, manifest: DayManifest, made: Sequence[Runs]) -> DayManifest:
+    """Make a day of all its runs, as `DayWriter.commit` does.
+
+    Returns:
+        The manifest as written.
+
+    Raises:
+        ReplayError: The day that is there was not read into this one, or the disk refuses.
+    """
+    final = day_folder(root, manifest.cluster, manifest.day)
+    made = sorted(made, key=lambda runs: runs.first_ms)
+    whole = manifest.model_copy(
+        update={
+            "parts": {name: part for runs in made for name, part in runs.parts.items()},
+            "moments": sum(runs.moments for runs in made),
+            "first_ms": min(runs.first_ms for runs in made),
+            "last_ms": max(runs.last_ms for runs in made),
+        }
+    )
+    files = [Path(runs.folder) / name for runs in made for name in runs.parts]
+    with writing_history(root):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with only_writer(final.parent / LOCK):
+            check_replaceable(final, whole.made_by)
+            return _put_in_place(files, whole, final)
 
 
 def manifest_text(manifest: DayManifest) -> str:
@@ -276,10 +375,10 @@ def check_replaceable(folder: Path, made_by: str) -> None:
         )
 
 
-def _put_in_place(complete: Path, manifest: DayManifest, final: Path) -> DayManifest:
-    """Make a run of complete files the only one of a day: files first, then the manifest, then the former ones go.
+def _put_in_place(complete: Sequence[Path], manifest: DayManifest, final: Path) -> DayManifest:
+    """Make complete files the only ones of a day: files first, then the manifest, then the former ones go.
 
-    The files of the former run stay until the manifest names the new ones, which therefore have other names.
+    The former files stay until the manifest names the new ones, which therefore have other names.
 
     Returns:
         The manifest as written.
@@ -295,8 +394,8 @@ def _put_in_place(complete: Path, manifest: DayManifest, final: Path) -> DayMani
     else:
         run = _OTHER_RUN if before is not None and "" in before.manifest.runs else ""
         names = {name: name.replace(".parquet", f"{run}.parquet") for name in manifest.parts}
-        for name, other in names.items():
-            (complete / name).replace(final / other)
+        for path in complete:
+            path.replace(final / names[path.name])
         sync_folder(final)
         whole = manifest.model_copy(update={"parts": {names[name]: part for name, part in manifest.parts.items()}})
         write_whole(final / MANIFEST, manifest_text(whole))
@@ -432,7 +531,7 @@ def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[
     pieces: list[tuple[int, int, str | Path]] = [(at, at, path) for at, path in day.segments.items()]
     for run in day.manifest.runs:
         bounds = [day.manifest.first_ms, day.manifest.last_ms]
-        if day.is_watched:
+        if len(day.manifest.runs) > 1 or day.is_watched:
             bounds = times_of_run(day.path, day.manifest, run)
         pieces.append((bounds[0], bounds[-1], run))
     together: list[Iterator[Snapshot]] = []

@@ -2,9 +2,10 @@
 
 Two stages. The first reads blocks of files into records (`sources`), which stay in files aside (`staged`); what they
 hold is counted, and compared with the days that are complete (`plan`). The second brings the records of each day
-that has to be made together in the order of time, and makes the day of them (`assemble`, `days`); a worker holds one
-state of one cluster, and writes the day itself, so that it appears as a whole or not at all. Through Spark go only
-pieces of work, and what became of them. The ledger is written last: a run that was killed is repeated, reads no block
+that has to be made together in the order of time, and makes the day of them (`make`, `assemble`, `days`); a worker
+holds one state of one cluster, and writes the day itself, so that it appears as a whole or not at all. The runs of a
+day that would be waited for are made side by side, and put in place here. Through Spark go only pieces of work, and
+what became of them. The ledger is written last: a run that was killed is repeated, reads no block
 that was read, and skips the days that are complete.
 """
 
@@ -28,8 +29,7 @@ from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
 from planner.cluster.files import check_spelling, put_in_place
-from planner.history.assemble import DayAssembler
-from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, writing_history
+from planner.history.days import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
     Ledger,
@@ -39,7 +39,8 @@ from planner.history.ledger import (
     read_ledger,
     write_ledger,
 )
-from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of, day_start_ms
+from planner.history.make import Made, ToMake, ToMakeRun, is_worth_cutting, make_day, make_run, naming_day, weight_of
+from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
 from planner.history.records import Lane, Tally, batches
 from planner.history.sources import (
@@ -49,7 +50,6 @@ from planner.history.sources import (
     blocks_of,
     find_sources,
     read_block,
-    snapshot_of_source,
 )
 from planner.history.spec import Options
 from planner.history.staged import (
@@ -57,9 +57,7 @@ from planner.history.staged import (
     Piece,
     Strays,
     asides_in_order,
-    hint_of,
     lags_of,
-    rows_in_order,
     staged,
     without_strays,
 )
@@ -234,14 +232,6 @@ class _ToPutAside:
 
     path: str
     before: Mapping[int, int]
-    pieces: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _ToMake:
-    """A day, and the pieces that are of it."""
-
-    plan: DayPlan
     pieces: tuple[Piece, ...]
 
 
@@ -459,13 +449,34 @@ class _Ingest:
         if not plan.make:
             return []
         useful = (piece for piece in pieces if piece.lane in (Lane.ROW, Lane.HINT))
-        of_day = _grouped(useful, lambda piece: (piece.cluster, piece.day))
-        work = []
-        for one in plan.make:
-            mine = of_day.get((one.cluster, day_start_ms(one.day) // DAY_MS), [])
-            work.append((sum(rows.rows for rows in one.sources.values()), _ToMake(one, tuple(mine))))
-        made = self._on_spark(partial(_make_one, self.root, self.options), work, _ToMake, DayManifest)
-        return sorted(made, key=lambda manifest: (manifest.cluster, manifest.day))
+        of_day = _grouped(useful, lambda piece: (piece.cluster, day_of(piece.day * DAY_MS)))
+        weighed = [(weight_of(mine), one, tuple(mine)) for one in plan.make for mine in [of_day.get(_key(one), [])]]
+        total, cores, run_rows = (
+            sum(weight for weight, *_ in weighed),
+            self.opened().parallel_now(),
+            self.options.run_rows,
+        )
+        work = [
+            (weight, ToMake(one, mine, is_worth_cutting(weight, total, cores, run_rows)))
+            for weight, one, mine in weighed
+        ]
+        made = self._on_spark(partial(make_day, self.root, self.options), work, ToMake, Made)
+        left = [(1, ToMakeRun(*_key(m.manifest), tuple(of_day[_key(m.manifest)]), s)) for m in made for s in m.starts]
+        runs: dict[tuple[str, str], list[Runs]] = {}
+        for run in self._on_spark(partial(make_run, self.root, self.options), left, ToMakeRun, Runs) if left else ():
+            runs.setdefault(_key(run), []).append(run)
+        days = [
+            one.manifest if not one.starts else self._commit(one.manifest, runs[_key(one.manifest)]) for one in made
+        ]
+        return sorted(days, key=_key)
+
+    def _commit(self, manifest: DayManifest, runs: Sequence[Runs]) -> DayManifest:
+        with naming_day(manifest.cluster, manifest.day):
+            return commit_day(self.root, manifest, runs)
+
+
+def _key(of: DayPlan | DayManifest | Runs) -> tuple[str, str]:
+    return of.cluster, of.day
 
 
 def _aside_name(path: str) -> str:
@@ -545,40 +556,3 @@ def _read_one(aside: Path, options: Options, given: _ToRead) -> list[Piece]:
     with writing_history(aside.parent.parent):
         found = staged(aside, given.name, rows)
     return [replace(piece, source=given.source, block=given.block.first) for piece in found]
-
-
-def _make_one(root: Path, options: Options, given: _ToMake) -> DayManifest:
-    try:
-        return _make_day(root, options, given.plan, given.pieces)
-    except PlannerError as error:
-        what = f"{given.plan.day} of {given.plan.cluster} cannot be made: {error.what}"
-        raise ReplayError(what, where=error.where, remedy=error.remedy) from error
-
-
-def _make_day(root: Path, options: Options, plan: DayPlan, pieces: Sequence[Piece]) -> DayManifest:
-    base = snapshot_of_source(Path(plan.base)) if plan.base else None
-    hint = hint_of(piece for piece in pieces if piece.lane == Lane.HINT)
-    rows = [piece for piece in pieces if piece.lane == Lane.ROW]
-    if not rows:
-        raise ReplayError("There are no rows.", where=plan.day, remedy="Run the same command again.")
-    assembler = DayAssembler(plan.cluster, day_start_ms(plan.day) // DAY_MS, hint, options, base)
-    with DayWriter(root, plan.cluster, plan.day) as writer:
-        for snapshot in assembler.take(rows_in_order(rows)):
-            writer.add(snapshot)
-        for snapshot in assembler.finish():
-            writer.add(snapshot)
-        return writer.commit(
-            DayManifest(
-                cluster=plan.cluster,
-                day=plan.day,
-                made_by="ingest",
-                interval_ms=options.interval_ms if assembler.regular else 0,
-                sources=dict(plan.sources),
-                base=plan.base_name,
-                rows=assembler.rows(),
-                gaps=assembler.gaps,
-                clock_skew_ms=assembler.skew_ms,
-                splits=assembler.state.layout.changes,
-                notes=assembler.notes(),
-            )
-        )

@@ -138,7 +138,7 @@ class Layout:
         """Take reports of bundles; return for each whether the bundle exists. Shape (bundles,)."""
         there = np.ones(len(numbers), dtype=bool)
         contested = self._is_contested[numbers]
-        if not contested.any():
+        if not np.count_nonzero(contested):
             self._said_ms[numbers] = times_ms
             return there
         times = np.broadcast_to(times_ms, len(numbers))

@@ -3,7 +3,8 @@
 A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belongs to a day is
 
 - the Parquet files that `manifest.json` names: one *run* of moments (`moments.parquet`, `brokers.parquet`, ...) where
-  the day was ingested or generated, one for every stretch of a watch (`moments-<stamp>.parquet`, ...);
+  the day was ingested or generated, more where it is large (`moments-01.parquet`, ...), and one for every stretch of a
+  watch (`moments-<stamp>.parquet`, ...);
 - every snapshot folder `<stamp>/` whose moment is in no run: a watch adds each capture as one, and later compacts them
   into a run. Its own manifest makes it whole.
 
@@ -33,6 +34,9 @@ MANIFEST = "manifest.json"
 
 LOCK = ".lock"
 """Name of the file, in the folder of a cluster, that its writers lock."""
+
+RUN_ROWS = 2_000_000
+"""From how many rows on, over all tables, a run of a day that is made at once is complete."""
 
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
@@ -183,9 +187,14 @@ class DayManifest(Sealed):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else usually nothing."""
+        """What tells the files of each run apart: `-<stamp>` in a run of a watch, else nothing, or its number."""
         names = (name.removesuffix(".parquet") for name in self.parts)
         return tuple(sorted(name.removeprefix(MOMENTS) for name in names if name.startswith(MOMENTS)))
+
+    def rows_of(self, table: str) -> int:
+        """Return how many rows a table (`brokers`, `bundles`, `topics`) has, over the moments of all runs."""
+        names = [name for run in self.runs for t, name in self.files_of(run).items() if t == table]
+        return sum(self.parts[name].rows for name in names)
 
     def files_of(self, run: str) -> dict[str, str]:
         """Return the files of a run, by the table that each holds."""
@@ -220,8 +229,7 @@ class DayFolder:
         Raises:
             FormatError: A segment is damaged.
         """
-        names = [name for run in self.manifest.runs for t, name in self.manifest.files_of(run).items() if t == table]
-        total = sum(self.manifest.parts[name].rows for name in names)
+        total = self.manifest.rows_of(table)
         for segment in self.segments.values():
             try:
                 total += pq.read_metadata(segment / snapshot_folder.FILES[table]).num_rows

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import msgpack
+from msgspec import Raw, msgpack
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError, PlannerError
@@ -247,11 +247,14 @@ class Hint:
 
     def take(self, row: Mapping[str, Any]) -> None:
         """Take note of a row of hints of the stream."""
-        for name, value in msgpack.decode(row["body"]):
-            if row["kind"] == "bundles":
-                self.first_ms[name] = min(value, self.first_ms.get(name, value))
-            else:
-                self.lag_ms.setdefault(name, []).extend(value)
+        found = msgpack.decode(row["body"])
+        if row["kind"] == "bundles":
+            for name, time_ms in found:
+                if self.first_ms.get(name, time_ms) >= time_ms:
+                    self.first_ms[name] = time_ms
+        else:
+            for name, lags_ms in found:
+                self.lag_ms.setdefault(name, []).extend(lags_ms)
         self.late += row["rows"]
 
 
@@ -402,6 +405,13 @@ class Row:
 
 
 _KINDS = {kind.value: kind for kind in Kind}
+_BODY = msgpack.Decoder(tuple[str, str, Raw, bytes, bytes])
+
+
+@lru_cache(maxsize=1 << 10)
+def _names_of(packed: bytes) -> tuple[str, ...]:
+    """Return the names of a record; most brokers speak of the same ones again and again."""
+    return msgpack.decode(packed, type=tuple[str, ...])
 
 
 def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
@@ -410,14 +420,14 @@ def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
     for kind, cluster, time_ms, broker, rows, line, carry, low, high, body in zip(
         *(batch[name].to_pylist() for name in columns), strict=True
     ):
-        metric, text, names, times, values = msgpack.decode(body)
+        metric, text, names, times, values = _BODY.decode(body)
         record = Record(
             _KINDS[kind],
             cluster,
             time_ms,
             broker,
             metric,
-            names,
+            _names_of(bytes(names)),
             np.frombuffer(times, "<i8"),
             np.frombuffer(values, "<f8"),
             text,

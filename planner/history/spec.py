@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
+from planner.history.manifest import RUN_ROWS
 from planner.simulate.cluster_spec import ClusterSpec
 
 Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
@@ -63,12 +64,14 @@ class Options:
             15 minutes (`loadBalancerReportUpdateMaxIntervalMinutes`).
         sample_ms: How long a sample of Prometheus is valid, which calls a series stale after five minutes.
         cluster: Name of the cluster where raw rows do not give it.
+        run_rows: From how many rows on a run of a day is complete (see `planner.history.days.RunLength`).
     """
 
     interval_ms: int = 60_000
     report_ms: int = 16 * 60_000
     sample_ms: int = 5 * 60_000
     cluster: str = "recorded"
+    run_rows: int = RUN_ROWS
 
     @property
     def carry_ms(self) -> int:

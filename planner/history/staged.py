@@ -6,8 +6,9 @@ when all runs are on disk, under a name that says what was read, so that an atte
 after one that was killed, finds it and reads nothing.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush, heapreplace, merge
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +31,7 @@ ORDER = ("lane", "cluster", "day", "time_ms", "broker", "kind", "subject", "line
 """How the rows of a run are sorted; rows of a day are brought together in this order, then by source and block."""
 
 _RUN_BYTES = 64 << 20
-_BATCH_BYTES = 256 << 10
+_BATCH_BYTES = 512 << 10
 _BATCH_ROWS = 256
 _KEYS = ("lane", "cluster", "day")
 _SUMS = ("rows", "carried", "low", "high", "least", "most", "lines", "first_ms", "count")
@@ -149,7 +150,8 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
 
 def batches_of(piece: Piece, columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece; no file is open in between. All columns unless some are named."""
-    only = pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index(name) for name in columns])
+    fields = [SCHEMA.get_field_index(name) for name in columns]
+    only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)  # one column holds nearly everything
     for number in range(piece.batch, piece.batch + piece.batches):
         with pa.OSFile(piece.path) as file:
             batch = pa.ipc.open_file(file, options=only).get_batch(number)
@@ -166,17 +168,34 @@ def hint_of(pieces: Iterable[Piece]) -> Hint:
     return hint
 
 
-def rows_in_order(pieces: Sequence[Piece]) -> Iterator[Row]:
-    """Yield the records of pieces of one cluster and day, in the order of time."""
+def _since(piece: Piece, time_ms: int) -> Piece:
+    """Return a piece of records without the batches that are before a time."""
+    if piece.first_ms >= time_ms:
+        return piece
+
+    def last_ms(number: int) -> int:
+        (batch,) = batches_of(replace(piece, batch=piece.batch + number, batches=1), ["time_ms"])
+        last: int = batch["time_ms"][-1].as_py()
+        return last
+
+    before = bisect_left(range(piece.batches), time_ms, key=last_ms)
+    return replace(piece, batch=piece.batch + before, batches=piece.batches - before)
+
+
+def rows_in_order(pieces: Sequence[Piece], since_ms: int = 0) -> Iterator[Row]:
+    """Yield the records of pieces of one cluster and day from a time on, in the order of time."""
 
     def keyed(piece: Piece) -> Iterator[tuple[tuple[Any, ...], Row]]:
         for batch in batches_of(piece):
             for row in rows_of_batch(batch):
                 r = row.record
+                if r.time_ms < since_ms:
+                    continue
                 subject = r.names[0] if r.names else ""
                 yield (r.time_ms, r.broker, r.kind.value, subject, piece.source, piece.block, r.line), row
 
-    left = sorted(pieces, key=lambda piece: piece.first_ms, reverse=True)
+    later = [piece for piece in (_since(piece, since_ms) for piece in pieces) if piece.batches]
+    left = sorted(later, key=lambda piece: piece.first_ms, reverse=True)
     heap: list[tuple[tuple[Any, ...], int, Row, Iterator[tuple[tuple[Any, ...], Row]]]] = []
     while heap or left:
         while left and (not heap or left[-1].first_ms <= heap[0][0][0]):

@@ -1,9 +1,9 @@
 """What is known of a cluster at a moment, as records come in, and the snapshot that follows from it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -122,10 +122,28 @@ def _facts_of(text: str) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment at which a snapshot is due.
+
+    Attributes:
+        time_ms: When, ms since 1970.
+        rows: Rows of the snapshot in all tables.
+        snapshot: Makes it; to be called before the state goes on, or not at all.
+    """
+
+    time_ms: int
+    rows: int
+    snapshot: Callable[[], Snapshot]
+
+
 class ClusterState:
     """One cluster, over the bundles that are reported on a day; records are applied in the order of time.
 
     What a broker says of times is corrected by `skew_ms`, by which its clock is ahead.
+
+    Attributes:
+        base: The last snapshot that was taken, without its tables.
     """
 
     def __init__(self, cluster: str, layout: Layout, options: Options, skew_ms: dict[str, int]) -> None:
@@ -148,6 +166,10 @@ class ClusterState:
         self.changed = False
         self._placed: tuple[Ranges, int, Int64Array] | None = None
         self._last: Snapshot | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is only kept to be found sooner."""
+        return {**vars(self), "_known": {}, "_placed": None, "_last": None}
 
     # --- what comes in
 
@@ -206,8 +228,11 @@ class ClusterState:
         key = tuple(names)
         known = self._known.get(key)
         if known is None:
-            known = np.array([self.layout.add(name) for name in names], dtype=np.int64)
-            self.bundles.fit(len(self.layout.place))
+            numbers = list(map(self.layout.number.get, names))
+            if None in numbers:
+                numbers = [self.layout.add(name) for name in names]
+            self._bundle_columns.fit(len(self.layout.place))
+            known = np.array(numbers, dtype=np.int64)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[key] = known
@@ -224,8 +249,8 @@ class ClusterState:
 
     def _report(self, record: Record) -> None:
         broker = self._seen(record.broker, record.time_ms)
-        values = np.array(record.values, dtype=np.float64)
-        own = values[: len(BROKER_VALUES)]
+        values = np.asarray(record.values, dtype=np.float64)
+        own = values[: len(BROKER_VALUES)].copy()
         skew = self.skew_ms.get(record.broker, 0)
         for at in _OF_ITS_CLOCK:
             own[at] = max(own[at] - skew, 0.0) if own[at] else 0.0
@@ -241,7 +266,9 @@ class ClusterState:
             self.brokers["complete"][broker] = True
             if broker in self._waiting:
                 _ = self.bundles
-            self._waiting[broker] = (numbers[there], stats[there], record.time_ms)
+            if np.count_nonzero(there) < len(there):
+                numbers, stats = numbers[there], stats[there]
+            self._waiting[broker] = (numbers, stats, record.time_ms)
         elif not np.isnan(own[_WEIGHTED_EMA]):
             self.extensible = True
 
@@ -344,7 +371,9 @@ class ClusterState:
 
     def apply_snapshot(self, snapshot: Snapshot, *, layout_only: bool = False) -> None:
         """Take a snapshot as reports of its moment; with `layout_only`, its bundles, settings and policies alone."""
-        self.base = snapshot
+        self.base = Snapshot(
+            snapshot.info, snapshot.settings, make_brokers([]), (), make_bundles([]), make_topics(), snapshot.policies
+        )
         self.extensible = snapshot.info.load_manager is LoadManager.EXTENSIBLE
         at = snapshot.info.captured_at_ms
         numbers = np.array([self.layout.add(name) for name in snapshot.bundle_names], dtype=np.int64)
@@ -445,7 +474,7 @@ class ClusterState:
         else:
             gauges[rows, column] = values
 
-    def snapshot(self, time_ms: int) -> Snapshot:
+    def moment(self, time_ms: int) -> Moment:
         """Return the cluster at a moment; `advance` to it first.
 
         Averages (`BundleData`) take one sample whenever something was reported since the last moment.
@@ -460,6 +489,21 @@ class ClusterState:
         topics, of_topics = self._topic_rows(time_ms, present)
         ranges = self.layout.ranges()
         bundles = self._bundles(time_ms, ranges, present, place, topics, of_topics)
+        self.changed = False
+        shown = partial(self._snapshot, time_ms, names, order, present, ranges, bundles, topics, of_topics)
+        return Moment(time_ms, len(names) + len(bundles) + len(topics), shown)
+
+    def _snapshot(
+        self,
+        time_ms: int,
+        names: list[str],
+        order: Int64Array,
+        present: BoolArray,
+        ranges: Ranges,
+        bundles: BundleTable,
+        topics: Int64Array,
+        of_topics: Int64Array,
+    ) -> Snapshot:
         base = self.base
         manager = LoadManager.EXTENSIBLE if self.extensible else LoadManager.MODULAR
         config, version = base.settings if base is not None else default_settings(manager), self._version()
@@ -480,7 +524,6 @@ class ClusterState:
             policies=base.policies if base is not None else Policies(),
         )
         self._last = self._with_sums(snapshot.sharing(self._last), present[order])
-        self.changed = False
         return self._last
 
     def _version(self) -> str:
@@ -589,8 +632,8 @@ class ClusterState:
             summed = ~reported & (counted > 0)
             stats = np.where(summed[:, None], sums, stats)
             reported |= summed
-        stats = np.where(reported[:, None], stats, 0.0)
-        columns: dict[str, Any] = {name: stats[:, i] for i, name in enumerate(BUNDLE_VALUES)}
+        stats[~reported] = 0.0
+        columns: dict[str, Any] = dict(zip(BUNDLE_VALUES, stats.T.copy(), strict=True))
         for name in ("topics", "producers", "consumers", "cache_size_bytes"):
             columns[name] = columns[name].astype(np.int64)
         ranked = known & (self.bundles["rank_by"][at] == owner) & (owner >= 0)
@@ -609,9 +652,10 @@ class ClusterState:
         )
         if self.changed:
             table = replace(refresh(table), averages_estimated=frozen(reported.copy()))
-            rows = ranges.bundle[known]
+            there = slice(None) if known.all() else known
+            rows = ranges.bundle[there]
             for name in ("has_data", "data_topics", *_AVERAGES):
-                self.bundles[name][rows] = getattr(table, name)[known]
+                self.bundles[name][rows] = getattr(table, name)[there]
         return table
 
     def _topic_table(self, rows: Int64Array, inside: Int64Array) -> TopicTable:

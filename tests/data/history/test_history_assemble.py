@@ -62,11 +62,9 @@ def assemble(
     mine.sort(key=lambda r: (r["time_ms"], r["broker"], r["kind"], r["subject"], r["line"]))
     assembler = DayAssembler("c", DAY, hint, options, base)
     schema = next(batches([], 0, 0, Tally())).schema
-    snapshots: list[Snapshot] = []
-    for start in range(0, len(mine), 3):
-        batch = pa.RecordBatch.from_pylist(mine[start : start + 3], schema=schema)
-        snapshots += assembler.take(rows_of_batch(batch))
-    snapshots += assembler.finish()
+    rows_of = (pa.RecordBatch.from_pylist(mine[start : start + 3], schema=schema) for start in range(0, len(mine), 3))
+    moments = assembler.moments(row for batch in rows_of for row in rows_of_batch(batch))
+    snapshots = [moment.snapshot() for moment in moments]
     for snapshot in snapshots:
         validate(snapshot)
     return assembler, snapshots
