@@ -38,7 +38,6 @@ from planner.history.manifest import (
     DAY_MS,
     LOCK,
     MANIFEST,
-    RUN_ROWS,
     DayFolder,
     DayManifest,
     Part,
@@ -50,6 +49,7 @@ from planner.history.manifest import (
     read_manifest,
     times_of_run,
 )
+from planner.history.spec import RUN_ROWS
 
 STAGING = ".staging"
 """Folder of a history in which days are written before they are complete."""

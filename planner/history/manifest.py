@@ -35,9 +35,6 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 """Name of the file, in the folder of a cluster, that its writers lock."""
 
-RUN_ROWS = 2_000_000
-"""From how many rows on, over all tables, a run of a day that is made at once is complete."""
-
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
-from planner.history.manifest import RUN_ROWS
 from planner.simulate.cluster_spec import ClusterSpec
 
 Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
@@ -11,6 +10,9 @@ Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
 
 FORMS: Final[tuple[Form, ...]] = get_args(Form)[1:]
 """The forms of a recorder."""
+
+RUN_ROWS: Final = 2_000_000
+"""From how many rows on, over all tables, a run of a day that is made at once is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
