@@ -33,7 +33,7 @@ def spelled(text: str) -> str:
 def shown(text: str) -> str:
     """Return a text that can be shown anywhere, whatever input it repeats: not endless, no control signs."""
     text = text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…"
-    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), spelled(text))
+    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), spelled(text)).replace("\r", "\\r")
 
 
 class PlannerError(Exception):
