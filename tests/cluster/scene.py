@@ -122,7 +122,7 @@ class Scene:
                 list(pool.map(move, strayed))
             return all(owners.get(name) == broker for name, broker in wanted.items())
 
-        wait_for("the bundles are in place", settled, seconds=60, every=1.0)
+        wait_for("the bundles are in place", settled, seconds=180, every=1.0)
 
 
 def written(value: object) -> str:
