@@ -154,6 +154,21 @@ def histories_root() -> Path:
     return root
 
 
+def histories() -> dict[str, Path]:
+    """Return the histories of this server by name: folders with clusters, and `.` where clusters lie beside them.
+
+    Raises:
+        ReplayError: They cannot be read.
+    """
+    root = histories_root()
+    if not root.is_dir():
+        return {}
+    with reading(root, ReplayError, f"Set {_HISTORIES} to another folder."):
+        folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+        places = {".": root, **{path.name: path for path in folders}}
+        return {name: place for name, place in places.items() if any(place.glob("cluster=*"))}
+
+
 def results_folder(folder: Path) -> Path:
     """Return where the results of a job lie."""
     return folder / "results"

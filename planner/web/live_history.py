@@ -12,7 +12,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, moment
 from planner.history.days import snapshot_at
 from planner.history.latest import recent_moments
-from planner.replay.jobs import histories_root
+from planner.replay.jobs import histories
 from planner.shadow.record import clusters_of, read_next
 from planner.web import address, state
 
@@ -46,13 +46,16 @@ def ask_to_follow(view: state.Current) -> Path | None:
 
 
 def watched_clusters() -> dict[str, Path]:
-    """Return the clusters whose histories this server reads, and the folder of each.
+    """Return the clusters whose histories this server reads, and the folder of each; of several the first history's.
 
     Raises:
-        CaptureError: The folder cannot be read.
+        CaptureError: A folder cannot be read.
+        ReplayError: The folder of histories cannot be read.
     """
-    root = histories_root()
-    return clusters_of(root) if root.is_dir() else {}
+    found: dict[str, Path] = {}
+    for place in histories().values():
+        found = clusters_of(place) | found
+    return dict(sorted(found.items()))
 
 
 def newest(folder: Path) -> Snapshot:

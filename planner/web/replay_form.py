@@ -54,12 +54,10 @@ def _covered(root: str, name: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["cluster", "day", "moments", "rows"])
 
 
-def histories() -> list[str]:
-    """Return the names of the histories of this server; no other folder can be replayed from a browser."""
-    root = jobs.histories_root()
-    if not root.is_dir():
-        return []
-    return sorted(path.name for path in root.iterdir() if path.is_dir() and any(path.glob("cluster=*/day=*")))
+def histories() -> dict[str, str]:
+    """Return what the histories of this server are called, by name; no other folder can be replayed from a browser."""
+    found = {name: place for name, place in jobs.histories().items() if any(place.glob("cluster=*/day=*"))}
+    return {name: place.name if name == "." else name for name, place in found.items()}
 
 
 def _make_sample() -> None:

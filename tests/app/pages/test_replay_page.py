@@ -111,6 +111,16 @@ class TestForm:
         box(test, "Clusters").set_value(["c-modular"]).run()  # type: ignore[attr-defined]
         assert not test.warning
 
+    def test_clusters_beside_histories_are_a_history(
+        self, page: Page, history: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is watched into the folder of histories itself lies there, as *Shadow* expects it."""
+        monkeypatch.setenv("PLANNER_HISTORIES", str(history))
+        test = page("replay")
+        assert not test.exception
+        assert box(test, "History").options == [history.name]  # type: ignore[attr-defined]
+        assert box(test, "Clusters").value  # type: ignore[attr-defined]
+
     def test_counts_what_is_chosen(self, page: Page) -> None:
         test = page("replay")
         assert not test.exception

@@ -19,6 +19,7 @@ from planner.shadow.record import (
     Split,
     write_next,
 )
+from planner.web.live_history import watched_clusters
 
 Page = Callable[..., AppTest]
 A, B, C = (f"acme/orders/0x{low:08x}_0x{low + 0x40000000:08x}" for low in (0, 0x40000000, 0x80000000))
@@ -66,6 +67,14 @@ def test_without_a_record_the_page_says_how_to_get_one(page: Page, histories: Pa
     assert "watch --admin-url" in test.code[0].value
     (histories / "cluster=east").mkdir(parents=True)
     assert "There is no record to show." in shown(page("shadow"))
+
+
+def test_a_watched_history_among_others_is_found(page: Page, histories: Path) -> None:
+    """A folder of histories holds clusters, or histories that do; *Replay* and *Shadow* read both."""
+    ShadowRecord(histories / "prod" / "cluster=west").add(cycle(1, cluster="west"))
+    assert "There is no record to show." not in shown(page("shadow"))
+    ShadowRecord(histories / "cluster=east").add(cycle(1))
+    assert list(watched_clusters()) == ["east", "west"]
 
 
 def test_cycles_score_and_the_last_one_in_detail(page: Page, histories: Path) -> None:
