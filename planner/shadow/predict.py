@@ -273,6 +273,13 @@ def _sheds(snapshot: Snapshot) -> bool:
     return snapshot.settings.flag("loadBalancerEnabled") and snapshot.settings.flag("loadBalancerSheddingEnabled")
 
 
+def _updates(before: Snapshot, after: Snapshot) -> list[tuple[int, int]]:
+    """Return when each broker of two captures had reported last, ms since 1970, in the one and in the other."""
+    was, now = before.brokers, after.brokers
+    known = dict(zip(was.name, was.updated_at_ms.tolist(), strict=True))
+    return [(known[name], at) for name, at in zip(now.name, now.updated_at_ms.tolist(), strict=True) if name in known]
+
+
 def _owners(snapshot: Snapshot) -> dict[str, str]:
     """Return the broker of each bundle by its name; empty where nobody has it. Heartbeats are left out."""
     names = (*snapshot.brokers.name, "")
@@ -410,11 +417,9 @@ class _Step:
         """Count the samples of averages since a broker may have reported something else between two captures."""
         every_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
         was, now = self.before, self.after
-        known = dict(zip(was.brokers.name, was.brokers.updated_at_ms.tolist(), strict=True))
-        reported = zip(now.brokers.name, now.brokers.updated_at_ms.tolist(), strict=True)
         twice = any(
-            at - self.from_ms >= _WINDOW * every_ms and at - known.get(name, at) >= _TWICE * every_ms
-            for name, at in reported
+            at - self.from_ms >= _WINDOW * every_ms and at - since >= _TWICE * every_ms
+            for since, at in _updates(was, now)
         )
         pairs = ((getattr(was.bundles, name), getattr(now.bundles, name)) for name in BUNDLE_STATS.values())
         unseen = twice and not all(np.array_equal(*pair) for pair in pairs)
@@ -787,7 +792,6 @@ class _Step:
         late = any(d.cause in _LATE and d.what != _ELSEWHERE for d in differences) or self.moving(current)
         known = state.watched >= cycles_to_know(shedder, current.prediction.view.settings)
         first_ms = min(current.taken_ms.values(), default=current.seen_ms)
-        due_ms = state.due_ms
         in_time = (
             known
             and (state.samples >= _FORGOTTEN or self.after.info.load_manager is not LoadManager.MODULAR)
@@ -796,7 +800,7 @@ class _Step:
             and current.disturbed is None
             and current.gap_ms <= _WAIT_SHARE * self.interval_ms
             and first_ms - current.from_ms >= _TAKES_MS
-            and not (state.rhythm_known and current.from_ms > due_ms)
+            and not (state.rhythm_known and current.from_ms > state.due_ms)
             and not late
             and not self.undecided(current)
         )
@@ -878,14 +882,16 @@ class _Step:
         made = current.prediction
         if not made.bundles and not current.sources:
             return False
-        later = self.next_view(current)
-        loads = self.loads_of(made.view, later)
         if "load_std" in self.after.info.leader_metrics:  # the leader says which loads of brokers it compared
-            bundles = _predict(loads.with_columns(brokers=made.view.brokers), made.before).bundles
-            return not self.agrees(made) or bundles != made.bundles
-        after = _predict(loads, made.before)
-        then = _predict(at_decision(made.view, later, self.moment_ms(current, None)), made.before)
-        return {after.bundles, then.bundles} != {made.bundles}
+            loads = self.loads_of(made.view, self.next_view(current)).with_columns(brokers=made.view.brokers)
+            return not self.agrees(made) or _predict(loads, made.before).bundles != made.bundles
+        return {one.bundles for one in self.by_later_loads(current)} != {made.bundles}
+
+    def by_later_loads(self, current: _OpenCycle) -> tuple[Prediction, Prediction]:
+        """Return what the loads of the capture after a decision decide: all, and those reported until the decision."""
+        made, later = current.prediction, self.next_view(current)
+        then = at_decision(made.view, later, self.moment_ms(current, None))
+        return _predict(self.loads_of(made.view, later), made.before), _predict(then, made.before)
 
     def watched(self, current: _OpenCycle, *, late: bool) -> int:
         """Return for how many cycles the counters of a leader that tells nothing of them have been followed.
@@ -901,9 +907,7 @@ class _Step:
         def hits(one: Prediction) -> list[Mapping[str, float]]:
             return [tally.of(one.after.shedding.state, brokers) for tally in profile.tallies if tally.unit == "hits"]
 
-        later = self.next_view(current)
-        views = self.loads_of(made.view, later), at_decision(made.view, later, self.moment_ms(current, None))
-        if late or not current.stable or any(hits(_predict(view, made.before)) != hits(made) for view in views):
+        if late or not current.stable or any(hits(one) != hits(made) for one in self.by_later_loads(current)):
             return -_MOST_HITS
         if current.sources and current.sources.keys() == made.bundles:
             return _MOST_HITS
@@ -1047,10 +1051,8 @@ class _Step:
         """Return a late report in place of no cause, where the leader must have known one that no capture holds."""
         if cause is not Cause.UNKNOWN or not self.state.rhythm_known:
             return cause
-        was, now = current.prediction.view.brokers, self.next_view(current).brokers
+        reported = _updates(current.prediction.view, self.next_view(current))
         every_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
-        known = dict(zip(was.name, was.updated_at_ms.tolist(), strict=True))
-        reported = ((known[n], at) for n, at in zip(now.name, now.updated_at_ms.tolist(), strict=True) if n in known)
         due_ms = self.state.due_ms
         unseen = any(since + every_ms <= due_ms < at and at - since >= _TWICE * every_ms for since, at in reported)
         return Cause.LATE_REPORT if unseen else cause

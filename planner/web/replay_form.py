@@ -57,7 +57,7 @@ def _covered(root: str, name: str) -> pd.DataFrame:
 def histories() -> dict[str, str]:
     """Return what the histories of this server are called, by name; no other folder can be replayed from a browser."""
     found = {name: place for name, place in jobs.histories().items() if any(place.glob("cluster=*/day=*"))}
-    return {name: place.name if name == "." else name for name, place in found.items()}
+    return {name: place.resolve().name if name == "." else name for name, place in found.items()}
 
 
 def _make_sample() -> None:

@@ -240,15 +240,14 @@ def top_bundles(
         maps: What is known of the maps of brokers, by broker id.
     """
     count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
-    names, hashes, rough = snapshot.bundle_names, snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
+    hashes, rough = snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
 
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:
-        listed, known = (
-            np.flatnonzero(snapshot.bundles.has_stats[owned]),
-            maps.get(snapshot.brokers.name[broker], _UNKNOWN),
-        )
+        known = maps.get(snapshot.brokers.name[broker], _UNKNOWN)
+        listed = np.flatnonzero(snapshot.bundles.has_stats[owned])
         if known.came_ms:
-            came_ms = [known.came_ms.get(names[row], known.since_ms) for row in owned[listed].tolist()]
+            names = map(snapshot.bundle_names.__getitem__, owned[listed].tolist())
+            came_ms = [known.came_ms.get(name, known.since_ms) for name in names]
             listed = listed[np.argsort(came_ms, kind="stable")]
         visited = listed[_visited(hashes[owned[listed]].tobytes(), known.most)]
         visited = visited[eligible[visited]]
