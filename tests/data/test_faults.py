@@ -148,6 +148,11 @@ def named(error: PlannerError, *words: str) -> None:
     assert not words or any(word in error.what for word in words), error
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return all files that hold something, in order."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+
+
 def outcome(kept: Kept, root: Path) -> Any:
     """Return what is read, or None where it is refused in words with a remedy."""
     files._check.cache_clear()
@@ -182,7 +187,7 @@ def test_no_flipped_bit_is_silently_wrong(tmp_path: Path, name: str) -> None:
     right = outcome(kept, tmp_path)
     assert right
     told = tried = 0
-    for path in sorted(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size):
+    for path in files_in(tmp_path):
         content = path.read_bytes()
         for bit in bits_of(path, random):
             flipped = bytearray(content)
@@ -202,7 +207,7 @@ def test_no_file_cut_off_is_silently_wrong(tmp_path: Path, name: str) -> None:
     kept = KEPT[name]
     kept.make(tmp_path)
     right = outcome(kept, tmp_path)
-    for path in sorted(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size):
+    for path in files_in(tmp_path):
         content = path.read_bytes()
         for length in cuts_of(path):
             path.write_bytes(content[:length])
@@ -218,7 +223,7 @@ def test_a_pipe_is_not_waited_for_and_a_device_not_read_to_its_end(tmp_path: Pat
     kept = KEPT[name]
     kept.make(tmp_path)
     right = outcome(kept, tmp_path)
-    for path in sorted(p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size):
+    for path in files_in(tmp_path):
         content = path.read_bytes()
         for put in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
             path.unlink()
