@@ -120,6 +120,10 @@ class Prediction:
         """The bundles that are unloaded for certain."""
         return frozenset(unload.bundle for unload in self.unloads if not unload.may_stay)
 
+    def acceptable(self, bundle: str) -> tuple[str, ...]:
+        """Return the brokers that may get a bundle which is unloaded."""
+        return next((unload.acceptable for unload in self.unloads if unload.bundle == bundle), ())
+
     def explains(self, left: AbstractSet[str]) -> bool:
         """Say whether exactly these bundles may have been unloaded."""
         return self.sure <= left <= self.bundles
@@ -1015,9 +1019,9 @@ class _Step:
             return Deviation(unload.bundle, _ELSEWHERE, Cause.RETURNED)
         cause = current.disturbed
         if cause is None:
-            late = _predict(self.loads_of(current.prediction.view, current.later), current.prediction.before)
-            there = {u.bundle: u.acceptable for u in late.unloads}.get(unload.bundle, ())
-            cause = Cause.LATE_REPORT if unload.destination in there else Cause.UNKNOWN
+            others = self.others(current.prediction, current.around, current.later)
+            found = (why for why, other in others if unload.destination in other().acceptable(unload.bundle))
+            cause = next(found, Cause.UNKNOWN)
         return Deviation(unload.bundle, _ELSEWHERE, cause)
 
     def likely(self, current: _OpenCycle, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:

@@ -37,6 +37,8 @@ CAPTURE_S = 1.0
 DIRECT_MIB = (512, 512, 512, 512)
 BASE_MIB, HOT_MIB = 20, 260
 SHIFT_S = 50.0
+STEADY = {"AvgShedder", "TransferShedder"}
+"""Strategies that go by the rates of single bundles: these get so many messages that one more or less is no matter."""
 NAMESPACES = {"globex/shadow": 32, "acme/a=b:c.d_e-f": 8}
 ISOLATED = "acme/a=b:c.d_e-f"
 
@@ -221,9 +223,12 @@ def record(strategy: str, out: Path, cycles: int, paths: str, raw: bool) -> None
             start_cluster(paths, folder / "cluster", settings, direct_mib=DIRECT_MIB, interval_ms=INTERVAL_MS)
         )
         flows: dict[str, Flow] = {}
+        steady = strategy in STEADY
+        slowest, msg_bytes, domain = (20.0, 64, "non-persistent") if steady else (1.0, 1024, "persistent")
         for namespace, bundles in NAMESPACES.items():
             cluster.admin().create_namespace(namespace, bundles)
-            flows |= {t: Flow(1.0 * 1.09**i) for i, t in enumerate(one_in_each_bundle(namespace, bundles))}
+            topics = one_in_each_bundle(namespace, bundles, domain=domain)
+            flows |= {topic: Flow(slowest * 1.09**i, msg_bytes) for i, topic in enumerate(topics)}
         shift_s = SHIFT_S if strategy == "UniformLoadShedder" else 0.0
         running.enter_context(traffic(cluster.brokers[0].service_url, flows, shift_s=shift_s))
         operator = Operator(cluster, strategy, truth)

@@ -130,10 +130,10 @@ def written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def one_in_each_bundle(namespace: str, bundles: int, count: int = 1) -> list[str]:
+def one_in_each_bundle(namespace: str, bundles: int, count: int = 1, domain: str = "persistent") -> list[str]:
     """Return topics, so that each of 2^n equal bundles holds some, bundle by bundle."""
     shift = 33 - bundles.bit_length()
-    names = [f"persistent://{namespace}/topic-{number:03}" for number in range(64 * bundles)]
+    names = [f"{domain}://{namespace}/topic-{number:03}" for number in range(64 * bundles)]
     return [name for place in range(bundles) for name in [n for n in names if topic_hash(n) >> shift == place][:count]]
 
 

@@ -352,6 +352,19 @@ def test_changed_policies_are_the_reason(busy: Snapshot, chosen: dict[str, int])
     assert not cycle.in_time
 
 
+def test_policies_that_change_while_bundles_are_on_their_way_are_why_they_went_elsewhere() -> None:
+    """As recorded: the leader unloads what was predicted, and before the owners are drawn a policy keeps one away."""
+    first = cluster((0.9, 0.2, 0.2), {0: (10.0, 9.0, 8.0, 7.0, 5.0), 1: (5.0, 5.0), 2: (45.0,)}, settings=THRESHOLD)
+    _, result = shadow_step(ShadowState(), at(first, 0), at(first, 10))
+    assert {unload.acceptable for unload in result.prediction.unloads} == {("b3:8080",)}
+    foreseen = dict.fromkeys(result.prediction.bundles, 1)
+    policy = IsolationPolicy(name="away", namespaces=("other/.*",), primary=("b3",), min_limit=1)
+    after = replace(moved(first, foreseen), policies=Policies(isolation=(policy,)))
+    _, (cycle,), _ = follow(still(first, (0, 60)) + still(after, (60, 120)))
+    assert cycle.right
+    assert {d.cause for d in cycle.differences if d.what == "went elsewhere"} == {Cause.POLICIES}
+
+
 def test_no_cycle_is_judged_while_shedding_is_off(busy: Snapshot, chosen: dict[str, int]) -> None:
     off = replace(busy, settings=busy.settings.changed(loadBalancerSheddingEnabled=False))
     _, cycles, _ = follow(still(off, (0, 60)) + still(moved(off, chosen), (60, 200)))
