@@ -853,6 +853,10 @@ class _Step:
         before = self.own(self.before.info.leader_metrics)  # a capture asks for owners first, and then for metrics
         if more and before is not None and before >= len(left) + len(more):
             back = {bundle for bundle, source in more.items() if self.owners[bundle] == source}
+            self.change(
+                outside=tuple(unload for unload in self.state.outside if unload.bundle not in more),
+                differences=tuple(d for d in self.state.differences if d.bundle not in more or d.what != "unloaded"),
+            )
             return replace(current, returned=current.returned | back), {**sources, **more}
         if own >= len(left):
             return current, sources

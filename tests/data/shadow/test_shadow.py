@@ -434,6 +434,26 @@ def test_what_left_with_a_broker_just_before_the_cycle_stayed_for_that_reason() 
     assert stayed == dict.fromkeys(foreseen, Cause.BROKER_LEFT) != {}
 
 
+def test_what_the_leader_unloads_from_a_broker_that_starts_again_is_the_leaders_alone() -> None:
+    """As recorded: the busy broker starts again, and the leader counts those of its bundles that it was to unload."""
+    busy = cluster((0.2, 0.8, 0.2), {0: BUSY[1], 1: BUSY[0], 2: BUSY[2]}, settings=THRESHOLD)
+    lost = [n for n, o in zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True) if o == 1]
+
+    def started(snapshot: Snapshot, second: int, unloaded: int) -> Snapshot:
+        started_at_ms = np.array([0, START_MS + second * 1000, 0])
+        anew = replace(snapshot, brokers=replace(snapshot.brokers, started_at_ms=started_at_ms))
+        return since(counted(anew, unloaded), -5)
+
+    _, result = shadow_step(ShadowState(), at(busy, 0), at(busy, 10))
+    own = result.prediction.bundles
+    assert 0 < len(own) < len(lost)
+    gone = started(moved(busy, dict.fromkeys(lost, 2)), 54, len(own))
+    _, (cycle, *_), _ = follow(still(started(busy, -50, 0), (0, 60)) + still(gone, (60, 130)))
+    assert {u.bundle for u in cycle.actual} == own
+    assert {u.bundle for u in cycle.outside} == set(lost) - own
+    assert {d.bundle: d.cause for d in cycle.differences} == dict.fromkeys(set(lost) - own, Cause.BROKER_LEFT)
+
+
 def test_a_report_that_no_capture_holds_is_in_the_averages(busy: Snapshot, chosen: dict[str, int]) -> None:
     """Brokers may have reported something else between two captures; what that made of averages fades with samples."""
     louder = replace(busy, bundles=replace(busy.bundles, msg_rate_in_per_s=busy.bundles.msg_rate_in_per_s + 1))
