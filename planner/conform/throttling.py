@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.errors import VectorError
+from planner.cluster.errors import PulsarError, VectorError
 from planner.cluster.pulsar_json import Json
 from planner.cluster.snapshot import DispatchRate
 from planner.conform.load_data import config_of
@@ -159,7 +159,10 @@ def _bare_bucket(given: Json, buckets: type[BucketColumn]) -> Json:
     )
     answers = []
     for op in given["ops"]:
-        bucket.consume(row, _whole(op.get("consume", 0)), op["atNanos"])
+        if (consumed := op.get("consume", 0)) < 0:
+            remedy = "Record what was consumed: 0 or more."
+            raise PulsarError("IllegalArgumentException", "consumeTokens must be >= 0.", remedy=remedy)
+        bucket.consume(row, _whole(consumed), op["atNanos"])
         tokens = bucket.balance(row, op["atNanos"])
         wait = bucket.throttling_duration_ns(row, op["atNanos"])
         answers.append({"tokens": int(tokens[0]), "throttlingDurationNanos": int(wait[0])})

@@ -173,6 +173,7 @@ class ShadowState:
         leader: Broker id of the leader, when it started, and when it was elected; empty and 0 unknown.
         due_ms: When the next cycle is expected; 0 before the first capture.
         rhythm_known: Whether a cycle was seen, so that `due_ms` is more than a supposition.
+        told_ms: The last capture with which the leader said that it had decided and unloaded nothing; 0 before one.
         silent: Cycles since the last one that was seen.
         acting_ms: Since when the prediction has been one with unloads; 0 when it is not.
         first_ms: The first capture.
@@ -198,6 +199,7 @@ class ShadowState:
     leader: tuple[str, int, int] = ("", 0, 0)
     due_ms: int = 0
     rhythm_known: bool = False
+    told_ms: int = 0
     silent: int = 0
     acting_ms: int = 0
     first_ms: int = 0
@@ -361,6 +363,7 @@ class _Step:
         elif self.gap_ms > _MISSED_SHARE * self.interval_ms:
             self.missed()
         else:
+            self.keep_time(elected_now=elected_now)
             self.follow_unloads(Cause.LEADER if elected_now else None)
         if elected_now:
             counted = self.after.info.leader_metrics
@@ -386,6 +389,22 @@ class _Step:
         # The modular load manager falls behind by what its unloads take.
         steady = view.info.load_manager is LoadManager.EXTENSIBLE or passed < _STEADY_INTERVALS
         self.change(due_ms=elected_ms + (passed + 1) * self.interval_ms, rhythm_known=steady, silent=0)
+
+    def skips(self) -> bool:
+        """Say whether the leader counts its cycles that unload nothing: each at once, for one of some reasons."""
+        return any(name.startswith("Skip/") for name in self.after.info.leader_metrics)
+
+    def keep_time(self, *, elected_now: bool) -> None:
+        """Go by when the leader says that it decided: between the two captures, if it has counted a cycle since."""
+        was, said = self.before.info.leader_metrics, self.after.info.leader_metrics
+        counted = any(said[name] > was.get(name, 0) for name in said if name.startswith("Skip/"))
+        current, due_ms = self.state.current, self.state.due_ms
+        if elected_now or not was or not counted or (current is not None and current.sources):
+            return
+        near_ms = _PROMPT_SHARE * self.interval_ms
+        if not (self.state.rhythm_known and self.from_ms <= due_ms <= self.to_ms + near_ms):
+            self.change(due_ms=self.from_ms)
+        self.change(current=None, told_ms=self.to_ms, rhythm_known=True)  # it knew the earlier capture
 
     def rest(self) -> None:
         """Go on while shedding is off: there are no cycles, and whatever is unloaded is unloaded by hand.
@@ -715,6 +734,8 @@ class _Step:
         in_turn = self.after.info.load_manager is LoadManager.MODULAR and current.sources
         over = self.state.rhythm_known and self.to_ms - self.state.due_ms >= _LATEST_SHARE * self.interval_ms
         own = self.own()
+        if not current.sources and not own and self.skips() and self.state.told_ms < self.state.due_ms:
+            return self.to_ms - self.state.due_ms >= _MISSED_SHARE * self.interval_ms  # it has not decided yet
         if (over and not in_turn) or (own and own <= len(current.sources) and since_ms >= settle_ms):
             return True
         quiet_ms = self.to_ms - current.last_ms
@@ -976,7 +997,7 @@ class _Step:
         counters = made.decision.shedder.profile.counters
         if counters is not None and counters.told is not None and said:
             before = made.before.shedding.state if made.before is not None else made.decision.shedder.initial()
-            state = counters.told(before, made.after.shedding.state, said, made.view.settings)
+            state = counters.told(before, made.after.shedding.state, self.state.counted, said, made.view.settings)
             after = replace(after, shedding=after.shedding.with_state(state))
         unloaded = {unload.bundle: unload.source for unload in in_cycle}
         in_turn = self.after.info.load_manager is LoadManager.MODULAR

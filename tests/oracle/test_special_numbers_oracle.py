@@ -20,6 +20,7 @@ from tests.oracle.test_releases_oracle import DRAWS
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(1800)]
 
+_REFUSED = re.compile(r"got error (Vector|Pulsar)Error: ")
 FLOATS = (
     *(float(text) for text in ("inf", "-inf", "nan", "-0", "5e-324", "1e-300", "1e20", "1e300")),
     -1.0,
@@ -61,6 +62,15 @@ def special(rng: random.Random, case: Case) -> Case:
     return odd
 
 
+def _refusals(vector: Vector) -> list[str]:
+    """Return in which words a case is refused that Pulsar's classes fail on; none when it is answered."""
+    try:
+        refuse_long_counts(vector.input)
+    except VectorError as error:
+        return [str(error)]
+    return [line for line in mismatches(vector) if _REFUSED.search(line)]
+
+
 @pytest.mark.parametrize("draw", [draw for draw in DRAWS if draw not in {"bundle_split", "topic_to_bundle"}])
 def test_answers_alike_or_refuses_in_words(oracle: Oracle, draw: str) -> None:
     rng = seeded()
@@ -68,13 +78,13 @@ def test_answers_alike_or_refuses_in_words(oracle: Oracle, draw: str) -> None:
     wrong, same = [], 0
     for case, said in zip(cases, oracle.lines(cases), strict=True):
         if "failure" in said:
-            with pytest.raises(VectorError):
-                refuse_long_counts(case["input"])
+            refused = _refusals(Vector(case["kind"], case["id"], case["config"], case["input"], {}, ""))
+            wrong += [] if refused else [f"{case['id']}: not refused, and Pulsar says {said['failure']}"]
             continue
         said["expected"].pop("order", None)
         vector = Vector(case["kind"], case["id"], case["config"], case["input"], said["expected"], "")
         lines = list(mismatches(vector))
         same += not lines
-        wrong += [line for line in lines if not re.search(r"got error (Vector|Pulsar)Error: ", line)]
+        wrong += [line for line in lines if not _REFUSED.search(line)]
     assert wrong == []
     assert same > len(cases) / 2

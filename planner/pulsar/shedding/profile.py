@@ -57,14 +57,14 @@ class Counters:
         least: The state with counters no higher than in either of two.
         full: States in which the counters of every broker are about to act.
         told: The state after a cycle of which a leader's metrics tell (`SnapshotInfo.leader_metrics`), given the one
-            before, the one that was worked out, and what they say; None where they say nothing of it.
+            before, the one that was worked out, and what they said before and say now; None where they say nothing.
     """
 
     cycles_to_know: Callable[[Settings], int]
     after_unloads: Callable[[Any, Collection[str]], Any]
     least: Callable[[Any, Any], Any]
     full: Callable[[Any, Sequence[str], Settings], Iterator[Any]]
-    told: Callable[[Any, Any, Mapping[str, float], Settings], Any] | None = None
+    told: Callable[[Any, Any, Mapping[str, float], Mapping[str, float], Settings], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

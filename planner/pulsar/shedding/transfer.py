@@ -679,8 +679,21 @@ def _full(state: TransferState, brokers: Sequence[str], config: Settings) -> Ite
     yield replace(state, hit_count=config.integer(_HITS))
 
 
-def _told(before: TransferState, after: TransferState, said: Mapping[str, float], config: Settings) -> TransferState:
+_BEFORE_COMPARING = ("CoolDown", "NoBrokers", "OutDatedData", "NoLoadData")
+
+
+def _told(
+    before: TransferState,
+    after: TransferState,
+    was: Mapping[str, float],
+    said: Mapping[str, float],
+    config: Settings,
+) -> TransferState:
     """Return the state by the loads that were really compared; a leader that skipped the cycle compared none."""
+    skipped = {name for name in _BEFORE_COMPARING if said.get(f"Skip/{name}", 0) > was.get(f"Skip/{name}", 0)}
+    # Without load data it may also have found nothing after it compared: only above the threshold.
+    if skipped and (skipped != {"NoLoadData"} or before.hit_count < config.integer(_HITS)):
+        return before
     std = said.get("load_std")
     if std is None or math.isclose(std, after.load_std, rel_tol=1e-6):
         return after

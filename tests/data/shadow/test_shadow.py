@@ -613,6 +613,32 @@ def counted(snapshot: Snapshot, unloaded: float | None, **more: float) -> Snapsh
     return replace(snapshot, info=replace(snapshot.info, leader_metrics=said))
 
 
+def test_an_extensible_leader_tells_when_it_decides() -> None:
+    """As recorded: cycles come 35 s later than the election says; each counts why it unloads nothing."""
+    calm = cluster((0.2, 0.2, 0.2), {0: (5.0, 5.0), 1: (5.0, 5.0), 2: (5.0,)}, load_manager=LoadManager.EXTENSIBLE)
+    calm = replace(calm, info=replace(calm.info, leader_since_ms=START_MS))
+    skips = {second: counted(calm, 0, **{"Skip/HitCount": (second + 25) // 60}) for second in range(0, 240, STEP_S)}
+    _, cycles, result = follow([at(skipped, second) for second, skipped in skips.items()])
+    assert [round((cycle.from_ms - START_MS) / 1000) for cycle in cycles] == [30, 90, 150]
+    assert all(cycle.right for cycle in cycles)
+    assert result.rhythm_known
+    assert round((result.due_ms - START_MS) / 1000) in range(210, 276)
+
+
+def test_a_leader_that_skipped_before_it_compared_counts_no_hit() -> None:
+    """As recorded: a broker without load data; the loads that were compared last look like those of this cycle."""
+    counters = TRANSFER.profile.counters
+    assert counters is not None
+    assert counters.told is not None
+    config = cluster((0.2,), {0: (1.0,)}, load_manager=LoadManager.EXTENSIBLE).settings
+    before, after = TransferState(0, 0.3, 0.4), TransferState(1, 0.3, 0.4)
+    said = {"load_std": 0.4, "load_avg": 0.3}
+    for reason, state in (("NoLoadData", before), ("CoolDown", before), ("HitCount", after), ("NoBundles", after)):
+        was = {"Skip/NoLoadData": 2.0, "Skip/CoolDown": 1.0}
+        now = {**was, **said, f"Skip/{reason}": was.get(f"Skip/{reason}", 0) + 1}
+        assert counters.told(before, after, was, now, config) is state, reason
+
+
 def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chosen: dict[str, int]) -> None:
     """As recorded: the leader unloads some bundles, and somebody two more seconds later."""
     names = zip(busy.bundle_names, busy.bundles.owner.tolist(), strict=True)
@@ -790,12 +816,13 @@ def test_the_extensible_leader_says_which_loads_it_compared() -> None:
     before = TransferState(0, 0.2241, 0.18456)
     seen = TransferState(1, 0.2241, 0.18457)
     config = Settings().changed(loadBalancerBrokerLoadTargetStd=0.1)
-    assert counters.told(before, seen, {"load_avg": 0.2, "load_std": 0.068}, config) == TransferState(0, 0.2, 0.068)
-    assert counters.told(before, seen, {"load_std": 0.18456}, config) == before, "it skipped the cycle"
-    assert counters.told(before, seen, {"load_std": 0.18457}, config) is seen
-    assert counters.told(before, seen, {}, config) is seen
+    said = {"load_avg": 0.2, "load_std": 0.068}
+    assert counters.told(before, seen, {}, said, config) == TransferState(0, 0.2, 0.068)
+    assert counters.told(before, seen, {}, {"load_std": 0.18456}, config) == before, "it skipped the cycle"
+    assert counters.told(before, seen, {}, {"load_std": 0.18457}, config) is seen
+    assert counters.told(before, seen, {}, {}, config) is seen
     held = TransferState(0, 0.2241, 0.05)
-    assert counters.told(before, held, {"load_std": 0.2}, config).hit_count == 1
+    assert counters.told(before, held, {}, {"load_std": 0.2}, config).hit_count == 1
 
 
 def test_a_report_between_a_capture_and_the_decision() -> None:

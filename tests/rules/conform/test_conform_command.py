@@ -94,6 +94,20 @@ BUNDLE = "t/n/0x00000000_0xffffffff"
         (
             {
                 **TOP,
+                "kind": "dispatch_throttle",
+                "input": {
+                    "limiter": "AsyncTokenBucket",
+                    "rate": 7,
+                    "ratePeriodNanos": 10**9,
+                    "addTokensResolutionNanos": 1,
+                    "ops": [{"atNanos": 1, "consume": -1}],
+                },
+            },
+            "consumeTokens must be >= 0",
+        ),
+        (
+            {
+                **TOP,
                 "kind": "placement",
                 "input": {
                     "strategy": "LeastLongTermMessageRate",
@@ -115,7 +129,7 @@ def test_what_pulsar_cannot_hold_is_refused_in_words(
 ) -> None:
     """Never decided differently in silence."""
     assert main(["conform", written(tmp_path / "v.jsonl", [vector])]) == 1
-    assert re.search(f"got error VectorError: .*{what}", capsys.readouterr().out)
+    assert re.search(f"got error (Vector|Pulsar)Error: .*{what}", capsys.readouterr().out)
 
 
 GOOD = {"kind": "top_k_bundles", "id": "v", "config": {}, "input": {"bundleStats": {}}, "expected": {"topBundles": []}}
