@@ -10,6 +10,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from planner.web import headers, registry
+from planner.web.ahead import Ahead
 from planner.web.heap import give_back_what_is_freed
 
 give_back_what_is_freed()
@@ -24,5 +25,7 @@ async def _started(_: st.App) -> AsyncIterator[None]:
 
 
 app = st.App(
-    Path(headers.__file__).with_name("router.py"), middleware=[Middleware(headers.SecurityHeaders)], lifespan=_started
+    Path(headers.__file__).with_name("router.py"),
+    middleware=[Middleware(headers.SecurityHeaders), Middleware(Ahead)],
+    lifespan=_started,
 )

@@ -88,8 +88,10 @@ class Reason:
     @property
     def text(self) -> str:
         """The reason as one English sentence part."""
-        return _SENTENCE.format(
-            self.code.template,
+        template = self.code.template
+        write = _SENTENCE.format if "x}" in template else str.format  # which takes a tenth of the time
+        return write(
+            template,
             **self.values,
             other=self.other or "?",
             broker=self.broker or "?",

@@ -137,7 +137,7 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
     if not concurrent or size <= _FIRST_SIZE:
         return np.argsort(bucket, kind="stable")
     one = np.zeros(len(hashes), dtype=np.int64)
-    return np.lexsort((_ranks_in_buckets(hashes, one, np.array([size])), bucket))
+    return _order(bucket.astype(np.int64), _ranks_in_buckets(hashes, one, np.array([size])), len(hashes))
 
 
 def hash_map_buckets(hashes: IntArray, table_size: int) -> UInt32Array:
@@ -190,23 +190,32 @@ def _ranks_in_buckets(hashes: IntArray, groups: Int64Array, sizes: Int64Array) -
     rank, size = put.copy(), _FIRST_SIZE
     while size < sizes.max(initial=0):
         there = np.flatnonzero((sizes[groups] > size) & (put < size * 3 // 4))
-        where, half = spread[there] & np.uint32(size - 1), (spread[there] & np.uint32(size)) != 0
-        order = np.lexsort((rank[there], where, groups[there]))
-        there, where, half = there[order], where[order], half[order]
+        bucket = groups[there] * size + (spread[there] & np.uint32(size - 1))
+        in_order = _order(bucket, rank[there], len(hashes))
+        there, bucket = there[in_order], bucket[in_order]
+        half = (spread[there] & np.uint32(size)) != 0
         ends = np.ones(len(there), dtype=np.bool_)  # the last key of its bucket
-        ends[:-1] = (where[1:] != where[:-1]) | (groups[there[1:]] != groups[there[:-1]])
+        ends[:-1] = bucket[1:] != bucket[:-1]
         turns = np.zeros(len(there), dtype=np.bool_)  # the next key of the bucket goes to the other half
         turns[:-1] = ~ends[:-1] & (half[1:] != half[:-1])
         position = np.arange(len(there))
-        last_of_bucket = np.flatnonzero(ends)
-        bucket = np.searchsorted(last_of_bucket, position)
-        last_turn = np.full(len(last_of_bucket), -1, dtype=np.int64)
-        last_turn[bucket[turns]] = position[turns]  # ascending, so that the last one stays
-        before = position <= last_turn[bucket]
-        moved = np.lexsort((np.where(before, -position - 1, position), half, where, groups[there]))
+        number: Int64Array = np.cumsum(ends) - ends  # of the bucket, among those that have keys
+        last_turn = np.full(len(there), -1, dtype=np.int64)
+        last_turn[number[turns]] = position[turns]  # ascending, so that the last one stays
+        before = position <= last_turn[number]
+        moved = _order(bucket * 2 + half, np.where(before, -position - 1, position), len(hashes))
         rank[there[moved]] = position - len(there)
         size *= 2
     return rank
+
+
+def _order(bucket: Int64Array, rank: Int64Array, most: int) -> Int64Array:
+    """Return keys by bucket, then by rank, from -`most` to `most` - 1, which none of a bucket share. Shape (keys,).
+
+    One column is sorted in a third of the time that `lexsort` takes. The largest number in it, maps x buckets x keys of
+    a cluster, is far from 2^63.
+    """
+    return np.argsort(bucket * (2 * most) + rank)
 
 
 def hash_map_size(keys: int, *, concurrent: bool = False) -> int:

@@ -2,6 +2,8 @@
 
 import ctypes
 
+import pyarrow as pa
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _LARGE_BYTES = 4 << 20
 _SPARE_BYTES = 64 << 20
@@ -19,8 +21,12 @@ def give_back_what_is_freed() -> None:
 
 
 def give_back_holes() -> None:
-    """Give back what is free between what is kept, after work that used much; it takes a tenth of a second or two."""
+    """Give back what is free between what is kept, after work that used much; it takes a tenth of a second or two.
+
+    Arrow has a heap of its own, which keeps the columns of a snapshot that nobody looks at any more.
+    """
     _ask("malloc_trim", 0)
+    pa.default_memory_pool().release_unused()
 
 
 def _ask(function: str, *numbers: int) -> None:

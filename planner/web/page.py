@@ -65,6 +65,8 @@ class Page:
             self._show()
         except PlannerError as error:
             show_error(error)
+        finally:
+            scenarios.runs().rest()
 
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")

@@ -437,6 +437,13 @@ class Runs:
             if len(self._runs) > most or self._disk_bytes() > _MOST_DISK_BYTES:
                 del self._runs[key]
 
+    def rest(self) -> None:
+        """Take no memory for cycles that somebody looked at; what is looked at again is read from the disk."""
+        with self._lock:
+            for job in self._runs.values():
+                if job.finished.is_set() and job.shelf is not None:
+                    job.shelf.rest()
+
     def _disk_bytes(self) -> int:
         return sum(job.shelf.disk_bytes for job in self._runs.values() if job.shelf is not None)
 

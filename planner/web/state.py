@@ -5,6 +5,10 @@ started; the session remembers it from page to page, and the workspace what each
 load changes nothing for anybody else.
 """
 
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -84,10 +88,42 @@ def workspace() -> Workspace:
     return open_workspace()
 
 
-@st.cache_resource(max_entries=3, show_spinner="Loading the snapshot …")
+_MOST_SNAPSHOTS = 3
+_SNAPSHOTS: OrderedDict[str, Future[Snapshot]] = OrderedDict()
+_LOADING = ThreadPoolExecutor(2, "snapshots")
+_LOCK = threading.Lock()
+
+
+def _coming(digest: str) -> Future[Snapshot]:
+    """Return the content of a saved snapshot, which is loaded in another thread, once for all who ask."""
+    with _LOCK:
+        found = _SNAPSHOTS.get(digest)
+        if found is None or (found.done() and found.exception() is not None):
+            _SNAPSHOTS[digest] = found = _LOADING.submit(lambda: workspace().snapshot(digest))
+        _SNAPSHOTS.move_to_end(digest)
+        while len(_SNAPSHOTS) > _MOST_SNAPSHOTS:
+            _SNAPSHOTS.popitem(last=False)
+    return found
+
+
+def load_ahead(asked: str) -> None:
+    """Begin to load a saved snapshot, by the first digits of its digest; where there is none nothing is done."""
+    saved = workspace().find(asked)
+    if saved is not None:
+        _coming(saved.digest)
+
+
 def snapshot_of(digest: str) -> Snapshot:
-    """Return the content of a saved snapshot."""
-    return workspace().snapshot(digest)
+    """Return the content of a saved snapshot; the latest few are kept.
+
+    Raises:
+        PlannerError: It cannot be read.
+    """
+    coming = _coming(digest)
+    with nullcontext() if coming.done() else st.spinner("Loading the snapshot …"):
+        if (error := coming.exception()) is not None:
+            raise error.with_traceback(None)
+        return coming.result()
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})

@@ -137,10 +137,10 @@ class Visitor:
         self.settled(text)
         return self.page
 
-    def settled(self, text: str) -> None:
+    def settled(self, text: str, *, timeout_s: float = 90.0) -> None:
         """Wait until a text is shown, the script has run to its end, and nothing is still being drawn."""
         try:
-            self.page.get_by_text(text, exact=False).first.wait_for(timeout=90_000)
+            self.page.get_by_text(text, exact=False).first.wait_for(timeout=timeout_s * 1000)
         except PlaywrightError as error:
             shown = self.page.locator("body").inner_text()
             pytest.fail(f"{error}\nat {self.page.url} there is, after {self.errors}:\n{shown}")

@@ -197,7 +197,7 @@ class _Ask:
         """Ask the configured strategy, telling it what is preallocated if it wants to know."""
         state = self.filters.waiting if isinstance(memory.placement, Preallocated) else memory.placement
         after, decision = self._answer(configured_placement(self.filters.config), state, step)
-        return replace(memory, placement=after), decision
+        return memory if after is memory.placement else replace(memory, placement=after), decision
 
 
 def least_loaded(

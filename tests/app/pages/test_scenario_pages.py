@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -88,6 +89,15 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
     assert "**AvgShedder**" not in told
     monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 60.0)
     assert "best balanced: highest usage" in shown(test.run())
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_cycles_that_a_page_looked_at_take_no_memory(page: Page, workspace_file: Path) -> None:
+    """Those of a large cluster are 100 MB of each run, and a server keeps dozens of runs."""
+    assert not page("what_if", snapshot=sample()[:12], scenario=link(Step(ScaleTraffic(factor=3.25)))).exception
+    in_memory = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+    of_runs = rf"{re.escape(str(workspace_file.parent))}.*\(deleted\)\n(?:\w+:.*\n)*?Rss: +(\d+) kB"
+    assert set(re.findall(of_runs, in_memory)) == {"0"}
 
 
 @pytest.mark.parametrize("name", PAGES)
