@@ -5,7 +5,7 @@ lags behind (`planner.simulate.leader_view`). Positions of brokers never change:
 present. Positions of bundles change when one is split or a namespace is made anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -49,6 +49,12 @@ _ROWS = 10
 
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
 """What a change of traffic is about."""
+
+FOLLOWED: Mapping[str, tuple[str, ...]] = {
+    "brokers": ("name", "registered", *USAGE_COLUMNS, *LIMIT_COLUMNS),
+    "bundles": ("namespace", "low", "high", "owner", *TRAFFIC_COLUMNS, *COUNT_COLUMNS),
+}
+"""Columns, by table, of a later snapshot that a simulation follows; the others have no part in it."""
 
 _KBIT_PER_GBIT = 1e6
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
