@@ -700,9 +700,9 @@ class Cluster:
         """Return what brokers measure of their bundles at a moment."""
         moment = self._moment(at_ms)
         if self._measurable is None or self._measurable[0] != moment:
-            load = self.load(at_ms)
+            load, table, manager = self.load(at_ms), self.brokers_at(at_ms), self.info.load_manager
             seen = np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
-            self._measurable = (moment, Measurable.of(seen, self.owners(), len(self.brokers)))
+            self._measurable = (moment, Measurable.of(seen, self.owners(), table, self.config, manager))
         return self._measurable[1]
 
     def snapshot(self, at_ms: int) -> Snapshot:

@@ -57,16 +57,32 @@ class Measurable:
         load: Traffic as `TRAFFIC_COLUMNS`, then `COUNT_COLUMNS`, of each bundle. Shape (7, bundles).
         owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
         totals: What the bundles of each broker sum up to: rows of `load`, then bundles. Shape (8, brokers).
+        usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
     """
 
     load: FloatArray
     owner: IntArray
     totals: FloatArray
+    usage: FloatArray
 
     @staticmethod
-    def of(load: FloatArray, owner: IntArray, brokers: int) -> "Measurable":
-        """Return it of bundles and their owners, in a cluster of so many brokers."""
-        return Measurable(load, owner, _sums(load, owner, brokers))
+    def of(
+        load: FloatArray, owner: IntArray, brokers: BrokerTable, config: Settings, manager: LoadManager
+    ) -> "Measurable":
+        """Return it of bundles, their owners, and brokers with what their machines use."""
+        return Measurable(load, owner, _sums(load, owner, len(brokers)), _usage(brokers, config, manager))
+
+
+def _usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+    extensible = manager is LoadManager.EXTENSIBLE
+    return max_usage(brokers, manager) if extensible else weighted_usage(brokers, config, manager)
+
+
+@once
+def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+    """Return what is compared with reports: usage, message rate, throughput and bundles of each. Shape (4, brokers)."""
+    rate, throughput = brokers.msg_rate_per_s(), brokers.throughput_bytes_per_s()
+    return frozen(np.array([_usage(brokers, config, manager), rate, throughput, brokers.reported_bundles]))
 
 
 def _sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
@@ -326,14 +342,10 @@ class LeaderView:
 
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
         """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
-        manager, totals = self.truth.info.load_manager, self.totals[:, who]
-        usage, reported = (
-            max_usage(table, manager) if self.extensible else weighted_usage(table, self.config, manager)
-            for table in (self.truth.brokers_at(at_ms), self.table)
-        )
-        change = 100 * np.abs(usage[who] - reported[who])
+        reported = _compared(self.table, self.config, self.truth.info.load_manager)[:, who]
+        change, totals = 100 * np.abs(self.truth.measurable(at_ms).usage[who] - reported[0]), self.totals[:, who]
         now = np.array([totals[0] + totals[1], totals[2] + totals[3], totals[_BUNDLES]])
-        changed: BoolArray = np.maximum(change, _percent(_compared(self.table)[:, who], now).max(axis=0)) > self._enough
+        changed: BoolArray = np.maximum(change, _percent(reported[1:], now).max(axis=0)) > self._enough
         return changed
 
     def _write(self, who: Int64Array, at_ms: int) -> None:
@@ -486,12 +498,6 @@ def _load_keys(means: FloatArray) -> list[FloatArray]:
         np.floor(means[3] / _THROUGHPUT_STEP + 0.5),
         np.floor((means[0] + means[1]) / _RATE_STEP + 0.5),
     ]
-
-
-@once
-def _compared(brokers: BrokerTable) -> FloatArray:
-    """Return what brokers compare with their last report: message rate, throughput, bundles. Shape (3, brokers)."""
-    return frozen(np.array([brokers.msg_rate_per_s(), brokers.throughput_bytes_per_s(), brokers.reported_bundles]))
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
