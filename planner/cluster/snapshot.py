@@ -649,13 +649,19 @@ def _make(table: type[_T], columns: Mapping[str, Any], size: int) -> _T:
             else:
                 made[info.name] = tuple(given) if given is not None else (str(info.default),) * size
         elif given is None:
-            made[info.name] = frozen(np.full(size, info.default, dtype=_DTYPES[info.kind]))
+            made[info.name] = _same(size, info.default, info.kind)
         else:
             array = np.array(given, dtype=_DTYPES[info.kind], copy=None)
             made[info.name] = frozen(array if array.ndim else np.full(size, array))
         if len(made[info.name]) != size:
             raise ValueError(f"{table.__name__}.{info.name} has {len(made[info.name])} rows, not {size}")
     return table(**made)
+
+
+@lru_cache(maxsize=128)
+def _same(size: int, value: object, kind: ColumnKind) -> npt.NDArray[Any]:
+    """Return a column of one value; a history has as many of it as moments."""
+    return frozen(np.full(size, value, dtype=_DTYPES[kind]))
 
 
 def make_brokers(name: Sequence[str], **columns: Any) -> BrokerTable:

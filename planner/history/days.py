@@ -22,7 +22,7 @@ from heapq import merge
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +53,9 @@ from planner.history.spec import RUN_ROWS
 
 STAGING = ".staging"
 """Folder of a history in which days are written before they are complete."""
+
+Columns: TypeAlias = Mapping[str, Sequence[str] | None]
+"""Names of columns by table, None for all of them."""
 
 _GROUP_ROWS = {"brokers": 50_000, "bundles": 100_000, "topics": 500_000}
 _GROUP_MOMENTS = 1_440
@@ -445,7 +448,14 @@ def clear_staging(root: Path, keep: str = "") -> None:
                 path.unlink(missing_ok=True)
 
 
-def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topics: bool = True) -> Iterator[Snapshot]:
+def read_day(
+    folder: Path,
+    *,
+    start_ms: int = 0,
+    end_ms: int | None = None,
+    topics: bool = True,
+    columns: Columns | None = None,
+) -> Iterator[Snapshot]:
     """Yield the snapshots of a day in the order of time, as they were written, one row group in memory at a time.
 
     A watch may add to the day meanwhile, compact it, or make room: what it had when it was opened is read, as far as
@@ -456,6 +466,7 @@ def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topi
         start_ms: The first moment wanted, ms since 1970.
         end_ms: The first moment no longer wanted.
         topics: Whether the snapshots have their topics; reading is faster without.
+        columns: What has to be read of runs, table by table; everything else may have its default. All without.
 
     Raises:
         FormatError: There is no such day, or it is damaged.
@@ -468,7 +479,7 @@ def read_day(folder: Path, *, start_ms: int = 0, end_ms: int | None = None, topi
     low = start_ms
     while day is not None:
         try:
-            for snapshot in _in_order(day, low, high, topics=topics):
+            for snapshot in _in_order(day, low, high, columns or _everything(topics=topics)):
                 low = snapshot.info.captured_at_ms + 1
                 yield snapshot
         except FormatError:
@@ -523,7 +534,11 @@ def times_of_day(folder: Path) -> list[int]:
         raise
 
 
-def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[Snapshot]:
+def _everything(*, topics: bool) -> Columns:
+    return {part: None for part in TABLES if topics or part != "topics"}
+
+
+def _in_order(day: DayFolder, low: int, high: int, columns: Columns) -> Iterator[Snapshot]:
     """Yield the snapshots of a day within a time: runs and segments one after the other, side by side where they mix.
 
     They mix when the clock of a cluster was set back while it was watched.
@@ -542,7 +557,9 @@ def _in_order(day: DayFolder, low: int, high: int, *, topics: bool) -> Iterator[
             together = []
         until = max(until, last)
         together.append(
-            _read_run(day, piece, low, high, topics=topics) if isinstance(piece, str) else _read_segment(piece, topics)
+            _read_run(day, piece, low, high, columns)
+            if isinstance(piece, str)
+            else _read_segment(piece, "topics" in columns)
         )
     yield from merge(*together, key=_MOMENT)
 
@@ -555,14 +572,14 @@ def _read_segment(path: Path, topics: bool) -> Iterator[Snapshot]:  # noqa: FBT0
     yield snapshot if topics else replace(snapshot, topics=make_topics())
 
 
-def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) -> Iterator[Snapshot]:
-    names = day.manifest.files_of(run)
-    check_parts(day.path, day.manifest, [name for part, name in names.items() if topics or part != "topics"])
+def _read_run(day: DayFolder, run: str, low: int, high: int, columns: Columns) -> Iterator[Snapshot]:
+    names = {part: name for part, name in day.manifest.files_of(run).items() if part == MOMENTS or part in columns}
+    check_parts(day.path, day.manifest, names.values())
     try:
         moments = pq.read_table(day.path / names[MOMENTS], page_checksum_verification=True)
         inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
-        parts = [part for part in TABLES if part in names and (topics or part != "topics")]
-        files = {part: _open(day.path / names[part], part) for part in parts}
+        files = {part: _open(day.path / names[part], part) for part in TABLES if part in names}
+        wanted = {part: some and ["time_ms", "position", *some] for part, some in columns.items()}
     except (pa.ArrowException, OSError, KeyError) as error:
         raise damaged(day.path, error) from error
     with contextlib.ExitStack() as stack:
@@ -571,7 +588,7 @@ def _read_run(day: DayFolder, run: str, low: int, high: int, *, topics: bool) ->
         for group in pc.unique(moments.filter(inside)["row_group"]).to_pylist():
             members = moments.filter(pc.equal(moments["row_group"], group)).to_pylist()
             try:
-                tables = {part: file.read_row_group(group) for part, file in files.items()}
+                tables = {part: file.read_row_group(group, wanted[part]) for part, file in files.items()}
                 yield from _wanted(members, tables, low, high)
             except (pa.ArrowException, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise damaged(day.path, error) from error

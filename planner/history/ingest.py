@@ -320,21 +320,17 @@ class _Ingest:
         Raises:
             ReplayError: One of them cannot be done.
         """
-        tasks = self._tasks([weight for weight, _ in work])
-        texts = [TypeAdapter(takes).dump_json(given).decode() for _, given in work]
-        table = self.opened().spark.createDataFrame(list(zip(tasks, texts, strict=True)), "task int, text string")
+        texts = [(weight, TypeAdapter(takes).dump_json(given).decode()) for weight, given in work]
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def run(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
             taken, given = TypeAdapter(takes), TypeAdapter(gives)
-            for batch in batches:
-                for text in batch["text"].to_pylist():
-                    try:
-                        made, trouble = given.dump_json(do(taken.validate_json(text))).decode(), ""
-                    except PlannerError as error:
-                        made, trouble = "", json.dumps([error.what, error.where, error.remedy])
-                    yield pa.RecordBatch.from_pylist([{"made": made, "trouble": trouble}])
+            for text in texts:
+                try:
+                    yield given.dump_json(do(taken.validate_json(text))).decode(), ""
+                except PlannerError as error:
+                    yield "", json.dumps([error.what, error.where, error.remedy])
 
-        done = table.repartitionById(max(tasks) + 1, "task").mapInArrow(run, "made string, trouble string").collect()
+        done = self.opened().on_workers(run, self._shares(texts))
         if troubles := [trouble for _, trouble in done if trouble]:
             what, where, remedy = json.loads(min(troubles))
             raise ReplayError(what, where=where, remedy=remedy)
@@ -377,16 +373,15 @@ class _Ingest:
         found = self._on_spark(partial(_read_one, self.aside, self.options), weighed, _ToRead, list[Piece])
         return [piece for pieces in found for piece in pieces]
 
-    def _tasks(self, weights: Sequence[int]) -> list[int]:
-        """Share pieces of work out to as many tasks as keep the cluster busy; return the task of each."""
-        count = min(len(weights), _TASKS_A_CORE * self.opened().parallel_now())
-        loads = [(0, task) for task in range(count)]
-        chosen = [0] * len(weights)
-        for at in sorted(range(len(weights)), key=lambda i: -weights[i]):
+    def _shares(self, work: Sequence[tuple[int, str]]) -> list[list[str]]:
+        """Share pieces of work, each with a weight, out to as many tasks as keep the cluster busy."""
+        shares: list[list[str]] = [[] for _ in range(min(len(work), _TASKS_A_CORE * self.opened().parallel_now()))]
+        loads = [(0, task) for task in range(len(shares))]
+        for weight, text in sorted(work, key=lambda one: -one[0]):
             load, task = heappop(loads)
-            chosen[at] = task
-            heappush(loads, (load + weights[at] + 1, task))
-        return chosen
+            shares[task].append(text)
+            heappush(loads, (load + weight + 1, task))
+        return shares
 
     def _entries(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> dict[str, SourceEntry]:
         """Return what the ledger says of the files just read, and see that the counts add up."""

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_topics
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
+from planner.simulate.cluster import FOLLOWED
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
@@ -131,15 +132,21 @@ def task_from_json(text: str) -> ReplayTask:
     return ReplayTask(**{**content, "scenario": scenario_from_json(content["scenario"])})
 
 
-def _snapshots(day: DayFolder, start_ms: int, end_ms: int) -> Iterable[Snapshot]:
-    """Return the snapshots of a day within a time.
+def _snapshots(day: DayFolder, start_ms: int, end_ms: int, *, followed: bool) -> Iterator[Snapshot]:
+    """Yield the snapshots of a day within a time; all but the very first one of a task are only followed.
 
     Those of a small day that does not grow are kept: the next task of this process is mostly another scenario of it.
     """
     parts = day.manifest.parts.values()
-    if day.damage is not None or day.is_watched or sum(part.rows for part in parts) > _MOST_ROWS_KEPT:
-        return read_day(day.path, start_ms=start_ms, end_ms=end_ms)
-    return _kept(day.path, frozenset(part.sha256 for part in parts), start_ms, end_ms)
+    if not (day.damage is not None or day.is_watched or sum(part.rows for part in parts) > _MOST_ROWS_KEPT):
+        yield from _kept(day.path, frozenset(part.sha256 for part in parts), start_ms, end_ms)
+        return
+    if not followed:
+        for start in read_day(day.path, start_ms=start_ms, end_ms=end_ms):
+            start_ms = start.info.captured_at_ms + 1
+            yield start
+            break
+    yield from read_day(day.path, start_ms=start_ms, end_ms=end_ms, columns=FOLLOWED)
 
 
 @lru_cache(maxsize=_MOST_DAYS_KEPT)
@@ -155,7 +162,7 @@ def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
     """
     root, found = Path(task.history), False
     for day in complete_days(root, task.cluster, day_of(task.start_ms), day_of(task.end_ms - 1)):
-        for snapshot in _snapshots(day, task.start_ms, task.end_ms):
+        for snapshot in _snapshots(day, task.start_ms, task.end_ms, followed=found):
             found = True
             yield snapshot
     if not found:

@@ -5,7 +5,7 @@ lags behind (`planner.simulate.leader_view`). Positions of brokers never change:
 present. Positions of bundles change when one is split or a namespace is made anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.dispatch.caps import dispatch_caps
-from planner.simulate.leader_view import LeaderView, Rebuilt
+from planner.simulate.leader_view import LeaderView, Measurable, Rebuilt
 from planner.simulate.load_model import (
     COUNT_COLUMNS,
     COUNTS,
@@ -49,6 +49,12 @@ _ROWS = 10
 
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
 """What a change of traffic is about."""
+
+FOLLOWED: Mapping[str, tuple[str, ...]] = {
+    "brokers": ("name", "registered", *USAGE_COLUMNS, *LIMIT_COLUMNS),
+    "bundles": ("namespace", "low", "high", "owner", *TRAFFIC_COLUMNS, *COUNT_COLUMNS),
+}
+"""Columns, by table, of a later snapshot that a simulation follows; the others have no part in it."""
 
 _KBIT_PER_GBIT = 1e6
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
@@ -126,12 +132,14 @@ class Cluster:
         self.pins: dict[str, str] = {}
         self._owners: IntArray | None = None
         self._usage: tuple[int, FloatArray, FloatArray] | None = None
+        self._table: tuple[int, BrokerTable] | None = None
+        self._measurable: tuple[int, Measurable] | None = None
         self._state: tuple[int, BrokerState] | None = None
         self.leader_view = LeaderView(self, snapshot.with_columns(info=self.info), config)
 
     def _touch(self) -> None:
         """Forget what was worked out; something has changed."""
-        self._owners = self._usage = self._state = None
+        self._owners = self._usage = self._table = self._measurable = self._state = None
 
     # Who serves what
 
@@ -649,7 +657,7 @@ class Cluster:
 
     def _worked_out(self, at_ms: int) -> BrokerState:
         demand = self.machines(at_ms)[1]
-        table = self._brokers_at(at_ms)
+        table = self.brokers_at(at_ms)
         there = self.present & self.alive
         usage = np.where(there, weighted_usage(table, self.config, self.info.load_manager), 0.0)
         sums = self._on_brokers(self.load(at_ms)[TRAFFIC])
@@ -681,9 +689,21 @@ class Cluster:
         columns: dict[str, Any] = {name: frozen(getattr(self.topics, name) * factor) for name in TRAFFIC_COLUMNS}
         return replace(self.topics, **columns)
 
-    def _brokers_at(self, at_ms: int) -> BrokerTable:
+    def brokers_at(self, at_ms: int) -> BrokerTable:
         """Return the brokers with what their machines use at a moment."""
-        return with_usage(self.brokers, self.machines(at_ms)[0])
+        moment = self._moment(at_ms)
+        if self._table is None or self._table[0] != moment:
+            self._table = (moment, with_usage(self.brokers, self.machines(at_ms)[0]))
+        return self._table[1]
+
+    def measurable(self, at_ms: int) -> Measurable:
+        """Return what brokers measure of their bundles at a moment."""
+        moment = self._moment(at_ms)
+        if self._measurable is None or self._measurable[0] != moment:
+            load, table, manager = self.load(at_ms), self.brokers_at(at_ms), self.info.load_manager
+            seen = np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
+            self._measurable = (moment, Measurable.of(seen, self.owners(), table, self.config, manager))
+        return self._measurable[1]
 
     def snapshot(self, at_ms: int) -> Snapshot:
         """Return the cluster with its real owners and current traffic, without averages."""
@@ -700,7 +720,7 @@ class Cluster:
             has_data=False,
             **columns,
         )
-        brokers = replace(self._brokers_at(at_ms), registered=frozen(self.present.copy()))
+        brokers = replace(self.brokers_at(at_ms), registered=frozen(self.present.copy()))
         info = replace(self.info, captured_at_ms=at_ms)
         found = Snapshot(info, self.config, brokers, self.namespaces, bundles, self.topics_at(at_ms), self.policies)
         return found.naming(self.names, self.hashes, self.position)

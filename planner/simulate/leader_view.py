@@ -13,29 +13,20 @@ from weakref import proxy
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
-from planner.pulsar.load.usage import max_usage_of, percent_usage, usage_and_limits, weighted_usage_of
-from planner.simulate.load_model import (
-    COUNT_COLUMNS,
-    COUNTS,
-    LIMIT_COLUMNS,
-    TRAFFIC,
-    USAGE_COLUMNS,
-    rows_of,
-    with_values,
-)
+from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
 
-_MACHINE_ROWS = [0, 3, 4]
-"""Where these stand in `planner.pulsar.load.usage.RESOURCES`."""
 _BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
@@ -58,6 +49,49 @@ class Rebuilt:
     new: BoolArray
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Measurable:
+    """What there is to measure, for as long as nothing changes.
+
+    Attributes:
+        load: Traffic as `TRAFFIC_COLUMNS`, then `COUNT_COLUMNS`, of each bundle. Shape (7, bundles).
+        owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
+        totals: What the bundles of each broker sum up to: rows of `load`, then bundles. Shape (8, brokers).
+        usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
+    """
+
+    load: FloatArray
+    owner: IntArray
+    totals: FloatArray
+    usage: FloatArray
+
+    @staticmethod
+    def of(
+        load: FloatArray, owner: IntArray, brokers: BrokerTable, config: Settings, manager: LoadManager
+    ) -> "Measurable":
+        """Return it of bundles, their owners, and brokers with what their machines use."""
+        return Measurable(load, owner, _sums(load, owner, len(brokers)), _usage(brokers, config, manager))
+
+
+def _usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+    extensible = manager is LoadManager.EXTENSIBLE
+    return max_usage(brokers, manager) if extensible else weighted_usage(brokers, config, manager)
+
+
+@once
+def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+    """Return what is compared with reports: usage, message rate, throughput and bundles of each. Shape (4, brokers)."""
+    rate, throughput = brokers.msg_rate_per_s(), brokers.throughput_bytes_per_s()
+    return frozen(np.array([_usage(brokers, config, manager), rate, throughput, brokers.reported_bundles]))
+
+
+def _sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
+    """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
+    rows = np.flatnonzero(owner >= 0)
+    by = owner[rows]
+    return np.array([np.bincount(by, None if r is None else r[rows], minlength=brokers) for r in (*load, None)])
+
+
 class LeaderView:
     """What the leader knows; `view` answers. The cluster tells it what brokers notice, and when they report.
 
@@ -70,6 +104,7 @@ class LeaderView:
     def __init__(self, truth: "Cluster", snapshot: Snapshot, config: Settings) -> None:
         self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
         self.config = config
+        self._enough = config.integer("loadBalancerReportUpdateThresholdPercentage")
         self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
         self.table = snapshot.brokers
@@ -79,9 +114,11 @@ class LeaderView:
         self.reported_by: Int64Array = self.measured_by.copy()
         self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
         self.measured: FloatArray = self.reported.copy()
-        self.totals: FloatArray = np.zeros((len(self.measured) + 1, len(snapshot.brokers)))
+        self.totals: FloatArray = _sums(self.measured, self.measured_by, len(self.table))
         """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
-        self._add_up(np.arange(len(self.table)), np.flatnonzero(reported))
+        self._seen: Measurable | None = None
+        """What brokers measured last, and which of them; `measured` and `measured_by` lack it until `_settle`."""
+        self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         self.bundles = bundles
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated.copy()
@@ -114,6 +151,7 @@ class LeaderView:
 
     def joined(self, at_ms: int) -> None:
         """Take brokers in that are new in the cluster's table; they report at once that nothing is on them."""
+        self._settle()
         count = len(self.truth.brokers) - len(self.table)
         columns: dict[str, Any] = {}
         for column in fields(self.table):
@@ -125,6 +163,7 @@ class LeaderView:
         self.updated_ms = np.append(self.updated_ms, np.full(count, at_ms))
         self.measured_ms = np.append(self.measured_ms, np.full(count, at_ms))
         self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
+        self._unsettled = np.zeros(len(self.table), dtype=np.bool_)
         if self.extensible:
             self.load_ema = np.append(self.load_ema, np.zeros(count))
             self.throughput_ema = np.append(self.throughput_ema, np.zeros(count))
@@ -150,6 +189,7 @@ class LeaderView:
         self.touch()
 
     def _forget(self, broker: int) -> None:
+        self._settle()
         self.measured_by[self.measured_by == broker] = -1
         self.totals[:, broker] = 0.0
         gone = self.reported_by == broker
@@ -185,6 +225,7 @@ class LeaderView:
 
     def rebuilt(self, change: Rebuilt) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
+        self._settle()
         parent, made = change.parent, np.flatnonzero(change.new)
 
         def follow(values: Any, unknown: int | None = None) -> Any:
@@ -195,7 +236,7 @@ class LeaderView:
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
         self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
-        self._add_up(np.arange(len(self.table)), np.flatnonzero(self.measured_by >= 0))
+        self.totals = _sums(self.measured, self.measured_by, len(self.table))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
@@ -254,21 +295,35 @@ class LeaderView:
 
     def _measure(self, who: Int64Array, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
-        owner = self.truth.owner
-        mine, theirs = self._served_by(who, owner), self._served_by(who, self.measured_by)
-        self.measured_by[theirs & ~mine] = -1
-        rows = np.flatnonzero(mine)
-        self.measured_by[rows] = owner[rows]
-        load = self.truth.load(at_ms)
-        self.measured[:4, rows] = load[TRAFFIC][:, rows]
-        self.measured[4:, rows] = np.round(load[COUNTS][:, rows])
-        self._add_up(who, rows)
+        seen = self.truth.measurable(at_ms)
+        if seen is not self._seen:
+            self._settle()
+            self._seen = seen
+        self._unsettled[who] = True
+        self.totals[:, who] = seen.totals[:, who]
         self.measured_ms[who] = at_ms
         self.dirty[who] = False
         if self.extensible:
-            self._report_top_bundles(who, theirs & ~mine, rows)
+            self._report_top_bundles(who, *self._settle())
 
-    def _served_by(self, who: Int64Array, owner: Int64Array) -> BoolArray:
+    def _settle(self) -> tuple[BoolArray, Int64Array]:
+        """Write down, bundle by bundle, what brokers measured; they do so far more often than anybody asks.
+
+        Returns:
+            Which bundles they have lost, shape (bundles,); positions of those they have, shape (bundles they have,).
+        """
+        who = np.flatnonzero(self._unsettled)
+        if self._seen is None or not len(who):
+            return np.zeros(len(self.measured_by), dtype=np.bool_), who
+        mine, theirs = self._served_by(who, self._seen.owner), self._served_by(who, self.measured_by)
+        lost, rows = theirs & ~mine, np.flatnonzero(mine)
+        self.measured_by[lost] = -1
+        self.measured_by[rows] = self._seen.owner[rows]
+        self.measured[:, rows] = self._seen.load[:, rows]
+        self._unsettled[who] = False
+        return lost, rows
+
+    def _served_by(self, who: Int64Array, owner: Int64Array | IntArray) -> BoolArray:
         """Return which bundles belong to some brokers. Shape (bundles,)."""
         which = np.zeros(len(self.table) + 1, dtype=np.bool_)  # the last one is nobody
         which[who] = True
@@ -285,49 +340,24 @@ class LeaderView:
         self._last = snapshot
         self.touch()
 
-    def _add_up(self, who: Int64Array, rows: Int64Array) -> None:
-        """Sum up what brokers have measured, given the bundles that are theirs."""
-        by, count = self.measured_by[rows], len(self.table)
-        for row, column in enumerate((*self.measured, None)):
-            sums = np.bincount(by, None if column is None else column[rows], minlength=count)
-            self.totals[row, who] = sums[who]
-
-    def _usage(self, who: Int64Array, at_ms: int) -> tuple[FloatArray, FloatArray]:
-        """Return what brokers use now, and what they have. Shape of each: (5, asked about)."""
-        used, limits = usage_and_limits(self.table, who)
-        used[_MACHINE_ROWS] = self.truth.machines(at_ms)[0][:, who]
-        limits[_MACHINE_ROWS] = rows_of(self.truth.brokers, LIMIT_COLUMNS)[:, who]
-        return used, limits
-
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
         """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
-        manager, table, now = self.truth.info.load_manager, self.table, self.totals[:, who]
-        percents = percent_usage(
-            *(np.hstack(pair) for pair in zip(self._usage(who, at_ms), usage_and_limits(table, who), strict=True))
-        )
-        usage = (
-            max_usage_of(percents, manager) if self.extensible else weighted_usage_of(percents, self.config, manager)
-        )
-        change = 100 * np.abs(usage[: len(who)] - usage[len(who) :])
-        before = [getattr(table, name)[who] for name in TRAFFIC_COLUMNS]
-        for row in (0, 2):
-            change = np.maximum(change, _percent(before[row] + before[row + 1], now[row] + now[row + 1]))
-        change = np.maximum(change, _percent(table.reported_bundles[who].astype(np.float64), now[_BUNDLES]))
-        changed: BoolArray = change > self.config.integer("loadBalancerReportUpdateThresholdPercentage")
+        reported = _compared(self.table, self.config, self.truth.info.load_manager)[:, who]
+        change, totals = 100 * np.abs(self.truth.measurable(at_ms).usage[who] - reported[0]), self.totals[:, who]
+        now = np.array([totals[0] + totals[1], totals[2] + totals[3], totals[_BUNDLES]])
+        changed: BoolArray = np.maximum(change, _percent(reported[1:], now).max(axis=0)) > self._enough
         return changed
 
     def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
-        used, limits = self._usage(who, at_ms)
-        new: dict[str, Any] = dict(zip(USAGE_COLUMNS, used[_MACHINE_ROWS], strict=True))
-        new |= dict(zip(LIMIT_COLUMNS, limits[_MACHINE_ROWS], strict=True))
+        self._settle()
+        now = self.truth.brokers_at(at_ms)
+        new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
         new |= dict(zip((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
         self.updated_ms[who] = at_ms
         if self.extensible:
-            self._advance_ema(
-                who, at_ms, weighted_usage_of(percent_usage(used, limits), self.config, LoadManager.EXTENSIBLE)
-            )
+            self._advance_ema(who, at_ms, weighted_usage(now, self.config, LoadManager.EXTENSIBLE)[who])
             new["weighted_max_ema"] = self.load_ema[who]
             new["msg_throughput_ema_bytes_per_s"] = self.throughput_ema[who]
         self.table = with_values(self.table, who, new)

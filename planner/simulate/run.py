@@ -23,7 +23,7 @@ from planner.cluster.decisions import SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import BrokerTable, Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -225,10 +225,12 @@ class Simulation:
 
     def _follow(self, frame: Snapshot, now: int) -> None:
         """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
-        before, after = _registered(self._frame), _registered(frame)
-        self._frame = frame
+        last, self._frame = self._frame.brokers, frame
         self._note_unknown_namespaces(frame)
         self.cluster.follow(frame)
+        if frame.brokers.name == last.name and np.array_equal(frame.brokers.registered, last.registered):
+            return
+        before, after = _registered(last), _registered(frame.brokers)
         for name in sorted(before - after):
             self.remove(name, now, why="left in the recorded history")
         known = set(self.cluster.brokers.name)
@@ -557,11 +559,9 @@ class Simulation:
         )
 
 
-def _registered(snapshot: Snapshot) -> set[str]:
+def _registered(brokers: BrokerTable) -> set[str]:
     """Return the brokers that are part of a cluster."""
-    return {
-        name for name, here in zip(snapshot.brokers.name, snapshot.brokers.registered.tolist(), strict=True) if here
-    }
+    return {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
 
 
 def _placed_why(found: Selection) -> str:

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -208,6 +208,27 @@ class OpenSession:
         if self.fixed or self.place.kind != "master":
             return self.parallel
         return max(int(self.spark.sparkContext.defaultParallelism), 1)
+
+    def on_workers(
+        self, do: Callable[[Iterable[str]], Iterator[tuple[str, str]]], shares: Sequence[Sequence[str]]
+    ) -> list[tuple[str, str]]:
+        """Run a function over texts on the workers, each share of them as a task; return what it gives.
+
+        Where there is a context, no query is made of it: planning one costs Java seconds, however little it has to do.
+        """
+        if self.place.kind != "connect":
+            return self.spark.sparkContext.parallelize(shares, len(shares)).flatMap(do).collect()
+        rows = [(task, text) for task, share in enumerate(shares) for text in share]
+        table = self.spark.createDataFrame(rows, "task int, text string").repartitionById(len(shares), "task")
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow as pa  # noqa: PLC0415 - this runs in a worker
+
+            for batch in batches:
+                for made, trouble in do(batch["text"].to_pylist()):
+                    yield pa.RecordBatch.from_pylist([{"made": made, "trouble": trouble}])
+
+        return [(made, trouble) for made, trouble in table.mapInArrow(run, "made string, trouble string").collect()]
 
     def gone(self, error: BaseException) -> ReplayError | None:
         """Return what to say when an error means that Spark itself is gone; None when it only failed at something."""

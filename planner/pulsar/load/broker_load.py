@@ -79,7 +79,7 @@ def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms:
     usage = weighted_usage(brokers, config, LoadManager.EXTENSIBLE)
     throughput = brokers.throughput_bytes_per_s()
     return BrokerLoadData(
-        frozen(max_usage(brokers, LoadManager.EXTENSIBLE)),
+        max_usage(brokers, LoadManager.EXTENSIBLE),
         frozen(_average(data.weighted_max_ema, usage, history, first)),
         frozen(_average(data.msg_throughput_ema_bytes_per_s, throughput, history, first)),
         frozen(np.full(len(brokers), now_ms, dtype=np.int64)),
@@ -96,7 +96,7 @@ def read(brokers: BrokerTable) -> BrokerLoadData:
     """Return the load data that a broker table carries; brokers whose averages are unknown (NaN) are `fresh`."""
     known = ~(np.isnan(brokers.weighted_max_ema) | np.isnan(brokers.msg_throughput_ema_bytes_per_s))
     carried = BrokerLoadData(
-        frozen(max_usage(brokers, LoadManager.EXTENSIBLE)),
+        max_usage(brokers, LoadManager.EXTENSIBLE),
         brokers.weighted_max_ema,
         brokers.msg_throughput_ema_bytes_per_s,
         frozen(np.maximum(brokers.updated_at_ms, 1)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import FloatArray, Int64Array, frozen
+from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
@@ -87,22 +87,10 @@ class ResourceWeights:
         )
 
 
-def usage_and_limits(brokers: BrokerTable, which: Int64Array | slice = slice(None)) -> tuple[FloatArray, FloatArray]:
-    """Return what brokers use and have of each resource. Shape of each: (5, brokers), rows in the order of `RESOURCES`.
-
-    Args:
-        brokers: The brokers; units are those of its columns.
-        which: Positions of those asked about.
-    """
-    used, limits = (
-        np.array([getattr(brokers, name)[which] for name in names]) for names in zip(*COLUMNS.values(), strict=True)
-    )
-    return used, limits
-
-
 def usage_percent_by_resource(brokers: BrokerTable) -> npt.NDArray[np.float32]:
     """Return the percentage of each resource. Shape (5, brokers), rows in the order of `RESOURCES`."""
-    return percent_usage(*usage_and_limits(brokers))
+    used, limits = (np.array([getattr(brokers, n) for n in names]) for names in zip(*COLUMNS.values(), strict=True))
+    return percent_usage(used, limits)
 
 
 def _terms(percents: npt.NDArray[np.float32], weights: ResourceWeights, load_manager: LoadManager) -> FloatArray:
@@ -121,14 +109,8 @@ def weighted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadMan
 
     Heap memory counts in the extensible load manager only. NaN terms are skipped; all NaN gives -inf. Shape (brokers,).
     """
-    return frozen(weighted_usage_of(usage_percent_by_resource(brokers), config, load_manager))
-
-
-def weighted_usage_of(percents: npt.NDArray[np.float32], config: Settings, load_manager: LoadManager) -> FloatArray:
-    """Return W, as `weighted_usage` does, of brokers whose percentages are known. Shapes (5, brokers) to (brokers,)."""
-    terms = _terms(percents, ResourceWeights.of(config, load_manager), load_manager)
-    usage: FloatArray = terms.max(axis=0, initial=-np.inf) / 100
-    return usage
+    terms = _terms(usage_percent_by_resource(brokers), ResourceWeights.of(config, load_manager), load_manager)
+    return frozen(terms.max(axis=0, initial=-np.inf) / 100)
 
 
 def overload_usage(brokers: BrokerTable, config: Settings) -> FloatArray:
@@ -146,18 +128,13 @@ def deciding_resource(brokers: BrokerTable, config: Settings, load_manager: Load
     return tuple(RESOURCES[i] for i in terms.argmax(axis=0).tolist())
 
 
+@once
 def max_usage(brokers: BrokerTable, load_manager: LoadManager) -> FloatArray:
     """Return `maxResourceUsage` of each broker: unweighted, without heap memory. Shape (brokers,).
 
     `LocalBrokerData` (modular) divides by 100 in single precision, `BrokerLoadData` (extensible) in double.
     """
-    return max_usage_of(usage_percent_by_resource(brokers), load_manager)
-
-
-def max_usage_of(percents: npt.NDArray[np.float32], load_manager: LoadManager) -> FloatArray:
-    """Return what `max_usage` does of brokers whose percentages are known. Shapes (5, brokers) to (brokers,)."""
-    direct = percents[[0, 2, 3, 4]]
+    direct = usage_percent_by_resource(brokers)[[0, 2, 3, 4]]
     top = np.where(np.isnan(direct), np.float32(-np.inf), direct).max(axis=0, initial=np.float32(-np.inf))
     single = load_manager is LoadManager.MODULAR
-    usage: FloatArray = (top / np.float32(100)).astype(np.float64) if single else top.astype(np.float64) / 100
-    return usage
+    return frozen((top / np.float32(100)).astype(np.float64) if single else top.astype(np.float64) / 100)

@@ -59,7 +59,8 @@ class ModularMemory:
     @property
     def heeds_reports(self) -> bool:
         """Whether there is something that new load reports make the leader forget."""
-        return bool(self.promised or self.preallocated) or isinstance(self.placement, Bindings)
+        bound = isinstance(self.placement, Bindings) and self.placement.broker
+        return bool(self.promised or self.preallocated or bound)
 
 
 def configured_placement(config: Settings) -> Placement:

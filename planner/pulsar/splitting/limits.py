@@ -53,7 +53,10 @@ class SplitLoads:
             self.msg_rate_per_s > rate,
             self.throughput_bytes_per_s > bandwidth,
         )
-        return np.select(above, (1, 2, 3, 4), 0).astype(np.int8)
+        found = np.zeros(len(self.topics), dtype=np.int8)
+        for limit in (4, 3, 2, 1):
+            found[above[limit - 1]] = limit
+        return found
 
     def numbers(self, bundles: Int64Array) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray]:
         """Return what is told of bundles by position: topics, sessions, msg/s and MiB/s. Shape of each: (bundles,)."""

@@ -97,6 +97,18 @@ def test_row_groups_hold_the_same_moments(tmp_path: Path, small: Snapshot, monke
     assert not list(read_day(folder, start_ms=START + 11_000))
 
 
+def test_a_reader_names_the_columns_that_it_needs(tmp_path: Path, small: Snapshot) -> None:
+    folder = write(tmp_path, [at(small, START)])
+    whole, some = next(read_day(folder)), ("namespace", "low", "high", "owner")
+    (found,) = read_day(folder, columns={"brokers": ("name",), "bundles": some})
+    assert found.brokers.name == whole.brokers.name
+    assert all((getattr(found.bundles, name) == getattr(whole.bundles, name)).all() for name in some)
+    assert whole.bundles.msg_rate_in_per_s.any()
+    assert not found.bundles.msg_rate_in_per_s.any()
+    assert len(whole.topics)
+    assert not len(found.topics)
+
+
 def test_every_column_of_the_model_is_stored() -> None:
     for part, kind in days_tables().items():
         stored = set(SCHEMAS[part].names) - {"time_ms", "position"}

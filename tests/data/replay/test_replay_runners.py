@@ -13,21 +13,26 @@ import pyarrow as pa
 import pytest
 
 from planner.advise.material import rows_of
+from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import ReplayError, StoreError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
+from planner.history.generate import write_history
+from planner.history.spec import HistorySpec
 from planner.replay import kernel, runners
 from planner.replay.aggregate import totals_of
-from planner.replay.kernel import TaskResult, combined_digest, replay_one, task_from_json, task_to_json
+from planner.replay.kernel import TaskResult, combined_digest, frames_of, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
 from planner.replay.runners import _work as work_of_the_pool
 from planner.replay.runners import pack_result, run_local, run_processes, run_spark, unpack_result, wave_size
 from planner.replay.spec import tasks_of
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
 from planner.spark.session import OpenSession, SparkPlace, check_workers, open_session, package_code, spark_place
-from tests.data.replay.replays import HOURLY, make_job
+from tests.data.replay.replays import CLUSTERS, HOURLY, OFTEN, make_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,12 +205,34 @@ def test_scenarios_of_a_small_day_share_its_decoding(replay_history: Path, monke
     monkeypatch.setattr(kernel, "read_day", counted)
     monkeypatch.setattr(kernel, "_MOST_ROWS_KEPT", 0)
     apart = [replay_one(task).digest for task in tasks]
-    assert len(read) == len(tasks)
+    assert len(read) == 2 * len(tasks)  # the first snapshot, and those that are followed
     monkeypatch.undo()
     monkeypatch.setattr(kernel, "read_day", counted)
     kernel._kept.cache_clear()
     assert [replay_one(task).digest for task in tasks] == apart
-    assert len(read) == len(tasks) + 1
+    assert len(read) == 2 * len(tasks) + 1
+
+
+@pytest.mark.parametrize("load_manager", list(LoadManager))
+def test_of_later_snapshots_of_a_large_day_only_what_is_followed_is_read(
+    load_manager: LoadManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ClusterSpec(
+        brokers=4, bundles=24, topics=100, ownership_skew=0.6, load_manager=load_manager, cluster=CLUSTERS[0]
+    )
+    spec = HistorySpec(cluster=cluster, days=2, interval_s=900, restarts_per_day=6, splits_per_day=4, topics=True)
+    list(write_history(tmp_path, spec, 1))
+    job = make_job(tmp_path, clusters=CLUSTERS[:1], base=OFTEN, values=(), days_per_task=0)
+    (task,) = tasks_of(job)
+    kept, whole = replay_one(task), list(frames_of(task))
+    monkeypatch.setattr(kernel, "_MOST_ROWS_KEPT", 0)
+    first, *followed = frames_of(task)
+    same(replay_one(task), kept)
+    assert {"broker_removed", "broker_added"} < {kind for day in kept.days for kind in day.moves["kind"].to_pylist()}
+    assert [s.info for s in (first, *followed)] == [s.info for s in whole]
+    assert snapshot_digest(first) == snapshot_digest(whole[0])
+    assert all(len(s.topics) and s.bundles.has_data.any() and s.bundles.short_term_samples.any() for s in whole)
+    assert not any(len(s.topics) or s.bundles.short_term_samples.any() for s in followed)
 
 
 def test_an_unexpected_fault_is_one_task_alone(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
