@@ -15,13 +15,15 @@ Every message says what is wrong, where, and what to do about it; a page shows i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Signs that control a terminal or turn text around."""
 
+_BREAK: Final = re.compile("[\r\n\u2028\u2029]")
 _MOST_SIGNS: Final = 2_000
 
 
@@ -31,9 +33,11 @@ def spelled(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text that can be shown anywhere, whatever input it repeats: not endless, no control signs."""
-    text = text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…"
-    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), spelled(text)).replace("\r", "\\r")
+    """Return a text that can be shown anywhere, whatever input it repeats: one line, not endless, no control signs."""
+    text = spelled(text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…")
+    for signs in (HIDDEN, _BREAK):
+        text = signs.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
+    return text
 
 
 class PlannerError(Exception):
@@ -54,6 +58,20 @@ class PlannerError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}{' ' + self.remedy if self.remedy else ''}"
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Put the file or part that is read meanwhile in front of the place that an error names.
+
+    Raises:
+        PlannerError: The one that was raised.
+    """
+    try:
+        yield
+    except PlannerError as error:
+        error.where = shown(": ".join(filter(None, (where, error.where))))
+        raise
 
 
 class FormatError(PlannerError):

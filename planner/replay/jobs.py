@@ -58,6 +58,7 @@ _RESERVE_BYTES: Final = 65_536
 _NAME: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
 _HISTORIES: Final = "PLANNER_HISTORIES"
 _LOG_BYTES: Final = 20_000
+_MOST_SAID: Final = 400
 _STOP_WAIT_S: Final = 10.0
 _LOCK_WAIT_S: Final = 3.0
 _LEFT_S: Final = 3_600.0
@@ -262,15 +263,15 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
 
 
 def _stored(folder: Path) -> StoredJob:
+    job, said = None, ""
     try:
-        job = job_from_json(content_of_file(folder / "spec.json").decode())
-        status = read_status(folder)
-    except (PlannerError, OSError, ValueError) as error:
-        job, said = None, (error.what if isinstance(error, PlannerError) else type(error).__name__).rstrip(".")
-        status = read_status(folder)
-        if status.ended and not status.what:
-            what = f"What was asked for cannot be read ({said[:200]})."
-            status = replace(status, what=what, remedy="Delete the job, and submit it anew.")
+        with reading("spec.json", ReplayError):
+            job = job_from_json(content_of_file(folder / "spec.json"))
+    except PlannerError as error:
+        said = f"What was asked for cannot be read: {error.where}: {error.what}"
+    status = read_status(folder)
+    if said and status.ended and not status.what:
+        status = replace(status, what=said[:_MOST_SAID], remedy="Delete the job, and submit it anew.")
     return StoredJob(name=folder.name, folder=folder, job=job, status=status)
 
 

@@ -1,9 +1,15 @@
 """What a run will cost, told before it starts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.admin_commands import count_text
 from planner.simulate.scenario import Scenario
+
+TOLD_FROM_S: Final = 60.0
+"""Runs that take longer are told before they start."""
 
 _CYCLE_S = 3e-3
 _BUNDLE_S = 1e-6
@@ -38,3 +44,16 @@ def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
     once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
     return Price(scenario.cycles, bundles, brokers, scenario.cycles * each_s + once_s)
+
+
+def price_text(prices: Sequence[Price]) -> str:
+    """Return what runs go through together, and how long that is; empty when they are short."""
+    seconds = sum(price.seconds for price in prices)
+    if seconds <= TOLD_FROM_S:
+        return ""
+    longest = max(prices, key=lambda price: price.seconds)
+    return (
+        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} on"
+        f" {count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: some"
+        f" {seconds / 60:,.0f} minutes of work"
+    )

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.decisions import SplitOrder
-from planner.cluster.errors import PulsarError, ScenarioError
+from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
@@ -148,8 +148,13 @@ class Simulation:
         self._unknown_namespaces: set[str] = set()
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
-        for edit in scenario.edits:
-            edit.plan(self)
+        self._edit = ""
+        for number, step in enumerate(scenario.steps, start=1):
+            if step.on:
+                self._edit = f"edit {number}"
+                with placed(self._edit):
+                    step.edit.plan(self)
+        self._edit = ""
         if self.dispatch_limited:
             self.at(self.start_ms, lambda _: self.cluster.limit_dispatch())
         if not self._extensible:
@@ -207,8 +212,15 @@ class Simulation:
             raise _Cancelled
 
     def at(self, at_ms: float, action: Action) -> None:
-        """Plan an action; see `Clock.at`."""
-        self._clock.at(at_ms, action)
+        """Plan an action; see `Clock.at`. What it refuses, and what it plans itself, is of the same edit."""
+        edit = self._edit
+
+        def act(now: int) -> None:
+            self._edit = edit
+            with placed(edit):
+                action(now)
+
+        self._clock.at(at_ms, act)
 
     def minute(self, minutes: float) -> float:
         """Return a moment of the scenario, ms since 1970."""

@@ -189,6 +189,11 @@ def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -
         ("spec.json", {"workers": "many"}),
         ("spec.json", {"scenarios": 5}),
         ("spec.json", {"runner": {}}),
+        ("spec.json", {"clusters": [1]}),
+        ("spec.json", {"colour": "red"}),
+        ("spec.json", {"first_day": "a\nb"}),
+        ("spec.json", {"scenarios": [{"version": 1, "cycles": 0}]}),
+        ("spec.json", {"version": None}),
     ],
 )
 def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
@@ -205,7 +210,16 @@ def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
     assert listed[good.name].job is not None
     assert listed[good.name].status.state == "done"
     found = listed[bad.name]
-    assert found.job is None if file == "spec.json" else found.status.what == "The status of this job cannot be read."
+    if file == "spec.json":
+        assert found.job is None
+        (field,) = content
+        said = found.status.what
+        assert said.startswith("What was asked for cannot be read: spec.json: ")
+        assert field in said or (field, content[field]) in {("version", None), ("first_day", "a\nb")}
+        assert said.isprintable()
+        assert "Error" not in said
+    else:
+        assert found.status.what == "The status of this job cannot be read."
 
 
 def gone(pid: int) -> None:
