@@ -23,7 +23,6 @@ from typing import Final
 HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Signs that control a terminal or turn text around."""
 
-_BREAK: Final = re.compile("[\r\n\u2028\u2029]")
 _MOST_SIGNS: Final = 2_000
 
 
@@ -33,11 +32,9 @@ def spelled(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text that can be shown anywhere, whatever input it repeats: one line, not endless, no control signs."""
-    text = spelled(text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…")
-    for signs in (HIDDEN, _BREAK):
-        text = signs.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
-    return text
+    """Return a text that can be shown anywhere, whatever input it repeats: one line, not endless, all signs seen."""
+    text = text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…"
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 class PlannerError(Exception):
