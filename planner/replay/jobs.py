@@ -40,7 +40,7 @@ from planner.cluster.files import (
     write_whole,
     writing_results,
 )
-from planner.cluster.resources import import_root
+from planner.cluster.resources import TOKEN_VARIABLE, import_root
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.place import default_path
@@ -357,7 +357,8 @@ def _lock(alive: IO[bytes], folder: Path) -> None:
 def _start(folder: Path, alive: IO[bytes]) -> None:
     command = [sys.executable, "-m", "planner.replay.job_process", str(folder.resolve()), str(alive.fileno())]
     paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
+    known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
+    environment = {**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
     with (folder / "log.txt").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own module
             command,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -282,6 +282,24 @@ def test_a_disk_that_takes_no_more(replay_history: Path, jobs_folder: Path) -> N
     assert "retry" in status.remedy
     retry(stored)
     assert wait_for(stored).state == "done"
+
+
+def test_a_job_does_not_know_the_tokens_of_clusters(
+    replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_EAST_TOKEN", "pa55word")
+    monkeypatch.setenv("PLANNER_SPARK_WAIT_S", "61")  # what Spark is told by is passed on
+    given: list[dict[str, str]] = []
+
+    def started(*_: Any, env: dict[str, str], **__: Any) -> NoReturn:
+        given.append(env)
+        raise OSError(errno.EAGAIN, "Enough")
+
+    monkeypatch.setattr("planner.replay.jobs.subprocess.Popen", started)
+    with pytest.raises(ReplayError):
+        submit(make_job(replay_history), jobs_folder)
+    assert "pa55word" not in given[0].values()
+    assert given[0]["PLANNER_SPARK_WAIT_S"] == "61"
 
 
 def test_the_last_bytes_of_a_disk_hold_the_status(
