@@ -86,7 +86,7 @@ class ReplayResults:
                 return connection.sql(query, params=list(values)).to_arrow_table()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             what = f"The results cannot be read: {self._trouble(error)}."
-            raise StoreError(what, where="results", remedy="Retry the job, or delete it.") from error
+            raise StoreError(what, remedy="Retry the job, or delete it.") from error
 
     def _trouble(self, error: Exception) -> str:
         """Return why a question failed; where files lie is nothing for a page."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import count_text
+from planner.simulate.run import WATCHED_MIN
 from planner.simulate.scenario import Scenario
 
 TOLD_FROM_S: Final = 60.0
@@ -13,6 +14,8 @@ TOLD_FROM_S: Final = 60.0
 
 _CYCLE_S = 3e-3
 _BUNDLE_S = 1e-6
+_MINUTE_S = 4e-5
+_MINUTE_BUNDLE_S = 3e-7
 _PAIR_S = 1e-9
 _LOOKUP_S = 1e-3
 _LOOKUP_BUNDLE_S = 2e-8
@@ -41,7 +44,9 @@ def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     joining = sum(len(edit.joining()) for edit in scenario.edits)
     anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.made_anew())
     bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
+    quiet_min = min(scenario.settings_over(snapshot).integer("loadBalancerSheddingIntervalMinutes"), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
+    each_s += max(quiet_min, 0) * (_MINUTE_S + bundles * _MINUTE_BUNDLE_S)
     once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
     return Price(scenario.cycles, bundles, brokers, scenario.cycles * each_s + once_s)
 
