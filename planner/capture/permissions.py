@@ -15,6 +15,7 @@ from planner.capture.options import check_url
 from planner.capture.stores.registry import SCHEMES, is_store_address
 from planner.cluster.errors import CaptureError
 from planner.cluster.files import reading
+from planner.cluster.resources import TOKEN_VARIABLE
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
 """Variable with `1` (any address, without secrets) or the addresses that may be asked, with commas between them."""
@@ -22,7 +23,6 @@ ALLOW = "PLANNER_ALLOW_CAPTURE"
 SECRETS = "PLANNER_CAPTURE_SECRETS"
 """Variable with the folder whose files a page may name."""
 
-_TOKEN = re.compile(r"PLANNER_[A-Z0-9_]*TOKEN")
 _YES = {"1", "true", "yes", "on", "any"}
 _NO = {"", "0", "false", "no", "off"}
 _MOST_FILES = 200
@@ -124,7 +124,7 @@ def capture_permissions(environment: Mapping[str, str] | None = None) -> Capture
             "It names no admin address.", where=ALLOW, remedy="Write http://broker-1:8080, or 1 for any address."
         )
     folder = Path(given[SECRETS]) if given.get(SECRETS) else None
-    tokens = tuple(sorted(name for name in given if _TOKEN.fullmatch(name) and given[name].strip()))
+    tokens = tuple(sorted(name for name in given if TOKEN_VARIABLE.fullmatch(name) and given[name].strip()))
     return CapturePermissions(
         False, tuple(dict.fromkeys(urls)), tuple(dict.fromkeys(stores)), tokens, folder, _files(folder)
     )

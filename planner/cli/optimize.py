@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, write_file
+from planner.cli.output import SHOWN, tell_price, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,14 +94,17 @@ def optimize(
 
     pairs = [one.rpartition("=") for one in pin]
     if any(not bundle or not broker for bundle, _, broker in pairs):
-        raise ScenarioError("A pin names a bundle and a broker.", remedy="Give --pin BUNDLE=BROKER.")
+        raise ScenarioError("A pin names a bundle and a broker.", where="--pin", remedy="Give --pin BUNDLE=BROKER.")
     if save is not None and scenario is not None:
         raise ScenarioError(
             "A plan for what a scenario leaves cannot be saved as one about the snapshot.",
+            where="--save",
             remedy="Leave --save or --scenario out.",
         )
     if wave_clients < 1:
-        raise ScenarioError(f"A wave of {wave_clients} clients disconnects nobody.", remedy="Allow at least 1.")
+        raise ScenarioError(
+            f"A wave of {wave_clients} clients disconnects nobody.", where="--wave-clients", remedy="Allow at least 1."
+        )
     question = Question(
         moves=moves,
         topics=topics,
@@ -121,7 +124,8 @@ def optimize(
     name, cluster = open_snapshot(snapshot)
     captured = cluster
     if scenario is not None:
-        cluster = left_by(cluster, content_of(open_scenario(scenario)))
+        tell_price(cluster, asked := content_of(open_scenario(scenario)))
+        cluster = left_by(cluster, asked)
     cluster = with_traffic(cluster, traffic)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     waves = waves_of(plan, wave_clients)

@@ -1,8 +1,14 @@
 """What commands that make a plan share: one form on standard output, files beside it."""
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import ArgumentCollection, Group
+
+if TYPE_CHECKING:
+    from planner.cluster.snapshot import Snapshot
+    from planner.simulate.scenario import Scenario
 
 
 def _not_both(forms: ArgumentCollection) -> None:
@@ -25,3 +31,11 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     with writing(path, FormatError, "Choose another place."):
         write_whole(path, content)
+
+
+def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
+    """Say on standard error how long simulations will take, where that is long."""
+    from planner.simulate.price import price_of, price_text
+
+    if told := price_text([price_of(snapshot, scenario) for scenario in scenarios]):
+        sys.stderr.write(f"note: {told} for this machine. Ctrl+C ends it.\n")

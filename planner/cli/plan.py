@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, write_file
+from planner.cli.output import SHOWN, tell_price, write_file
 
 _SHORT = 12
 
@@ -63,7 +63,9 @@ def plan(
             f"warning: the scenario was made over the snapshot {linked.snapshot_name or 'without a name'}"
             f" ({linked.snapshot_digest[:_SHORT]}); this is another one ({digest[:_SHORT]}).\n"
         )
-    trace = simulate(cluster, content_of(linked))
+    asked = content_of(linked)
+    tell_price(cluster, asked)
+    trace = simulate(cluster, asked)
     findings = diagnose(trace)
     if report is not None:
         text = markdown_report(trace, snapshot_name=name, findings=findings, options=options)

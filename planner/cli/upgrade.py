@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from planner.cli.output import tell_price
 from planner.cluster.releases import ReleaseName
 
 _MOST_HOURS: Final = 168
@@ -42,7 +43,8 @@ def upgrade(
         raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy=f"Give 1 to {_MOST_HOURS}.")
     _, cluster = open_snapshot(snapshot)
     asked = content_of(open_scenario(scenario)) if scenario else None
-    answer = ask_upgrade(cluster, to or next_release(cluster.info.pulsar_version), asked, hours)
+    target = to or next_release(cluster.info.pulsar_version)
+    answer = ask_upgrade(cluster, target, asked, hours, tell_price)
     if as_json:
         sys.stdout.write(json.dumps(upgrade_json(answer), indent=1) + "\n")
         return

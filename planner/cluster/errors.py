@@ -15,7 +15,8 @@ Every message says what is wrong, where, and what to do about it; a page shows i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,9 +32,9 @@ def spelled(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text that can be shown anywhere, whatever input it repeats: not endless, no control signs."""
+    """Return a text that can be shown anywhere, whatever input it repeats: one line, not endless, all signs seen."""
     text = text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS]}…"
-    return HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), spelled(text)).replace("\r", "\\r")
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 class PlannerError(Exception):
@@ -54,6 +55,20 @@ class PlannerError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}{' ' + self.remedy if self.remedy else ''}"
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Put the file or part that is read meanwhile in front of the place that an error names.
+
+    Raises:
+        PlannerError: The one that was raised.
+    """
+    try:
+        yield
+    except PlannerError as error:
+        error.where = shown(": ".join(filter(None, (where, error.where))))
+        raise
 
 
 class FormatError(PlannerError):

@@ -132,14 +132,20 @@ def _check(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) ->
         raise OSError(f"{Path(path).name} is not what was written, its SHA-256 differs")
 
 
-def opened(path: Path) -> io.BufferedReader:
+def opened(path: Path, *, stream: bool = False) -> io.BufferedReader:
     """Open a file to read; a pipe would be waited for, and a device need have no end.
+
+    Args:
+        path: The file.
+        stream: A pipe or a device will do, as the reader bounds what it takes; a pipe that nobody writes is empty.
 
     Raises:
         OSError: It cannot be read, or is no file.
     """
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    if stream:
+        os.set_blocking(file.fileno(), True)
+    elif not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, _NO_FILE)
     return file

@@ -1,6 +1,11 @@
-"""Where the files lie that come with the product and are no modules."""
+"""Where the files lie that come with the product and are no modules, and what its processes are not told."""
 
+import re
 from pathlib import Path
+from typing import Final
+
+TOKEN_VARIABLE: Final = re.compile(r"PLANNER_[A-Z0-9_]*TOKEN")
+"""Variables that hold a token of a cluster: captures alone need it."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 

@@ -39,7 +39,7 @@ class Settings(Mapping[str, SettingValue]):
             if setting is None:
                 raise SettingError(
                     f"Pulsar {release.name} has no such load-balancer setting.",
-                    where=name,
+                    where=name or "settings",
                     remedy=_nearest(name, release),
                 )
             value = setting.parse((overrides or {})[name])

@@ -5,16 +5,19 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from planner.cluster.errors import VectorError
+from planner.cluster.files import opened
 from planner.cluster.pulsar_json import Json
 from planner.cluster.releases import REFERENCE
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _LONGEST_LINE: Final = 8 << 20
+_MOST_BLANK_BYTES: Final = 1 << 20
 _COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
 
 
@@ -56,7 +59,7 @@ def read_vectors(path: Path, release: str = "") -> Iterator[Vector]:
         VectorError: The file cannot be opened, is no gzip although it is named so, or has a line that is not UTF-8, not
             JSON or no vector. It names the file and the line. Vectors before that line have been yielded.
     """
-    number, found = 0, False
+    number, blank_bytes, found = 0, 0, False
     try:
         with _open(path) as lines:
             for number, line in enumerate(iter(lambda: lines.readline(_LONGEST_LINE + 1), b""), start=1):
@@ -67,6 +70,9 @@ def read_vectors(path: Path, release: str = "") -> Iterator[Vector]:
                 if line.strip():
                     found = True
                     yield _vector(line, f"{path}, line {number}", release)
+                elif (blank_bytes := blank_bytes + len(line)) > _MOST_BLANK_BYTES:
+                    what = f"There is more than {_MOST_BLANK_BYTES >> 20} MiB of blank lines."
+                    raise VectorError(what, where=f"{path}, line {number}", remedy="Leave them out.")
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
             raise _bad_gzip(path, number, error) from error
@@ -107,15 +113,17 @@ def refuse_long_counts(given: Any) -> None:
         refuse_long_counts(value)
 
 
-def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:
-    if path.suffix == ".gz":
-        return gzip.open(path)
-    file = path.open("rb")
-    if file.peek(2)[:2] == _GZIP_MAGIC:
-        file.close()
-        what = "Compressed with gzip, but not named so."
-        raise VectorError(what, where=f"{path}, line 1", remedy=f"Rename it to {path.name}.gz.")
-    return file
+@contextmanager
+def _open(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    with opened(path, stream=True) as file:
+        if path.suffix == ".gz":
+            with gzip.open(file) as lines:
+                yield lines
+        elif file.peek(2)[:2] == _GZIP_MAGIC:
+            what = "Compressed with gzip, but not named so."
+            raise VectorError(what, where=f"{path}, line 1", remedy=f"Rename it to {path.name}.gz.")
+        else:
+            yield file
 
 
 def _vector(line: bytes, where: str, release: str) -> Vector:

@@ -11,6 +11,7 @@ A history is a folder with `cluster=<name>/day=<yyyy-mm-dd>/` (UTC). What belong
 Files that neither names belong to nobody: a writer that was killed left them.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -251,7 +252,7 @@ def day_start_ms(day: str) -> int:
     try:
         return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000
     except ValueError as error:
-        raise FormatError(f"'{day[:40]}' is no day.", remedy="Write it as 2027-01-15.") from error
+        raise FormatError("This is no day.", where=day[:40], remedy="Write it as 2027-01-15.") from error
 
 
 def day_folder(root: Path, cluster: str, day: str) -> Path:
@@ -356,7 +357,7 @@ def segments_of(folder: Path) -> dict[int, Path]:
         OSError: The folder cannot be read.
     """
     found = {moment_of(path.name): path for path in sorted(folder.iterdir())}
-    return {time_ms: path for time_ms, path in found.items() if time_ms and (path / MANIFEST).is_file()}
+    return {time_ms: path for time_ms, path in found.items() if time_ms and os.path.lexists(path / MANIFEST)}
 
 
 def times_of_run(folder: Path, manifest: DayManifest, run: str) -> list[int]:

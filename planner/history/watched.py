@@ -120,7 +120,7 @@ def _days(cluster: Path) -> Iterator[DayFolder]:
 def _pieces(cluster: Path) -> Iterator[_Piece]:
     for day in _days(cluster):
         for at, path in day.segments.items():
-            yield _Piece(day.path, "", (path,), at, sum(file.stat().st_size for file in path.iterdir()))
+            yield _Piece(day.path, "", (path,), at, sum(file.lstat().st_size for file in path.iterdir()))
         for run in (run for run in day.manifest.runs if moment_of(run[1:])):
             paths = tuple(day.path / name for name in day.manifest.files_of(run).values())
             yield _Piece(day.path, run, paths, moment_of(run[1:]), sum(path.stat().st_size for path in paths))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.errors import FormatError, ReplayError, placed
 from planner.cluster.files import check_spelling
 from planner.cluster.releases import REFERENCE, RELEASES, ReleaseName
 from planner.cluster.snapshot import Snapshot
@@ -21,6 +21,12 @@ from planner.simulate.strategies import WITH_A_STRATEGY, under_strategy
 from planner.workspace.opening import bytes_of
 
 _FORMAT: Final = "pulsar-bundle-planner scenarios"
+_SHAPE: Final = "docs/replay.md shows how a grid is written."
+_FIELDS: Final[Mapping[str, tuple[type, str]]] = {
+    **dict.fromkeys(("strategies", "scenarios", "releases"), (list, "list")),
+    "settings": (dict, "object of names and lists"),
+    "with_base": (bool, "true or false"),
+}
 _MOST_NAME: Final = 120
 _RELEASE: Final = 16
 """Room that the name of a release takes in that of a scenario."""
@@ -100,6 +106,7 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     if number > MOST_SCENARIOS:
         raise ReplayError(
             f"This would be {number:,} scenarios, more than {MOST_SCENARIOS}.",
+            where="strategies, settings, releases",
             remedy="Try fewer values or strategies.",
         )
     for strategy, settings in axes:
@@ -226,26 +233,29 @@ def grid_from_json(data: bytes, name: str) -> Grid:
             where=name,
             remedy=f'Give a list of scenarios, or an object with "format": "{_FORMAT}", "version": 1.',
         )
-    try:
-        releases = tuple(content.get("releases", ()))
-        if unknown := [str(name)[:50] for name in releases if name not in RELEASES]:
-            raise ReplayError(
-                "This release of Pulsar is not known.", where=unknown[0], remedy=f"Choose from {', '.join(RELEASES)}."
-            )
-        return Grid(
-            base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
-            strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
-            settings={
-                str(setting): values_of(
-                    str(setting), ",".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
-                )
-                for setting, values in content.get("settings", {}).items()
-            },
-            with_base=bool(content.get("with_base", True)),
-            more=tuple(scenario_from_json(one) for one in content.get("scenarios", ())),
-            releases=releases,
+    with placed(name):
+        return _grid(content)
+
+
+def _grid(content: Mapping[str, Any]) -> Grid:
+    for name, (kind, word) in _FIELDS.items():
+        if not isinstance(content.get(name, kind()), kind):
+            raise FormatError(f"This is no {word}.", where=name, remedy=_SHAPE)
+    settings, releases = content.get("settings", {}), tuple(content.get("releases", ()))
+    if unlisted := [setting for setting, values in settings.items() if not isinstance(values, list)]:
+        raise FormatError("This is no list of values.", where=f"settings.{unlisted[0][:_MOST_NAME]}", remedy=_SHAPE)
+    if unknown := [str(name)[:50] for name in releases if name not in RELEASES]:
+        raise ReplayError(
+            "This release of Pulsar is not known.", where=unknown[0], remedy=f"Choose from {', '.join(RELEASES)}."
         )
-    except PlannerError:
-        raise
-    except (TypeError, AttributeError, ValueError) as error:
-        raise FormatError(f"The grid cannot be read: {error}.", where=name, remedy="See docs/replay.md.") from error
+    return Grid(
+        base=scenario_from_json(content["base"]) if "base" in content else Scenario(),
+        strategies=tuple(str(strategy) for strategy in content.get("strategies", ())),
+        settings={
+            setting: values_of(setting, ",".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values))
+            for setting, values in settings.items()
+        },
+        with_base=content.get("with_base", True),
+        more=tuple(scenario_from_json(one) for one in content.get("scenarios", ())),
+        releases=releases,
+    )

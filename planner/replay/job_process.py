@@ -143,7 +143,7 @@ class _Worker:
     def work(self) -> None:
         """Run the tasks that are left and put the results together."""
         (self.folder / RESERVE).touch()
-        job = job_from_json((self.folder / "spec.json").read_text(encoding="utf-8"))
+        job = job_from_json((self.folder / "spec.json").read_bytes())
         self.tell(state="starting", stage="Reads the history's days")
         tasks = tasks_of(job)
         writer = ResultWriter(results_folder(self.folder), tasks, every_s=_FLUSH_S)

@@ -40,7 +40,7 @@ from planner.cluster.files import (
     write_whole,
     writing_results,
 )
-from planner.cluster.resources import import_root
+from planner.cluster.resources import TOKEN_VARIABLE, import_root
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.place import default_path
@@ -58,6 +58,7 @@ _RESERVE_BYTES: Final = 65_536
 _NAME: Final = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
 _HISTORIES: Final = "PLANNER_HISTORIES"
 _LOG_BYTES: Final = 20_000
+_MOST_SAID: Final = 400
 _STOP_WAIT_S: Final = 10.0
 _LOCK_WAIT_S: Final = 3.0
 _LEFT_S: Final = 3_600.0
@@ -262,15 +263,15 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
 
 
 def _stored(folder: Path) -> StoredJob:
+    job, said = None, ""
     try:
-        job = job_from_json(content_of_file(folder / "spec.json").decode())
-        status = read_status(folder)
-    except (PlannerError, OSError, ValueError) as error:
-        job, said = None, (error.what if isinstance(error, PlannerError) else type(error).__name__).rstrip(".")
-        status = read_status(folder)
-        if status.ended and not status.what:
-            what = f"What was asked for cannot be read ({said[:200]})."
-            status = replace(status, what=what, remedy="Delete the job, and submit it anew.")
+        with reading("spec.json", ReplayError):
+            job = job_from_json(content_of_file(folder / "spec.json"))
+    except PlannerError as error:
+        said = f"What was asked for cannot be read: {error.where}: {error.what}"
+    status = read_status(folder)
+    if said and status.ended and not status.what:
+        status = replace(status, what=said[:_MOST_SAID], remedy="Delete the job, and submit it anew.")
     return StoredJob(name=folder.name, folder=folder, job=job, status=status)
 
 
@@ -356,7 +357,8 @@ def _lock(alive: IO[bytes], folder: Path) -> None:
 def _start(folder: Path, alive: IO[bytes]) -> None:
     command = [sys.executable, "-m", "planner.replay.job_process", str(folder.resolve()), str(alive.fileno())]
     paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
+    known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
+    environment = {**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
     with (folder / "log.txt").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own module
             command,

@@ -195,9 +195,10 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
         if names not in views:
             views[names] = _bare(names, cycle.view)
         cycles.append(replace(cycle, view=views[names], owner=cycle.owner[:0]))
-        if day_of(cycle.at_ms + interval) != day:
+        next_day = day_of(min(cycle.at_ms + interval, task.end_ms))  # an interval may be thousands of years
+        if next_day != day:
             yield _result(task, day, begin, cycles, running)
-            day, begin, cycles = day_of(cycle.at_ms + interval), running.end(), []
+            day, begin, cycles = next_day, running.end(), []
     if cycles:
         yield _result(task, day, begin, cycles, running)
 

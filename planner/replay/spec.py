@@ -1,12 +1,12 @@
 """What a replay job is asked for: which history, which time, which scenarios, and how it is run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from planner.cluster.errors import ReplayError
+from planner.cluster.errors import ReplayError, placed
 from planner.cluster.settings import Settings
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.history.manifest import complete_days, day_start_ms
@@ -20,6 +20,7 @@ MOST_SCENARIOS: Final = 500
 MOST_TASKS: Final = 100_000
 _MOST_NAME: Final = 100
 _DAY_MS: Final = 86_400_000
+_FILE: Final = "spec.json"
 _FORMAT: Final = "pulsar-bundle-planner replay job"
 _KINDS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("name", "history", "first_day", "last_day", "runner"), str),
@@ -64,19 +65,28 @@ class Job:
         """
         names = [scenario.name for scenario in self.scenarios]
         if not self.scenarios or not self.clusters:
-            raise ReplayError("A replay needs a cluster and a scenario.", remedy="Choose at least one of each.")
+            raise ReplayError(
+                "A replay needs a cluster and a scenario.", where=self.name, remedy="Choose at least one of each."
+            )
         if len(names) > MOST_SCENARIOS:
             raise ReplayError(
                 f"This would be {len(names):,} scenarios, more than {MOST_SCENARIOS}.",
+                where="scenarios",
                 remedy="Try fewer values or strategies, or submit several jobs.",
             )
         if len(set(names)) != len(names) or not all(names):
-            raise ReplayError("Two scenarios of a replay have the same name, or none.", remedy="Give each its own.")
+            raise ReplayError(
+                "Two scenarios of a replay have the same name, or none.", where="scenarios", remedy="Give each its own."
+            )
         if day_start_ms(self.last_day) < day_start_ms(self.first_day):
-            raise ReplayError("The last day comes before the first.", remedy="Choose them the other way round.")
+            raise ReplayError(
+                "The last day comes before the first.", where=self.last_day, remedy="Choose them the other way round."
+            )
         if self.runner not in get_args(Runner) or self.days_per_task < 0 or self.workers < 0:
             raise ReplayError(
-                "A replay cannot be run so.", remedy="Choose local, processes or spark; no negative numbers."
+                "A replay cannot be run so.",
+                where="runner, workers, days_per_task",
+                remedy="Choose local, processes or spark; no negative numbers.",
             )
         for scenario in self.scenarios:
             Settings(scenario.settings)
@@ -90,28 +100,37 @@ def job_to_json(job: Job) -> str:
     return sealed_json(content)
 
 
-def job_from_json(text: str) -> Job:
+def job_from_json(text: bytes | str) -> Job:
     """Read a job.
 
     Raises:
         PlannerError: It is none, or cannot be run.
     """
-    try:
-        content = read_sealed(text, "spec.json")
-        if content.pop("format") != _FORMAT or content.pop("version") != 1:
-            raise ReplayError("This is no replay job of this version.", remedy="Submit it anew.")
-        for name, kind in _KINDS.items():
+    content = read_sealed(text, _FILE)
+    with placed(_FILE):
+        if content.pop("format", None) != _FORMAT or content.pop("version", None) != 1:
+            raise _refused("format", f'A replay job of this version has "format": "{_FORMAT}" and "version": 1.')
+        for name in sorted(content.keys() - _KINDS.keys()):
+            raise _refused(name[:_MOST_NAME], "No replay job has this field.")
+        for field in fields(Job):
+            name, kind = field.name, _KINDS[field.name]
+            if name not in content and field.default is MISSING:
+                raise _refused(name, "The field is missing.")
             if name in content and type(content[name]) is not kind:
-                raise ReplayError(f"This is no replay job: {name} is no {_WORDS[kind]}.", remedy="Submit it anew.")
-        content["clusters"] = tuple(str(name) for name in content["clusters"])
-        content["scenarios"] = tuple(scenario_from_json(given) for given in content["scenarios"])
-        job = Job(**content)
+                raise _refused(name, f"This is no {_WORDS[kind]}.")
+        if not all(isinstance(name, str) for name in content["clusters"]):
+            raise _refused("clusters", "This is no list of names.")
+        scenarios = []
+        for number, given in enumerate(content.get("scenarios", ()), start=1):
+            with placed(f"scenarios[{number}]"):
+                scenarios.append(scenario_from_json(given))
+        job = Job(**{**content, "clusters": tuple(content["clusters"]), "scenarios": tuple(scenarios)})
         job.check()
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ReplayError(
-            f"This is no replay job: {type(error).__name__} {error}.", remedy="Submit it anew."
-        ) from error
     return job
+
+
+def _refused(field: str, what: str) -> ReplayError:
+    return ReplayError(what, where=field, remedy="Correct the file, or submit the job anew.")
 
 
 def tasks_of(job: Job) -> list[ReplayTask]:
@@ -138,6 +157,7 @@ def tasks_of(job: Job) -> list[ReplayTask]:
     if len(tasks) > MOST_TASKS:
         raise ReplayError(
             f"This would be {len(tasks):,} tasks, more than {MOST_TASKS:,}.",
+            where=root.name,
             remedy="Choose fewer scenarios, or more days for a task.",
         )
     return tasks

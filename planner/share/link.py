@@ -25,7 +25,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, placed
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
 MOST_ADDRESS_CHARACTERS: Final = 2_000
@@ -129,7 +129,11 @@ def scenario_link(
         return whole
     named = address + encode_reference(keep(scenario), digest, snapshot_name)
     if len(named) > MOST_ADDRESS_CHARACTERS:
-        raise LinkError("The address of the page is too long for a link.", remedy="Export the scenario as a file.")
+        raise LinkError(
+            "The address of the page is too long for a link.",
+            where=address[:100],
+            remedy="Export the scenario as a file.",
+        )
     return named
 
 
@@ -140,6 +144,11 @@ def decode_link(text: str) -> LinkedScenario:
         LinkError: It is no link, was cut off or changed, or is of an older or newer version.
         PlannerError: The scenario in it has a value out of bounds.
     """
+    with placed("link"):
+        return _decoded(text)
+
+
+def _decoded(text: str) -> LinkedScenario:
     kind, body = _open(text)
     digest, content = body[:_DIGEST_BYTES].hex(), body[_DIGEST_BYTES:]
     if len(digest) != 2 * _DIGEST_BYTES:
@@ -242,7 +251,7 @@ def _unpack(packed: bytes) -> bytes:
 
 def _digest_bytes(digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
-        raise LinkError(f"'{digest[:20]}' is no digest.", remedy="Give the 64 hex digits of a SHA-256.")
+        raise LinkError(f"'{digest[:20]}' is no digest.", where="digest", remedy="Give the 64 hex digits of a SHA-256.")
     return bytes.fromhex(digest)
 
 

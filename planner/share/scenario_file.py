@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from planner.cluster.errors import FormatError
+from planner.cluster.errors import FormatError, placed
 from planner.share.link import LinkedScenario, canonical_text, decode_link, read_json, scenario_digest
 from planner.simulate.scenario import Scenario, scenario_from_json
 
@@ -37,7 +37,7 @@ def scenario_file(scenario: Scenario, digest: str = "", snapshot_name: str = "")
     }
     text = _PAIR.sub(r"[\1, \2]", json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
     if (size := len(text.encode())) > MOST_BYTES:
-        raise FormatError(_TOO_LARGE.format(size, MOST_BYTES), remedy="Choose fewer moves.")
+        raise FormatError(_TOO_LARGE.format(size, MOST_BYTES), where=scenario.name, remedy="Choose fewer moves.")
     return text
 
 
@@ -61,7 +61,8 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
             _TOO_LARGE.format(len(data), MOST_BYTES), where=name, remedy="Give a scenario that the planner exported."
         )
     if _LINK.fullmatch(data):
-        return decode_link(data.decode())
+        with placed(name):
+            return decode_link(data.decode())
     try:
         document = read_json(data.decode("utf-8-sig"))
     except ValueError as error:
@@ -73,7 +74,8 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
     if isinstance(document, dict) and document.get("kind") == _KIND:
         digest, called = _snapshot(document.get("snapshot", {}), name)
         document = document.get("scenario")
-    scenario = scenario_from_json(document)
+    with placed(name):
+        scenario = scenario_from_json(document)
     return LinkedScenario(
         scenario=scenario, scenario_digest=scenario_digest(scenario), snapshot_digest=digest, snapshot_name=called
     )

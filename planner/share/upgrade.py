@@ -1,6 +1,6 @@
 """What another release does with a cluster, as text and as data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -61,7 +61,11 @@ def answer_of(
 
 
 def ask_upgrade(
-    snapshot: Snapshot, target: ReleaseName, scenario: Scenario | None = None, hours: int = 1
+    snapshot: Snapshot,
+    target: ReleaseName,
+    scenario: Scenario | None = None,
+    hours: int = 1,
+    before: Callable[..., None] = lambda *_: None,
 ) -> UpgradeAnswer:
     """Answer what another release does with a cluster, by simulating its first hours on both.
 
@@ -70,6 +74,7 @@ def ask_upgrade(
         target: The release that is asked about.
         scenario: What is changed besides; nothing when None.
         hours: How long to watch; 0 for as many cycles as the scenario has.
+        before: Told the snapshot and what is simulated, before it is.
 
     Raises:
         PlannerError: The scenario does not fit the cluster, or a value is out of bounds.
@@ -78,6 +83,7 @@ def ask_upgrade(
     if hours:
         today = replace(today, cycles=cycles_of(hours, today.settings_over(snapshot)))
     upgrade = upgrade_of(snapshot, today, target)
+    before(snapshot, *upgrade.runs.values())
     traces = [simulate(snapshot, one) for one in upgrade.runs.values()]
     return answer_of(snapshot, upgrade, traces, [summary(trace) for trace in traces])
 

@@ -1,12 +1,21 @@
 """What a run will cost, told before it starts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.admin_commands import count_text
+from planner.simulate.run import WATCHED_MIN
 from planner.simulate.scenario import Scenario
+
+TOLD_FROM_S: Final = 60.0
+"""Runs that take longer are told before they start."""
 
 _CYCLE_S = 3e-3
 _BUNDLE_S = 1e-6
+_MINUTE_S = 4e-5
+_MINUTE_BUNDLE_S = 3e-7
 _PAIR_S = 1e-9
 _LOOKUP_S = 1e-3
 _LOOKUP_BUNDLE_S = 2e-8
@@ -35,6 +44,21 @@ def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     joining = sum(len(edit.joining()) for edit in scenario.edits)
     anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.made_anew())
     bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
+    quiet_min = min(scenario.settings_over(snapshot).integer("loadBalancerSheddingIntervalMinutes"), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
+    each_s += max(quiet_min, 0) * (_MINUTE_S + bundles * _MINUTE_BUNDLE_S)
     once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
     return Price(scenario.cycles, bundles, brokers, scenario.cycles * each_s + once_s)
+
+
+def price_text(prices: Sequence[Price]) -> str:
+    """Return what runs go through together, and how long that is; empty when they are short."""
+    seconds = sum(price.seconds for price in prices)
+    if seconds <= TOLD_FROM_S:
+        return ""
+    longest = max(prices, key=lambda price: price.seconds)
+    return (
+        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} on"
+        f" {count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: some"
+        f" {seconds / 60:,.0f} minutes of work"
+    )

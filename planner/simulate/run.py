@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.decisions import SplitOrder
-from planner.cluster.errors import PulsarError, ScenarioError
+from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import BrokerTable, Snapshot
@@ -43,6 +43,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many cycles are done, and of how many."""
 
 _MS_PER_MIN = 60_000
+_FIRST_MS, _LAST_MS = 1_440 * _MS_PER_MIN, 3 * 1_440 * _MS_PER_MIN
+WATCHED_MIN = (_FIRST_MS + _LAST_MS) // _MS_PER_MIN
+"""So many minutes are gone through from one cycle to the next, at most."""
+
 _KBIT_PER_GBIT = 1e6
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
@@ -93,6 +97,13 @@ def simulate(
         running.close()
 
 
+def _watched(begin: int, end: int) -> list[tuple[int, int]]:
+    """Return which stretches from one cycle to the next are gone through: the ends of one that is set never to end."""
+    if end - begin <= _FIRST_MS + _LAST_MS:
+        return [(begin, end)]
+    return [(begin, begin + _FIRST_MS), (end - _LAST_MS, end)]
+
+
 class _Cancelled(Exception):  # noqa: N818 - no error: somebody asked for it
     """Ends a run inside a cycle."""
 
@@ -127,7 +138,7 @@ class Simulation:
         self.scenario = scenario
         self.start = self._frame = start
         self._next_frame = next(self._frames, None)
-        self.start_ms = self.now = start.info.captured_at_ms
+        self.start_ms = self.now = self._from_ms = start.info.captured_at_ms
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)
         self._extensible = self._manager is LoadManager.EXTENSIBLE
@@ -144,12 +155,21 @@ class Simulation:
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = self._counted_for_itself()
+        if self._interval_ms() > _FIRST_MS + _LAST_MS:
+            self.notes.append(
+                "Of the long time between shedding cycles only the first day and the last three are simulated."
+            )
         self.cancelled: Callable[[], bool] = lambda: False
         self._unknown_namespaces: set[str] = set()
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
-        for edit in scenario.edits:
-            edit.plan(self)
+        self._edit = ""
+        for number, step in enumerate(scenario.steps, start=1):
+            if step.on:
+                self._edit = f"edit {number}"
+                with placed(self._edit):
+                    step.edit.plan(self)
+        self._edit = ""
         if self.dispatch_limited:
             self.at(self.start_ms, lambda _: self.cluster.limit_dispatch())
         if not self._extensible:
@@ -187,16 +207,18 @@ class Simulation:
         Raises:
             ScenarioError: An edit does not fit the cluster at its moment.
         """
-        interval = max(self.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+        interval = self._interval_ms()
         for index in range(count):
             self._events = []
             self._do_due(self.now)
             cycle = self._shed(index, self.now)
             following = self.now + interval
-            for tick in self._clock.ticks(self.now, following):
-                self._do_due(tick)
-                self.check()
-                self.report(tick, self._clock.reporting(tick))
+            for from_ms, to_ms in _watched(self.now, following):
+                self._from_ms = from_ms
+                for tick in self._clock.ticks(from_ms, to_ms):
+                    self._do_due(tick)
+                    self.check()
+                    self.report(tick, self._clock.reporting(tick))
             self._do_due(following - 1)
             self.now = following
             yield replace(cycle, events=tuple(self._events))
@@ -207,8 +229,15 @@ class Simulation:
             raise _Cancelled
 
     def at(self, at_ms: float, action: Action) -> None:
-        """Plan an action; see `Clock.at`."""
-        self._clock.at(at_ms, action)
+        """Plan an action; see `Clock.at`. What it refuses, and what it plans itself, is of the same edit."""
+        edit = self._edit
+
+        def act(now: int) -> None:
+            self._edit = edit
+            with placed(edit):
+                action(now)
+
+        self._clock.at(at_ms, act)
 
     def minute(self, minutes: float) -> float:
         """Return a moment of the scenario, ms since 1970."""
@@ -254,6 +283,10 @@ class Simulation:
         self._unknown_namespaces.update(fresh)
         self.notes += [f"{name} is new in the recorded history: its traffic is left out." for name in fresh]
 
+    def _interval_ms(self) -> int:
+        """Return the time from one shedding cycle to the next, ms."""
+        return max(self.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+
     def _write_back_ms(self) -> int:
         """Return how often the leader writes averages to the metadata store, ms."""
         return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * _MS_PER_MIN
@@ -261,7 +294,7 @@ class Simulation:
     def _write_back(self, now: int) -> None:
         """Let the leader write its averages to the metadata store, and do so again later."""
         self.cluster.leader_view.write_back()
-        self.at(now + self._write_back_ms(), self._write_back)
+        self.at(max(now, self._from_ms) + self._write_back_ms(), self._write_back)
 
     # Reports and automatic splits
 

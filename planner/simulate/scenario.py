@@ -115,7 +115,9 @@ def scenario_from_json(document: Any) -> Scenario:
         SettingError: It changes a setting that Pulsar does not have, or to a value that it cannot have.
     """
     if not isinstance(document, dict):
-        raise ScenarioError("This is no scenario.", remedy="Give a file or a link that the planner wrote.")
+        raise ScenarioError(
+            "This is no scenario.", where="scenario", remedy="Give a file or a link that the planner wrote."
+        )
     content = dict(document)
     version = content.pop("version", None)
     if version != FORMAT_VERSION:
@@ -133,7 +135,7 @@ def scenario_from_json(document: Any) -> Scenario:
         said = str(first["msg"]).replace("Input should", "it should").replace("valid tuple", "list")
         raise ScenarioError(
             f"The scenario cannot be read: {said[:300]}.",
-            where=where,
+            where=where or "scenario",
             remedy="Correct that field; a scenario that the planner exports shows how it is written.",
         ) from error
     Settings(scenario.settings, release(scenario.pulsar_version))

@@ -32,7 +32,7 @@ from planner.share.link import (
 )
 from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.measures import Summary
-from planner.simulate.price import price_of
+from planner.simulate.price import price_of, price_text
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import MOST_CYCLES, Shelf
@@ -50,7 +50,6 @@ _MOST_OPEN = 24
 """How many runs there may be while people look at them."""
 _PATIENCE_S = 1.2
 _LOOK_S = 0.5
-_ASKED_FROM_S = 60.0
 """From which price on a run is started by a click alone."""
 _AT_ONCE = 2
 _ALONE_S = 20.0
@@ -554,23 +553,15 @@ def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozense
         PlannerError: There are more cycles than can be kept.
     """
     fresh = [price_of(view.captured, scenario) for scenario in scenarios if not runs().knows(view, scenario)]
-    seconds = sum(price.seconds for price in fresh)
-    longest = max(fresh, key=lambda price: price.seconds, default=None)
-    if longest is None:
-        return True
-    if max(price.cycles for price in fresh) > MOST_CYCLES:
+    if max((price.cycles for price in fresh), default=0) > MOST_CYCLES:
         raise PlannerError(
             f"At most {MOST_CYCLES:,} cycles can be watched on a page.",
             remedy="Watch fewer; the command `plan` takes any number.",
         )
-    if seconds <= _ASKED_FROM_S or keys <= _PAID.get():
+    told = price_text(fresh)
+    if not told or keys <= _PAID.get():
         return True
-    st.info(
-        f"This simulates {count(longest.cycles, 'cycle')} of {count(longest.bundles, 'bundle')} on"
-        f" {count(longest.brokers, 'broker')}{'' if len(fresh) == 1 else f', {len(fresh)} times'}: some"
-        f" {seconds / 60:,.0f} minutes of work for this server.",
-        icon=":material/hourglass_top:",
-    )
+    st.info(f"{told} for this server.", icon=":material/hourglass_top:")
     button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | keys))
     return False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from planner.cluster.errors import FormatError
-from planner.cluster.files import reading
+from planner.cluster.files import opened, reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.reading import read_snapshot
 from planner.share.link import LinkedScenario, decode_link
@@ -73,7 +73,7 @@ def bytes_of(name: str, remedy: str = "Give a file.") -> bytes:
         FormatError: It cannot be read.
     """
     try:
-        with Path(name).open("rb") as source:
+        with opened(Path(name), stream=True) as source:
             return source.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name cannot be used"

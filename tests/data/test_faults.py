@@ -234,6 +234,19 @@ def test_a_pipe_is_not_waited_for_and_a_device_not_read_to_its_end(tmp_path: Pat
     assert outcome(kept, tmp_path) == right
 
 
+def test_a_watched_moment_whose_manifest_is_a_pipe_is_named(tmp_path: Path) -> None:
+    watch(tmp_path, 1, 2, 3)
+    (day,) = complete_days(tmp_path)
+    segment = day.segments[START + 2_000]
+    for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("gone")):
+        path = segment / "manifest.json"
+        path.unlink() if not path.is_dir() else path.rmdir()
+        put(path)
+        with pytest.raises(FormatError, match=f"{segment.name}: .* Delete this folder alone"):
+            read_history(tmp_path)
+        watch(tmp_path, 4)  # the watch goes on
+
+
 def test_of_a_damaged_watched_day_one_moment_goes_at_most(tmp_path: Path) -> None:
     watch(tmp_path, 1, 2, 3, 4, 5)
     (day,) = complete_days(tmp_path)

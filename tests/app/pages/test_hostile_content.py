@@ -16,6 +16,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot, make_topics
 from planner.explain.text import plain
 from planner.share.link import encode_link
+from planner.simulate import price
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
@@ -86,7 +87,7 @@ def test_a_link_starts_no_run_without_end(page: Page) -> None:
 
 
 def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenarios, "_ASKED_FROM_S", 0.0)
+    monkeypatch.setattr(price, "TOLD_FROM_S", 0.0)
     scenarios.runs.clear()  # another test may have paid for this one
     test = page("what_if")
     assert "30 cycles of" in test.info[0].value

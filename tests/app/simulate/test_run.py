@@ -34,9 +34,11 @@ from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.generate import generate
 from planner.simulate.leader_view import LeaderView
+from planner.simulate.price import price_of
 from planner.simulate.run import Simulation, simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
+from planner.workspace import samples as shipped
 
 QUIET = {"loadBalancerSheddingEnabled": False, "loadBalancerAutoBundleSplitEnabled": False}
 
@@ -585,3 +587,19 @@ class TestErrors:
         trace = run(snapshot, ScaleTraffic(factor=5), settings=QUIET, assumptions=assumptions)
         used = trace.cycles[0].state.cpu_demand_percent
         assert used == pytest.approx(snapshot.brokers.cpu_usage_percent)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sample", ["pip-364.json", "transfer-shedder.json"])
+def test_an_interval_without_end_is_gone_through_where_something_may_happen(sample: str) -> None:
+    snapshot = shipped.load_sample(next(one for one in shipped.samples() if one.file == sample))
+
+    def run(minutes: int) -> Trace:
+        return simulate(snapshot, Scenario(cycles=2, settings={"loadBalancerSheddingIntervalMinutes": minutes}))
+
+    days, never = run(5_000), run(2**31 - 1)
+    assert [event.bundle for event in never.events] == [event.bundle for event in days.events]
+    assert [list(cycle.owner) for cycle in never.cycles] == [list(cycle.owner) for cycle in days.cycles]
+    assert not any("long time" in note for note in days.notes)
+    assert any("long time" in note for note in never.notes)
+    assert price_of(snapshot, never.scenario).seconds > 30 * price_of(snapshot, Scenario(cycles=2)).seconds

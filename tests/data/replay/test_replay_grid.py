@@ -100,8 +100,8 @@ def test_a_file_says_the_same(small: Snapshot) -> None:
         ({**FORMAT, "settings": {"loadBalancerNo": [1]}}, "cannot be tried"),
         ({**FORMAT, "settings": {SHEDDING: [-1]}}, SHEDDING),
         ({**FORMAT, "settings": {SHEDDING: []}}, "no value"),
-        ({**FORMAT, "settings": {SHEDDING: 5}}, "cannot be read"),
-        ({**FORMAT, "settings": 5}, "cannot be read"),
+        ({**FORMAT, "settings": {SHEDDING: 5}}, "This is no list of values"),
+        ({**FORMAT, "settings": 5}, "This is no object of names and lists"),
         ({**FORMAT, "scenarios": [{"version": 9}]}, "format version"),
         (
             {**FORMAT, "settings": {SHEDDING: list(range(1, 99)), "loadBalancerCPUResourceWeight": list(range(9))}},
@@ -155,3 +155,25 @@ def test_an_estimate_is_a_range() -> None:
     assert found.span_s("processes", 100, 4, 0.0)[0] == idle[0], "more at once than cores are no faster"
     assert found.span_s("processes", 100, 200, 0.0)[0] == found.span_s("processes", 12, 200, 0.0)[0]
     assert found.span_s("spark", 4, 4, 0.0)[0] > idle[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("strategies", "AvgShedder"),
+        ("settings", ["a"]),
+        ("settings", {"loadBalancerSheddingIntervalMinutes": 5}),
+        ("scenarios", 5),
+        ("scenarios", [{"version": 1, "cycles": 0}]),
+        ("releases", "4.0.8"),
+        ("with_base", "no"),
+        ("base", None),
+    ],
+)
+def test_what_is_wrong_in_a_grid_is_told_by_file_and_place(field: str, value: object) -> None:
+    text = json.dumps({"format": "pulsar-bundle-planner scenarios", "version": 1, field: value})
+    with pytest.raises(PlannerError) as refused:
+        grid_from_json(text.encode(), "grid.json")
+    assert refused.value.where.startswith("grid.json")
+    assert refused.value.remedy
+    assert "object is not" not in str(refused.value)

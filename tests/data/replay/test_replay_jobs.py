@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -189,6 +189,11 @@ def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -
         ("spec.json", {"workers": "many"}),
         ("spec.json", {"scenarios": 5}),
         ("spec.json", {"runner": {}}),
+        ("spec.json", {"clusters": [1]}),
+        ("spec.json", {"colour": "red"}),
+        ("spec.json", {"first_day": "a\nb"}),
+        ("spec.json", {"scenarios": [{"version": 1, "cycles": 0}]}),
+        ("spec.json", {"version": None}),
     ],
 )
 def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
@@ -200,12 +205,22 @@ def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
         (folder / "spec.json").write_text(job_to_json(make_job(replay_history)), encoding="utf-8")
         jobs.write_status(folder, jobs.Status(state="done", stage="Done"))
     before = json.loads((bad / file).read_text(encoding="utf-8"))
+    del before["sha256"]  # else every change is found by it alone
     (bad / file).write_text(json.dumps({**before, **content}), encoding="utf-8")
     listed = {stored.name: stored for stored in jobs.list_jobs(jobs_folder)}
     assert listed[good.name].job is not None
     assert listed[good.name].status.state == "done"
     found = listed[bad.name]
-    assert found.job is None if file == "spec.json" else found.status.what == "The status of this job cannot be read."
+    if file == "spec.json":
+        assert found.job is None
+        (field,) = content
+        said = found.status.what
+        assert said.startswith("What was asked for cannot be read: spec.json: ")
+        assert field in said or (field, content[field]) in {("version", None), ("first_day", "a\nb")}
+        assert said.isprintable()
+        assert "Error" not in said
+    else:
+        assert found.status.what == "The status of this job cannot be read."
 
 
 def gone(pid: int) -> None:
@@ -267,6 +282,24 @@ def test_a_disk_that_takes_no_more(replay_history: Path, jobs_folder: Path) -> N
     assert "retry" in status.remedy
     retry(stored)
     assert wait_for(stored).state == "done"
+
+
+def test_a_job_does_not_know_the_tokens_of_clusters(
+    replay_history: Path, jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_EAST_TOKEN", "pa55word")
+    monkeypatch.setenv("PLANNER_SPARK_WAIT_S", "61")  # what Spark is told by is passed on
+    given: list[dict[str, str]] = []
+
+    def started(*_: Any, env: dict[str, str], **__: Any) -> NoReturn:
+        given.append(env)
+        raise OSError(errno.EAGAIN, "Enough")
+
+    monkeypatch.setattr("planner.replay.jobs.subprocess.Popen", started)
+    with pytest.raises(ReplayError):
+        submit(make_job(replay_history), jobs_folder)
+    assert "pa55word" not in given[0].values()
+    assert given[0]["PLANNER_SPARK_WAIT_S"] == "61"
 
 
 def test_the_last_bytes_of_a_disk_hold_the_status(

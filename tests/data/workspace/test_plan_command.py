@@ -1,10 +1,15 @@
 """`python -m planner plan` prints what the pages show, and says what is wrong in one line."""
 
+import importlib
 import io
 import json
+import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,8 +162,14 @@ def test_another_snapshot_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFix
         (
             "pip-364",
             '{"version":1,"steps":[{"edit":{"kind":"remove_broker","broker":"nobody:1"}}]}',
-            "nobody:1",
+            "error: edit 1: The cluster has no broker nobody:1",
         ),
+        (
+            "pip-364",
+            '{"version":1,"steps":[{"edit":{"kind":"move_bundle","bundle":"a\\nb","destination":"x"}}]}',
+            "edit 1: The cluster has no bundle a\\nb at that moment",
+        ),
+        ("a\nb\u2028c", '{"version":1}', "a\\nb\\u2028c: There is no such file"),
     ],
 )
 def test_errors_are_one_line(
@@ -171,7 +182,7 @@ def test_errors_are_one_line(
     assert out == ""
     assert err.startswith("error: ")
     assert message in err
-    assert err.count("\n") == 1
+    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,6 +198,44 @@ def test_errors_are_one_line(
 def test_what_is_no_scenario(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--snapshot", "pip-364", "--scenario", text]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_pipe_that_nobody_writes_is_no_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["plan", "--snapshot", "pip-364", "--scenario", str(tmp_path / "pipe")]) == 2
+    assert "pipe: The file cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "--scenario", "s.json"),
+        ("upgrade", "--to", "5.0.0-M1", "--hours", "1"),
+        ("optimize", "--scenario", "s.json"),
+    ],
+)
+def test_a_high_price_is_told_before_it_is_paid(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.json").write_text('{"version": 1, "cycles": 9}')
+    told: list[str] = []
+
+    def noted(run: Callable[..., Trace], *given: Any, **named: Any) -> Trace:
+        told.append(capsys.readouterr().err)
+        return run(*given, **named)
+
+    for module in ("planner.simulate.run", "planner.share.upgrade", "planner.optimize.absorb"):
+        run = importlib.import_module(module).simulate
+        monkeypatch.setattr(f"{module}.simulate", partial(noted, run))
+    assert main([*words, "--snapshot", "pip-364"]) == 0
+    assert told[0] == ""
+    monkeypatch.setattr("planner.simulate.price.TOLD_FROM_S", 0.0)
+    told.clear()
+    assert main([*words, "--snapshot", "pip-364"]) == 0
+    assert told[0].startswith("note: This simulates ")
+    assert "on 5 brokers" in told[0]
+    assert told[0].count("\n") == 1
 
 
 def test_a_place_that_cannot_be_written(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

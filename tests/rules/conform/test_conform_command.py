@@ -139,6 +139,7 @@ GOOD = {"kind": "top_k_bundles", "id": "v", "config": {}, "input": {"bundleStats
     ("name", "content", "what"),
     [
         ("missing.jsonl", None, "No such file"),
+        ("blank.jsonl.gz", gzip.compress(b"\n" * (9 << 20), 1, mtime=0), "There is more than 1 MiB of blank lines"),
         ("empty.jsonl", b"\n", "line 1: Holds no vector"),
         ("text.jsonl", b"hello\n", "line 1: Not JSON: Expecting value at column 1"),
         ("cut.jsonl", json.dumps(GOOD).encode() + b"\n\n{\n", "line 3: Not JSON"),
