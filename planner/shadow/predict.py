@@ -727,15 +727,16 @@ class _Step:
 
     def complete(self, current: _OpenCycle) -> bool:
         """Say whether nothing more is to be expected of a cycle."""
-        if self.unheard() and self.to_ms < self.state.due_ms + _SESSION_MS:
-            return False  # it may be gone, and who comes after it decides later
         since_ms = self.to_ms - (current.from_ms if current.sources else min(self.state.due_ms, self.to_ms))
         settle_ms = min(max(_GAPS * self.gap_ms, _SETTLE_MS), _SETTLE_SHARE * self.interval_ms)
         in_turn = self.after.info.load_manager is LoadManager.MODULAR and current.sources
-        over = self.state.rhythm_known and self.to_ms - self.state.due_ms >= _LATEST_SHARE * self.interval_ms
+        passed_ms = self.to_ms - self.state.due_ms
+        over = self.state.rhythm_known and passed_ms >= _LATEST_SHARE * self.interval_ms
         own = self.own()
-        if not current.sources and not own and self.skips() and self.state.told_ms < self.state.due_ms:
-            return self.to_ms - self.state.due_ms >= _MISSED_SHARE * self.interval_ms  # it has not decided yet
+        waits = not current.sources and not own and self.skips() and self.state.told_ms < self.state.due_ms
+        # Who is gone is followed by who decides later; who is there would have told that it decided.
+        if (self.unheard() and passed_ms < _SESSION_MS) or (waits and passed_ms < _MISSED_SHARE * self.interval_ms):
+            return False
         if (over and not in_turn) or (own and own <= len(current.sources) and since_ms >= settle_ms):
             return True
         quiet_ms = self.to_ms - current.last_ms
