@@ -89,7 +89,7 @@ class Reason:
     def text(self) -> str:
         """The reason as one English sentence part."""
         template = self.code.template
-        write = _SENTENCE.format if "x}" in template else str.format  # which takes a tenth of the time
+        write = _SENTENCE.format if "x}" in template else str.format  # which is quicker
         return write(
             template,
             **self.values,

@@ -8,7 +8,7 @@ load changes nothing for anybody else.
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -107,10 +107,10 @@ def _coming(digest: str) -> Future[Snapshot]:
 
 
 def load_ahead(asked: str) -> None:
-    """Begin to load a saved snapshot, by the first digits of its digest; where there is none nothing is done."""
-    saved = workspace().find(asked)
-    if saved is not None:
-        _coming(saved.digest)
+    """Begin to load a saved snapshot, by the first digits of its digest; what cannot be read the page will say."""
+    with suppress(PlannerError):
+        if (saved := workspace().find(asked)) is not None:
+            _coming(saved.digest)
 
 
 def snapshot_of(digest: str) -> Snapshot:

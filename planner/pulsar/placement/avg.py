@@ -102,7 +102,7 @@ def bundle_key(snapshot: Snapshot, name: str, release: Release) -> BundleKey:
     if bundle < 0 or not snapshot.bundles.has_data[bundle]:
         rates = [float(getattr(DEFAULT_TRAFFIC, name)) for name in TRAFFIC_COLUMNS]
         return (0.0, 0.0, *rates, 0.0, *rates)
-    # One of thousands that a cycle moves: columns of a single row take ten times as long.
+    # One of thousands that a cycle moves: columns of a single row take longer.
     key = tuple(float(getattr(snapshot.bundles, column)[bundle]) for column in _COMPARED)
     return _with_one_nan(key) if math.isnan(sum(key)) else key
 
