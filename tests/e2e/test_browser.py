@@ -84,6 +84,8 @@ def test_headers(server: Server, visitor: Window) -> None:
     assert "unsafe" not in policy["script-src"]
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"
+    ahead = re.findall(r"<\./([^>]+)>; rel=modulepreload", headers["link"])
+    assert [window.page.request.get(f"{server.url}/{file}").status for file in ahead] == [200, 200, 200]
 
 
 @pytest.mark.parametrize(
