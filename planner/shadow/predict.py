@@ -11,7 +11,7 @@ last capture from before it was due, and the captures around that one are looked
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -80,6 +80,7 @@ _STEADY_INTERVALS = 10
 _LONGEST_SERIES = 3
 _MOST_HITS = 1 << 31
 _ELSEWHERE = "went elsewhere"
+_SKIP = "Skip/"
 _LATE = frozenset({Cause.LATE_REPORT, Cause.SETTINGS, Cause.POLICIES, Cause.EARLIER})
 
 
@@ -120,9 +121,10 @@ class Prediction:
         """The bundles that are unloaded for certain."""
         return frozenset(unload.bundle for unload in self.unloads if not unload.may_stay)
 
-    def acceptable(self, bundle: str) -> tuple[str, ...]:
-        """Return the brokers that may get a bundle which is unloaded."""
-        return next((unload.acceptable for unload in self.unloads if unload.bundle == bundle), ())
+    @property
+    def acceptable(self) -> Mapping[str, tuple[str, ...]]:
+        """The brokers that may get each bundle which is unloaded."""
+        return {unload.bundle: unload.acceptable for unload in self.unloads}
 
     def explains(self, left: AbstractSet[str]) -> bool:
         """Say whether exactly these bundles may have been unloaded."""
@@ -286,6 +288,11 @@ def _updates(before: Snapshot, after: Snapshot) -> list[tuple[int, int]]:
     return [(known[name], at) for name, at in zip(now.name, now.updated_at_ms.tolist(), strict=True) if name in known]
 
 
+def _skipped(was: Mapping[str, float], said: Mapping[str, float]) -> bool:
+    """Say whether an extensible leader has counted a cycle that unloaded nothing, by its metrics before and now."""
+    return any(said[name] > was.get(name, 0) for name in said if name.startswith(_SKIP))
+
+
 def _owners(snapshot: Snapshot) -> dict[str, str]:
     """Return the broker of each bundle by its name; empty where nobody has it. Heartbeats are left out."""
     names = (*snapshot.brokers.name, "")
@@ -392,14 +399,13 @@ class _Step:
 
     def skips(self) -> bool:
         """Say whether the leader counts its cycles that unload nothing: each at once, for one of some reasons."""
-        return any(name.startswith("Skip/") for name in self.after.info.leader_metrics)
+        return any(name.startswith(_SKIP) for name in self.after.info.leader_metrics)
 
     def keep_time(self, *, elected_now: bool) -> None:
         """Go by when the leader says that it decided: between the two captures, if it has counted a cycle since."""
         was, said = self.before.info.leader_metrics, self.after.info.leader_metrics
-        counted = any(said[name] > was.get(name, 0) for name in said if name.startswith("Skip/"))
         current, due_ms = self.state.current, self.state.due_ms
-        if elected_now or not was or not counted or (current is not None and current.sources):
+        if elected_now or not was or not _skipped(was, said) or (current is not None and current.sources):
             return
         near_ms = _PROMPT_SHARE * self.interval_ms
         if not (self.state.rhythm_known and self.from_ms <= due_ms <= self.to_ms + near_ms):
@@ -567,8 +573,7 @@ class _Step:
         known, now = was.get("unloaded"), said.get("unloaded")
         if known is None or now is None or now < known:
             return None
-        skipped = any(said[name] > was.get(name, 0) for name in said if name.startswith("Skip/"))
-        unsure = self.after.info.load_manager is LoadManager.EXTENSIBLE and skipped == (now > known)
+        unsure = self.after.info.load_manager is LoadManager.EXTENSIBLE and _skipped(was, said) == (now > known)
         return None if unsure else int(now - known)
 
     def agrees(self, made: Prediction) -> bool:
@@ -885,7 +890,7 @@ class _Step:
         times = dict(current.taken_ms)
         from_ms = self.state.due_ms - _SHARP_SHARE * self.interval_ms if self.state.rhythm_known else 0
 
-        acceptable = {unload.bundle: unload.acceptable for unload in made.unloads}
+        acceptable = made.acceptable
 
         def place(name: str) -> tuple[bool, bool, bool, int, str]:
             at_ms, to = times.get(name, self.to_ms), current.destinations.get(name, "")
@@ -1027,7 +1032,7 @@ class _Step:
         choose, explained = self.likely(current, left) if not as_predicted else ((lambda _: Cause.UNKNOWN), None)
         found = [Deviation(bundle, "stayed", choose(bundle)) for bundle in sorted(sure - left)]
         found += [Deviation(bundle, "unloaded", choose(bundle)) for bundle in sorted(left - wanted)]
-        found += [self.went_elsewhere(current, unload) for unload in elsewhere]
+        found += self.went_elsewhere(current, elsewhere)
         found += before_it
         return tuple(found), explained
 
@@ -1039,16 +1044,18 @@ class _Step:
         others = (other() for _, other in self.others(made, current.around, current.later))
         return next((other for other in others if other.explains(left) and self.agrees(other)), None)
 
-    def went_elsewhere(self, current: _OpenCycle, unload: Relocation) -> Deviation:
-        """Say why a bundle went to another broker than predicted."""
-        if unload.bundle in current.returned:
-            return Deviation(unload.bundle, _ELSEWHERE, Cause.RETURNED)
-        cause = current.disturbed
-        if cause is None:
-            others = self.others(current.prediction, current.around, current.later)
-            found = (why for why, other in others if unload.destination in other().acceptable(unload.bundle))
-            cause = next(found, Cause.UNKNOWN)
-        return Deviation(unload.bundle, _ELSEWHERE, cause)
+    def went_elsewhere(self, current: _OpenCycle, unloads: Sequence[Relocation]) -> list[Deviation]:
+        """Say why bundles went to other brokers than predicted; each other decision is worked out once for all."""
+        disturbed, bundles = current.disturbed, {unload.bundle for unload in unloads}
+        causes = dict.fromkeys(bundles & current.returned, Cause.RETURNED)
+        others = self.others(current.prediction, current.around, current.later) if disturbed is None else ()
+        for why, other in others:
+            if bundles <= causes.keys():
+                break
+            acceptable = other().acceptable
+            causes = {u.bundle: why for u in unloads if u.destination in acceptable.get(u.bundle, ())} | causes
+        rest = Cause.UNKNOWN if disturbed is None else disturbed
+        return [Deviation(unload.bundle, _ELSEWHERE, causes.get(unload.bundle, rest)) for unload in unloads]
 
     def likely(self, current: _OpenCycle, left: set[str]) -> tuple[Callable[[str], Cause], Prediction | None]:
         """Return the likely reason of each difference, and the decision that explains them all if there is one."""

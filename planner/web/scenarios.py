@@ -50,7 +50,6 @@ _MOST_OPEN = 24
 """How many runs there may be while people look at them."""
 _PATIENCE_S = 1.2
 _LOOK_S = 0.5
-"""From which price on a run is started by a click alone."""
 _AT_ONCE = 2
 _ALONE_S = 20.0
 """How long a large run that began has the memory for itself; one that takes longer keeps no other large one waiting."""
