@@ -438,6 +438,10 @@ class SnapshotInfo:
             `load_avg` and `load_std` of the last one (1.0 = 100 %).
         averages_written_ms: When the leader wrote the averages of bundles last, by the clock of the metadata store; 0
             unknown.
+        settings_from: Where the settings come from: `brokers` were asked and answered; `defaults` of the release, as
+            the brokers' settings could not be read; empty unknown.
+        dynamic_settings: Overrides of `broker.conf` in the dynamic configuration, as Pulsar keeps them, by name; None
+            unknown. Only settings the planner knows.
     """
 
     __pydantic_config__ = _EXACT
@@ -458,6 +462,8 @@ class SnapshotInfo:
         Mapping[Name, Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]], Field(max_length=100)
     ] = field(default_factory=dict)
     averages_written_ms: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    settings_from: Literal["", "brokers", "defaults"] = ""
+    dynamic_settings: Annotated[Mapping[Name, Text], Field(max_length=1_000)] | None = None
 
 
 _RANGES = ("namespace", "low", "high")
