@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from planner.cluster.snapshot import Snapshot
+from planner.history.assumed import Hosts, listed
+from planner.history.labels import WEB_PORT
 from planner.history.layout import Layout
 from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
 from planner.history.records import BROKER_VALUES, Hint, Kind, Row
@@ -15,6 +17,7 @@ from planner.history.state import ClusterState, Moment
 
 _MOST_GAPS = 1_000
 _ONE_IN = 50
+_MOST_LABELS = 20
 _UPDATED = BROKER_VALUES.index("updated_at_ms")
 
 
@@ -53,7 +56,8 @@ class DayAssembler:
         self.options = options
         self.skew_ms = skew_of(hint.lag_ms, options)
         layout = Layout(options.report_ms)
-        self.state = ClusterState(cluster, layout, options, self.skew_ms)
+        hosts = Hosts({*hint.brokers, *(base.brokers.name if base is not None else ())})
+        self.state = ClusterState(cluster, layout, options, self.skew_ms, hosts)
         if base is not None:
             self.state.apply_snapshot(base, layout_only=True)
         layout.start(hint.first_ms)
@@ -102,13 +106,22 @@ class DayAssembler:
 
     def notes(self) -> list[str]:
         """Return what else there is to know about the day, one sentence each."""
+        state = self.state
         found = []
-        if self.state.assumed:
-            names = ", ".join(self.state.assumed[:5]) + (" and others" if len(self.state.assumed) > 5 else "")  # noqa: PLR2004
-            found.append(
-                f"The bundles of {names} are not known; as many as a new namespace has are assumed."
-                " Add a snapshot or capture of the cluster from before."
+        if state.assumed:
+            more = (
+                ", and more where brokers serve topics of the same range" if set(state.assumed) & set(state.cut) else ""
             )
+            found.append(
+                f"The bundles of {listed(state.assumed)} are not known; as many as a new namespace has are"
+                f" assumed{more}. Add a snapshot or capture of the cluster from before."
+            )
+        if split := [name for name in state.cut if name not in state.assumed]:
+            found.append(
+                f"Brokers serve topics of the same bundle of {listed(split)}, so that it was split since it was"
+                " reported; it is cut between their topics. Add a newer snapshot or capture."
+            )
+        found += self._notes_of_labels()
         if self.state.unplaced_topics:
             count = len(self.state.unplaced_topics)
             found.append(f"{count} topics have the hash 0xffffffff, for which Pulsar finds no bundle.")
@@ -117,6 +130,28 @@ class DayAssembler:
         if self.state.base is None:
             found.append("Settings and policies are not known; defaults are shown. Add a snapshot from before.")
         return found
+
+    def _notes_of_labels(self) -> Iterator[str]:
+        hosts = self.state.hosts
+        if hosts.assumed:
+            yield (
+                f"Series name {listed(hosts.assumed)} without a port; {WEB_PORT} is assumed. Keep the label instance"
+                " (host:port)."
+            )
+        if hosts.unclear:
+            yield (
+                f"Series name {listed(hosts.unclear)} without a port, where several brokers are; they were left out."
+                " Keep the label instance (host:port)."
+            )
+        conflicts: dict[tuple[str, str], list[str]] = {}
+        for (metric, label), value in sorted(self.state.samples.rivals.conflicts.items()):
+            conflicts.setdefault((label, value), []).append(metric)
+        for (label, value), metrics in list(conflicts.items())[:_MOST_LABELS]:
+            yield (
+                f"Series of {listed(metrics)} differ in nothing but the label {listed([label])}, which the planner does"
+                f" not know; of each the first counts ({listed([value]) or 'without it'}). Export one of them, or add"
+                " them up in the query."
+            )
 
     def _is_new(self, row: Row) -> bool:
         """Count a row, and say whether it says anything new of its moment."""
@@ -150,8 +185,7 @@ class DayAssembler:
         if record.kind is not Kind.SAMPLES:
             self.newest_ms = max(self.newest_ms, record.time_ms)
         elif counts:
-            placed = not record.names or record.names[0] not in self.state.unplaced_topics
-            self.counts["used" if placed else "not_placed"] += record.rows
+            self.counts["used" if self.state.is_placed(record) else "not_placed"] += record.rows
 
     def _snapshot(self, row: Row) -> Iterator[Moment]:
         record = row.record

@@ -458,6 +458,8 @@ def read_day(
 ) -> Iterator[Snapshot]:
     """Yield the snapshots of a day in the order of time, as they were written, one row group in memory at a time.
 
+    What the manifest notes about the day is among the warnings of each.
+
     A watch may add to the day meanwhile, compact it, or make room: what it had when it was opened is read, as far as
     it is still there.
 
@@ -481,7 +483,7 @@ def read_day(
         try:
             for snapshot in _in_order(day, low, high, columns or _everything(topics=topics)):
                 low = snapshot.info.captured_at_ms + 1
-                yield snapshot
+                yield _noted(snapshot, day.manifest.notes)
         except FormatError:
             now = _day_at(folder)
             if now == day:
@@ -489,6 +491,14 @@ def read_day(
             day = now  # it was compacted, or made room
         else:
             return
+
+
+def _noted(snapshot: Snapshot, notes: Sequence[str]) -> Snapshot:
+    """Return a snapshot with the notes of its day among its warnings."""
+    new = [note for note in notes if note not in snapshot.info.warnings]
+    if not new:
+        return snapshot
+    return snapshot.with_columns(info=replace(snapshot.info, warnings=(*snapshot.info.warnings, *new)))
 
 
 def _day_at(folder: Path) -> DayFolder | None:

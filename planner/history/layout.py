@@ -3,17 +3,19 @@
 A namespace's bundles tile the hash space, and only change when one is split. A broker may report a bundle after it was
 split elsewhere; that report is stale. So of two bundles that overlap the finer one counts, unless no broker has
 reported it for longer than any report is valid; then the namespace was created anew. A range that no broker ever
-reported is one bundle that is not loaded.
+reported is one bundle that is not loaded. Where topics prove that there are more
+bundles than anybody reports, one is cut.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray
-from planner.cluster.ranges import FULL_HIGH, HASH_SPACE, parse_bundle
+from planner.cluster.ranges import FULL_HIGH, HASH_SPACE, bundle_name, parse_bundle
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,7 @@ class Layout:
         self._said_ms: Int64Array = np.zeros(0, dtype=np.int64)
         self._is_contested: BoolArray = np.zeros(0, dtype=bool)
         self.changes = 0
+        self._cut: set[int] = set()
         self._living: dict[str, list[tuple[int, int, int]]] = {}
         self._every: dict[str, list[tuple[int, int, int]]] = {}
         self._ranges: Ranges | None = None
@@ -103,6 +106,16 @@ class Layout:
                 self.alive.update(number for _, _, number in rows)
                 self._living[namespace] = rows
                 self._ranges = None
+
+    def cut(self, number: int, edges: Iterable[int]) -> None:
+        """Cut a living bundle at boundaries inside it, in order; a report of any other bundle there outweighs that."""
+        namespace, low, high = self.place[number]
+        pieces = [self.add(bundle_name(namespace, *pair)) for pair in pairwise([low, *edges, high])]
+        self._retire(number)
+        for piece in pieces:
+            self._said_ms[piece] = -1
+            self._set_alive(piece)
+        self._cut.update(pieces)
 
     def knows(self, namespace: str) -> bool:
         """Return whether a bundle of a namespace was reported."""
@@ -159,7 +172,7 @@ class Layout:
             for other in others:
                 self._retire(other)
             self._set_alive(number)
-            self.changes += bool(others)
+            self.changes += any(other not in self._cut for other in others)
         self._said_ms[number] = time_ms
         return True
 

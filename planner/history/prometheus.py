@@ -1,8 +1,7 @@
 """Reads range exports of Prometheus: answers to `/api/v1/query_range`, of any size, one series at a time.
 
 Used are the metrics of Pulsar 4.2.4 that say how much load there is on a broker, a bundle or a topic. The broker of a
-series is its label `instance` (the address that was scraped, which is the broker's web address), else `broker` when
-that has a port.
+series is its label `instance` (the address that was scraped, which is the broker's web address), else `broker`.
 """
 
 import math
@@ -19,6 +18,7 @@ from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
+from planner.history.labels import broker_of, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Aside, Kind, Record, Tally, check_cluster, check_name
 
 BROKER_METRICS: Mapping[str, str] = {
@@ -51,6 +51,9 @@ COUNTER_METRICS: Mapping[str, str] = {
 }
 """Counters of a topic; those of what goes out are counted for each subscription."""
 
+_KNOWN = frozenset(["__name__", "cluster", "metric"])
+_KNOWN_OF_TOPICS = frozenset(["namespace", "partition", "topic"])
+_OF_CONSUMERS = ("consumer_id", "consumer_name")
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _HOUR_MS = 3_600_000
 _LONGEST_SERIES = 32 << 20
@@ -155,7 +158,7 @@ def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
         metric, broker, name, other = _meaning(labels)
         named = str(labels.get("cluster", cluster))
         check_cluster(named)
-        for text in (broker, name, other):
+        for text in (broker, name, unpacked(other)[0]):
             check_name(text)
     except FormatError as error:
         yield Aside.of(error, line, _shown(labels), rows)
@@ -241,30 +244,44 @@ def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:
             where=metric[:80],
             remedy="It may be left out of the export.",
         )
-    broker = next((str(labels[k]) for k in ("instance", "broker") if _is_address(labels.get(k))), "")
+    broker, label = broker_of(labels)
     if not broker:
         raise FormatError(
             "The series does not tell its broker.", where=metric, remedy="Keep the label instance (host:port)."
         )
+    known = _KNOWN | {label}
     if metric in BROKER_METRICS:
-        return metric, broker, "", ""
+        return metric, broker, "", packed("", others_of(labels, known | ({only[0]} if only else set())))
     if metric in BUNDLE_METRICS:
         bundle = str(labels.get("bundle", ""))
         parse_bundle(bundle, metric)
-        return metric, broker, bundle, ""
-    topic = str(labels.get("topic", ""))
+        return metric, broker, bundle, packed("", others_of(labels, known | {"bundle"}))
+    return metric, broker, *_of_topic(metric, labels, known | _KNOWN_OF_TOPICS)
+
+
+def _of_topic(metric: str, labels: Mapping[str, Any], known: frozenset[str]) -> tuple[str, str]:
+    """Return the topic, and what else tells two series apart; of what goes out each subscription is counted.
+
+    Raises:
+        FormatError: It is of a namespace, or of a consumer.
+    """
+    topic = topic_of(labels)
     if not topic:
         raise FormatError(
             f"{metric} is of a namespace, not of a topic.",
             where=metric,
             remedy="Set exposeTopicLevelMetricsInPrometheus, or leave it out.",
         )
+    if any(labels.get(name) for name in _OF_CONSUMERS):
+        raise FormatError(
+            f"{metric} is of one consumer; the series of its subscription counts.",
+            where=metric,
+            remedy="It may be left out of the export.",
+        )
     namespace_of_topic(topic)
-    return metric, broker, topic, str(labels.get("subscription", ""))
-
-
-def _is_address(value: Any) -> bool:
-    return isinstance(value, str) and value.rpartition(":")[2].isdecimal()
+    if metric not in COUNTER_METRICS:
+        return topic, packed("", others_of(labels, known))
+    return topic, packed(str(labels.get("subscription", "")), others_of(labels, known | {"subscription"}))
 
 
 def _shown(value: Any) -> bytes:

@@ -57,7 +57,8 @@ class Kind(StrEnum):
         STATE: A new owner of a bundle: `names` is the bundle, `broker` the owner, empty when nobody owns it.
         TOPICS: Topics that a broker has loaded. `names`, and `TOPIC_VALUES` of each; `text` lists its bundles.
         SAMPLES: Samples of one Prometheus series over at most an hour: `metric`, `names` is the bundle or topic,
-            `text` its other labels; `times` and `values`.
+            `text` its subscription and other labels (`labels.packed`); `times` and `values`. `broker` may be a host
+            without a port.
         SNAPSHOT: A snapshot or raw capture; `text` is its path.
     """
 
@@ -223,11 +224,13 @@ class Hint:
     Attributes:
         first_ms: When each bundle is first reported, by name.
         lag_ms: Times between the clock of each broker and that of the recorder, by broker.
+        brokers: Brokers that records name.
         late: Rows that stand after later ones of the same broker.
     """
 
     first_ms: dict[str, int] = field(default_factory=dict)
     lag_ms: dict[str, list[int]] = field(default_factory=dict)
+    brokers: set[str] = field(default_factory=set)
     late: int = 0
     _said: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
@@ -235,6 +238,7 @@ class Hint:
         """Take note of a record."""
         if record.clock_lag_ms is not None:
             self.lag_ms.setdefault(record.broker, []).append(record.clock_lag_ms)
+        self.brokers.add(record.broker)
         names = bundles_of(record)
         before = self._said.get(record.broker)
         if before is not None and before[1] <= record.time_ms and before[0] == names:
@@ -252,6 +256,8 @@ class Hint:
             for name, time_ms in found:
                 if self.first_ms.get(name, time_ms) >= time_ms:
                     self.first_ms[name] = time_ms
+        elif row["kind"] == "brokers":
+            self.brokers.update(found)
         else:
             for name, lags_ms in found:
                 self.lag_ms.setdefault(name, []).extend(lags_ms)
@@ -322,6 +328,8 @@ def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], place: Mapping[str, An
         made: dict[str, Any] = {**place, "lane": Lane.HINT.value, "cluster": cluster, "day": day}
         body = msgpack.encode(sorted(hint.first_ms.items()))
         yield made | {"kind": "bundles", "rows": hint.late, "body": body}
+        if hint.brokers:
+            yield made | {"kind": "brokers", "body": msgpack.encode(sorted(hint.brokers))}
         if hint.lag_ms:
             yield made | {"kind": "clocks", "body": msgpack.encode(sorted(hint.lag_ms.items()))}
 

@@ -1,10 +1,18 @@
-"""Samples of Prometheus series, taken in the order of time."""
+"""Samples of Prometheus series, taken in the order of time.
 
+Series that differ in nothing but labels without a meaning (see `planner.history.labels`) are *rivals*. They are never
+merged: at a moment the first of those that have a sample counts, in the order of those labels. Rivals that follow one
+another, as when a pod is replaced, are one series over time; rivals that live at the same time are a conflict, which a
+note of the day names.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.history.labels import difference, packed, unpacked
 from planner.history.prometheus import BROKER_METRICS, BUNDLE_METRICS, COUNTER_METRICS, TOPIC_METRICS
 from planner.history.rates import CounterRates
 from planner.history.records import Record
@@ -43,6 +51,95 @@ class Series:
         return Series(self.group, self.column, *chosen)
 
 
+_Key = tuple[str, str, str, str]
+
+
+class Rivals:
+    """Series that differ only in labels without a meaning, and which of them counts.
+
+    Attributes:
+        conflicts: Metric and label of those that live at the same time, and what the label says in the series that
+            counts.
+    """
+
+    def __init__(self) -> None:
+        self.conflicts: dict[tuple[str, str], str] = {}
+        self._members: dict[_Key, list[tuple[str, int]]] = {}
+        self._groups: list[_Key] | None = []
+        self._group = self._number = np.zeros(0, dtype=np.int64)
+        self._first_ms: Int64Array = np.zeros(0, dtype=np.int64)
+        self._rows: Int64Array = np.zeros(0, dtype=np.int64)
+        self._told: BoolArray = np.zeros(0, dtype=bool)
+
+    def add(self, key: _Key, number: int, known: Mapping[_Key, int]) -> None:
+        """Take a new series, among those that are known by metric, broker, bundle or topic, and other labels."""
+        metric, broker, name, text = key
+        subscription, others = unpacked(text)
+        plain = (metric, broker, name, packed(subscription, ""))
+        if not others and plain not in self._members:
+            return
+        members = self._members.setdefault(plain, [])
+        if others and not members and plain in known:
+            members.append(("", known[plain]))
+        members.append((others, number))
+        if len(members) > 1:
+            self._groups = None
+
+    def _listed(self) -> list[_Key]:
+        """Return the groups of two series and more; their members are in the order in which they count."""
+        if self._groups is None:
+            self._groups = [key for key, members in self._members.items() if len(members) > 1]
+            rows = [(g, number) for g, key in enumerate(self._groups) for _, number in sorted(self._members[key])]
+            table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+            self._group, self._number = table[:, 0], table[:, 1]
+            self._told = np.zeros(len(self._groups), dtype=bool)
+        return self._groups
+
+    def _fit(self, count: int) -> None:
+        if (more := count - len(self._rows)) > 0:
+            self._rows = np.concatenate((self._rows, np.zeros(max(more, len(self._rows)), dtype=np.int64)))
+            unknown = np.full(len(self._rows) - len(self._first_ms), np.iinfo(np.int64).max)
+            self._first_ms = np.concatenate((self._first_ms, unknown))
+
+    def take(self, series: Int64Array, times_ms: Int64Array, counts: Int64Array) -> None:
+        """Take when series were sampled, in the order of time, and which of the rows are to be counted."""
+        if self._members:
+            self._fit(int(series.max(initial=-1)) + 1)
+            np.minimum.at(self._first_ms, series, times_ms)
+            np.add.at(self._rows, series, counts)
+
+    def overruled(self, fresh: BoolArray, time_ms: Int64Array) -> tuple[Int64Array, int]:
+        """Return the series that do not count, and how many rows they had since the last call.
+
+        Args:
+            fresh: Which series have a sample. Shape (series,).
+            time_ms: When each was sampled last. Shape (series,).
+        """
+        groups = self._listed()
+        if not groups:
+            return self._number, 0
+        self._fit(len(fresh))
+        there = self._number < len(fresh)
+        there[there] = fresh[self._number[there]]
+        group, number = self._group[there], self._number[there]
+        again = np.zeros(len(number), dtype=bool)
+        again[1:] = group[1:] == group[:-1]
+        first = number[np.maximum.accumulate(np.where(again, 0, np.arange(len(number))))]
+        late, lead = number[again], first[again]
+        both = (self._first_ms[late] <= time_ms[lead]) & (self._first_ms[lead] <= time_ms[late])
+        rows = int(self._rows[late[both]].sum())
+        self._rows[:] = 0
+        found = np.unique(group[again][both])
+        for at in found[~self._told[found]].tolist():
+            self._conflict(groups[at])
+        self._told[found] = True
+        return late, rows
+
+    def _conflict(self, key: _Key) -> None:
+        for label, value in difference([others for others, _ in sorted(self._members[key])]).items():
+            self.conflicts.setdefault((key[0], label), value)
+
+
 class Samples:
     """Takes runs of samples, at most an hour each, and tells what every series shows; a sample is valid for a while."""
 
@@ -57,6 +154,7 @@ class Samples:
         self._rows: dict[str, tuple[Int64Array, Int64Array, Int64Array]] | None = None
         self.newest_ms = -1
         self._taken_ms = -1
+        self.rivals = Rivals()
         self.duplicate = 0
         self.outdated = 0
         self._new: list[tuple[int, Record]] = []
@@ -77,6 +175,7 @@ class Samples:
             self.brokers.append(broker)
             self.names.append(name)
             self._rows = None
+            self.rivals.add(key, number, self.number)
         self._new.append((number if counts else -number - 1, record))
         if len(record.times):
             self.newest_ms = max(self.newest_ms, int(record.times[-1]))
@@ -133,6 +232,7 @@ class Samples:
         counted = self._counted()[now]
         if counted.any():
             self.counters.feed(now[counted], at[counted], shown[counted])
+        self.rivals.take(now, at, counts[:end])
         self._waiting = (series[end:], times[end:], values[end:], counts[end:])
         return True
 
@@ -147,6 +247,9 @@ class Samples:
         values[counted] = self.counters.take()[counted]
         fresh = (self.time_ms > self._taken_ms) & (self.time_ms >= time_ms - self.valid_ms) & ~np.isnan(values)
         self._taken_ms = time_ms
+        overruled, rows = self.rivals.overruled(fresh, self.time_ms)
+        fresh[overruled] = False
+        self.outdated += rows
         found: list[Series] = []
         rows_of = self._by_metric()
         for group, columns in _GROUPS:

@@ -29,6 +29,7 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
+from planner.history.assumed import Hosts, cuts
 from planner.history.layout import Layout, Ranges
 from planner.history.prometheus import BUNDLE_METRICS
 from planner.history.rates import CounterRates
@@ -92,7 +93,14 @@ class _Columns:
 
 
 _UNKNOWN_BROKER = np.full(len(BROKER_VALUES), np.nan)
-_BROKER = {"values": _UNKNOWN_BROKER, "until_ms": _NEVER, "reports": False, "complete": False, "by_samples": False}
+_BROKER = {
+    "values": _UNKNOWN_BROKER,
+    "until_ms": _NEVER,
+    "spoke_ms": _NEVER,
+    "reports": False,
+    "complete": False,
+    "by_samples": False,
+}
 _BUNDLE = {
     "owner": _NEVER,
     "owner_ms": _NEVER,
@@ -112,6 +120,7 @@ _TOPIC = {
     "owner_ms": _NEVER,
     "until_ms": _NEVER,
     "by_samples": False,
+    "listed_ms": _NEVER,
     "gauges": np.full(len(_TOPIC_GAUGES), np.nan),
 }
 
@@ -144,11 +153,18 @@ class ClusterState:
 
     Attributes:
         base: The last snapshot that was taken, without its tables.
+        hosts: Which broker is meant where a series names a host alone.
+        assumed: Namespaces whose bundles are unknown.
+        cut: Namespaces with a bundle that several brokers serve, so that there are more than anybody reports.
     """
 
-    def __init__(self, cluster: str, layout: Layout, options: Options, skew_ms: dict[str, int]) -> None:
+    def __init__(
+        self, cluster: str, layout: Layout, options: Options, skew_ms: dict[str, int], hosts: Hosts | None = None
+    ) -> None:
         self.cluster, self.layout, self.options, self.skew_ms = cluster, layout, options, skew_ms
         self.base: Snapshot | None = None
+        self.hosts = hosts or Hosts(())
+        self.cut: dict[str, None] = {}
         self.extensible = False
         self.brokers = _Columns(dict(_BROKER))
         self.broker_texts: list[dict[str, Any]] = []
@@ -359,8 +375,18 @@ class ClusterState:
         self.topics["until_ms"][rows] = time_ms + valid_ms
         self.topics["by_samples"][rows] = by_samples
 
+    def is_placed(self, record: Record) -> bool:
+        """Return whether there is a place for samples: a single broker, and a bundle where they are of a topic."""
+        is_of_bundle = not record.names or record.names[0] not in self.unplaced_topics
+        return is_of_bundle and bool(self.hosts.broker_of(record.broker))
+
     def _samples(self, record: Record, *, counts: bool) -> None:
-        broker = self._broker(record.broker)
+        named = self.hosts.broker_of(record.broker)
+        if not named:
+            return
+        if named != record.broker:
+            record = replace(record, broker=named)
+        broker = self._broker(named)
         name = -1
         if record.metric in BUNDLE_METRICS:
             name = self.layout.add(record.names[0])
@@ -427,12 +453,14 @@ class ClusterState:
                 continue
             until = self.brokers["until_ms"]
             np.maximum.at(until, series.broker, series.time_ms + self.options.sample_ms)
+            self.brokers["spoke_ms"][series.broker] = time_ms
             if series.group == "broker":
                 self._broker_samples(series)
             elif series.group == "bundle":
                 self._bundle_samples(series.where(~self.brokers["complete"][series.broker]))
             else:
                 self._topic_samples(series, counted=series.group == "counter")
+                self._list(series, time_ms)
 
     def _broker_samples(self, series: Series) -> None:
         series = series.where(~self.brokers["reports"][series.broker])
@@ -473,6 +501,13 @@ class ClusterState:
             np.add.at(gauges, (rows, column), values)
         else:
             gauges[rows, column] = values
+
+    def _list(self, series: Series, time_ms: int) -> None:
+        """Note which topics a broker serves now: those of its last samples; others may be gone."""
+        newest = np.full(len(self.brokers), _NEVER, dtype=np.int64)
+        np.maximum.at(newest, series.broker, series.time_ms)
+        here = (self.topics["owner"][series.name] == series.broker) & (series.time_ms == newest[series.broker])
+        self.topics["listed_ms"][series.name[here]] = time_ms
 
     def moment(self, time_ms: int) -> Moment:
         """Return the cluster at a moment; `advance` to it first.
@@ -515,6 +550,8 @@ class ClusterState:
                 pulsar_version=version,
                 leader=base.info.leader if base is not None and base.info.leader in names else "",
                 source="Ingested history",
+                settings_from=base.info.settings_from if base is not None else "defaults",
+                dynamic_settings=base.info.dynamic_settings if base is not None else None,
             ),
             settings=Settings(config.overrides, release(version)),
             brokers=self._brokers(names, order, present),
@@ -587,7 +624,24 @@ class ClusterState:
             self.bundles.fit(len(self.layout.place))
             inside = self._places()
         rows = np.flatnonzero(loaded & (inside >= 0))
+        if self._cut(time_ms, rows, inside[rows]):
+            inside = self._places()
         return rows, inside[rows]
+
+    def _cut(self, time_ms: int, rows: Int64Array, inside: Int64Array) -> bool:
+        """Cut bundles that nobody reports, and that several brokers serve topics of; say whether there were any."""
+        ranges, topics = self.layout.ranges(), self.topics
+        owner = topics["owner"][rows]
+        now = ~topics["by_samples"][rows] | (topics["listed_ms"][rows] == self.brokers["spoke_ms"][owner])
+        reported = self.bundles["owner_until_ms"][ranges.bundle] >= time_ms
+        found: dict[int, list[int]] = {}
+        for place, edge in cuts(inside[now], topics["hash"][rows[now]], owner[now], ~reported):
+            found.setdefault(place, []).append(edge)
+        for place, edges in found.items():
+            self.layout.cut(int(ranges.bundle[place]), edges)
+            self.cut[ranges.namespaces[ranges.namespace[place]]] = None
+        self.bundles.fit(len(self.layout.place))
+        return bool(found)
 
     def _places(self) -> Int64Array:
         """Return the position of the bundle of each topic, as Pulsar hashes it."""
