@@ -1,10 +1,11 @@
 """The one HTTP client: GET alone, bounded in size and time, redirected to brokers of the cluster alone."""
 
 import asyncio
+import json
 import random
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,13 @@ from planner import __version__
 from planner.capture.credentials import ClientKey, read_client_key, read_token, tls_context
 from planner.capture.oauth2 import TokenSource
 from planner.capture.options import CaptureOptions, Limits
-from planner.cluster.errors import CaptureError
+from planner.cluster.errors import CaptureError, FormatError
 
 Endpoint = tuple[str, str, int]
 """Scheme, host and port of an address."""
+
+Reduce = Callable[[bytes], bytes]
+"""Cuts an answer to what is kept of it, in memory; raises `FormatError` where it cannot."""
 
 UNREACHABLE = (httpx.TransportError, ssl.SSLError, ConnectionError)
 """What httpx raises when the other side is out of reach; a TLS alert that comes late is passed on as it is."""
@@ -65,6 +69,7 @@ class Answer:
         time_ms: When the request was sent, ms since 1970.
         took_ms: How long it took, all attempts counted.
         attempts: How often it was sent.
+        had_secret: Whether it repeated a secret that was sent, which is not in what was kept.
     """
 
     status: int
@@ -75,6 +80,7 @@ class Answer:
     time_ms: int
     took_ms: int
     attempts: int
+    had_secret: bool = False
 
 
 def endpoint_of(url: str) -> Endpoint:
@@ -163,9 +169,12 @@ class AdminClient:
         """Let requests be sent, and redirected, to the address of a broker."""
         self._trusted_endpoints.add(endpoint_of(base))
 
-    async def get(self, base: str, path: str, target: Path, *, max_bytes: int, accept: str) -> Answer:
+    async def get(
+        self, base: str, path: str, target: Path, *, max_bytes: int, accept: str, reduce: Reduce | None = None
+    ) -> Answer:
         """Ask for one thing, and put what is answered into a file.
 
+        An answer that repeats a secret is refused; where one is reduced, it is only when the secret is in what is kept.
         An answer that is an error is put there as well, its first 64 KiB; passing failures are tried again.
 
         Args:
@@ -174,6 +183,7 @@ class AdminClient:
             target: The file.
             max_bytes: What the answer may have.
             accept: Media type to ask for.
+            reduce: Cuts a good answer before any of it is written.
 
         Raises:
             AnswerError: There is no answer, or it broke a bound.
@@ -187,7 +197,7 @@ class AdminClient:
             sent_ms = _now_ms()
             try:
                 async with self.pace.turn(base):
-                    answer = await self._once(base, path, target, max_bytes, accept)
+                    answer = await self._once(base, path, _Body(target, max_bytes, reduce), accept)
             except UNREACHABLE as error:
                 if last:
                     raise AnswerError(
@@ -199,27 +209,27 @@ class AdminClient:
                         hostile=False,
                     ) from error
             else:
-                status, answered, headers, size = answer
+                status, answered, headers, size, had_secret = answer
                 if status not in _PASSING or last:
                     took_ms = round((time.monotonic() - began) * 1000)
                     kind = headers.get("content-type", "")[:_SHOWN]
-                    return Answer(status, base, answered, kind, size, sent_ms, took_ms, attempt)
+                    return Answer(status, base, answered, kind, size, sent_ms, took_ms, attempt, had_secret)
                 pause_s = max(pause_s, _asked_pause_s(headers))
             await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
         raise AssertionError("unreachable")  # pragma: no cover - the last attempt returns or raises
 
     async def _once(
-        self, base: str, path: str, target: Path, max_bytes: int, accept: str
-    ) -> tuple[int, str, Mapping[str, str], int]:
+        self, base: str, path: str, body: "_Body", accept: str
+    ) -> tuple[int, str, Mapping[str, str], int, bool]:
         url = base + path
         try:
             async with asyncio.timeout(self._limits.request_s):
                 for _ in range(_MAX_HOPS + 1):
                     async with self._http.stream("GET", url, headers=await self._headers(accept)) as response:
                         if response.status_code not in _REDIRECTS:
-                            size = await self._save(response, target, max_bytes)
+                            saved = await self._save(response, body)
                             answered = "{}://{}:{}".format(*endpoint_of(url))
-                            return response.status_code, answered, response.headers, size
+                            return response.status_code, answered, response.headers, *saved
                         url = self._next(url, path, response.headers.get("location", ""))
         except TimeoutError as error:
             raise AnswerError(
@@ -261,37 +271,93 @@ class AdminClient:
             raise AnswerError(f"It redirects to another path ({led[:_SHOWN]}).", where=url)
         return target
 
-    async def _save(self, response: httpx.Response, target: Path, max_bytes: int) -> int:
-        """Write a body piece by piece; an error is cut off, an answer that is too long is refused."""
+    async def _save(self, response: httpx.Response, body: "_Body") -> tuple[int, bool]:
+        """Write a body piece by piece; an error is cut off, an answer that is too long is refused.
+
+        Returns:
+            What was written, in bytes, and whether a secret was in what was not.
+        """
         where = str(response.request.url.copy_with(query=None))
         if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
             raise AnswerError("It answers compressed, though that was not asked for.", where=where)
         good = response.status_code == _OK
+        if good and body.reduce is not None:
+            whole = b"".join([piece async for piece in self._pieces(response, body, where)])
+            kept, had_secret = self._reduced(whole, body.reduce, where)
+            await asyncio.to_thread(body.target.write_bytes, kept)
+            return len(kept), had_secret
         size, tail = 0, b""
         overlap = max((len(secret) for secret in self._secrets), default=1) - 1
-        with target.open("wb") as file:
-            async for piece in response.aiter_raw():
+        with body.target.open("wb") as file:
+            async for piece in self._pieces(response, body, where):
                 if any(secret in tail + piece for secret in self._secrets):
                     raise AnswerError("The answer repeats a secret that was sent; it was not kept.", where=where)
                 tail = (tail + piece)[-overlap:] if overlap else b""
+                if not good and size + len(piece) > _MAX_ERROR_BYTES:
+                    return size, False
                 size += len(piece)
-                self.received_bytes += len(piece)
-                if not good and size > _MAX_ERROR_BYTES:
-                    return size
-                if size > min(max_bytes, self._limits.answer_bytes):
-                    raise AnswerError(
-                        f"The answer is longer than {min(max_bytes, self._limits.answer_bytes) >> 20:,} MiB.",
-                        where=where,
-                        remedy="Pulsar answers less; capture fewer namespaces, or without topics.",
-                    )
-                if self.received_bytes > self._limits.total_bytes:
-                    raise CaptureError(
-                        f"All answers together are longer than {self._limits.total_bytes >> 20} MiB.",
-                        where=where,
-                        remedy="Capture fewer namespaces, or without topics.",
-                    )
                 file.write(piece)
-        return size
+        return size, False
+
+    async def _pieces(self, response: httpx.Response, body: "_Body", where: str) -> AsyncIterator[bytes]:
+        """Yield a body as it comes, within the bounds; of an error only so much as is kept."""
+        size, most = 0, min(body.max_bytes, self._limits.answer_bytes)
+        async for piece in response.aiter_raw():
+            size += len(piece)
+            self.received_bytes += len(piece)
+            if response.status_code == _OK and size > most:
+                raise AnswerError(
+                    f"The answer is longer than {most >> 20:,} MiB.",
+                    where=where,
+                    remedy="Pulsar answers less; capture fewer namespaces, or without topics.",
+                )
+            if self.received_bytes > self._limits.total_bytes:
+                raise CaptureError(
+                    f"All answers together are longer than {self._limits.total_bytes >> 20} MiB.",
+                    where=where,
+                    remedy="Capture fewer namespaces, or without topics.",
+                )
+            yield piece
+
+    def _reduced(self, whole: bytes, reduce: Reduce, where: str) -> tuple[bytes, bool]:
+        """Return what is kept of an answer, and whether a secret was in the rest; errors say nothing of the answer.
+
+        Raises:
+            AnswerError: It cannot be reduced, or a secret is in what would be kept.
+        """
+        try:
+            kept = reduce(whole)
+        except FormatError as error:
+            told = self._holds_secret(f"{error.what} {error.where} {error.remedy}".encode())
+            what = "The answer cannot be read." if told else error.what
+            raise AnswerError(what, where=where, remedy=_ASK_ITSELF if told else error.remedy) from None
+        if self._holds_secret(kept):
+            raise AnswerError(
+                "A setting that the planner needs holds a secret that was sent; nothing was kept.",
+                where=where,
+                remedy="Capture with another token of the same role.",
+            )
+        return kept, self._holds_secret(whole)
+
+    def _holds_secret(self, data: bytes) -> bool:
+        """Return whether a secret is in data, as it is or as JSON writes it."""
+        written = (json.dumps(secret.decode())[1:-1].encode() for secret in self._secrets)
+        return any(secret in data for secret in (*self._secrets, *written))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Where an answer goes.
+
+    Attributes:
+        target: The file.
+        max_bytes: What it may have.
+        reduce: Cuts a good answer before any of it is written; None to write all of it.
+    """
+
+    target: Path
+    max_bytes: int
+    reduce: Reduce | None
 
 
 def _now_ms() -> int:

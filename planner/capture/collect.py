@@ -27,6 +27,9 @@ from planner.formats.raw_capture.metadata_store import DUMP
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""
 
+REPEATS = "the configuration repeats the token that was sent; settings of the load balancer were kept, without it"
+"""Note of a configuration that holds the secret of whoever captures."""
+
 _BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
 _NAME = r"(?!\.{1,2}(?:/|\Z))[-=:.\w]+"  # a path with . or .. leads elsewhere; no admin API can make such a name
 _NAMESPACE = re.compile(f"{_NAME}/{_NAME}", re.ASCII)
@@ -390,7 +393,10 @@ class Collector:
         target = self._parts.unfinished(stem)
         accept = _TEXT if request.name == "prometheus" else _JSON
         try:
-            answer = await self._client.get(base, path, target, max_bytes=request.max_bytes, accept=accept)
+            reduce = (lambda data: _settings_of(data, request.name)) if request.only_settings else None
+            answer = await self._client.get(
+                base, path, target, max_bytes=request.max_bytes, accept=accept, reduce=reduce
+            )
             good = answer.status == _OK
             note = await asyncio.to_thread(self._keep, request, stem, answer.size_bytes) if good else ""
         except (AnswerError, FormatError) as error:
@@ -402,6 +408,8 @@ class Collector:
             note = UNSET
         elif answer.status in _FORBIDDEN:
             note = _reason_in(target)
+        elif answer.had_secret:
+            note = REPEATS
         ending = "json" if good and not request.text else "txt"
         known: dict[str, Any] = {name: getattr(answer, name) for name in _OF_ANSWER}
         return Part(f"{stem}.{ending}", path, bytes=target.stat().st_size, note=note, **known)
@@ -419,7 +427,6 @@ class Collector:
             if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
                 parse_json(start, request.name)
         if request.only_settings and size:
-            target.write_bytes(only_settings(target.read_bytes(), request.name))
             return "only settings of the load balancer were kept"
         if self._wanted and request.name in _CUT and size:
             target.write_bytes(only_namespaces(request.name, target.read_bytes(), self._wanted))
@@ -434,6 +441,15 @@ class Collector:
         self._progress(
             Progress(stage, self._done, max(self._done, self._total), self._failed, self._client.pace.in_flight)
         )
+
+
+def _settings_of(data: bytes, name: str) -> bytes:
+    """Return the settings of a configuration; nothing of an empty answer.
+
+    Raises:
+        FormatError: It is a web page, or no JSON object.
+    """
+    return only_settings(data, name) if data.strip() else b""
 
 
 def _reason_in(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from planner.capture.client import AdminClient
-from planner.capture.collect import MOMENT, Collector
+from planner.capture.collect import MOMENT, REPEATS, Collector
 from planner.capture.options import CaptureOptions, Progress, ProgressSink
 from planner.capture.parts import Part, Parts
 from planner.capture.stores.registry import kind_of
@@ -114,7 +114,12 @@ def capture_cluster(
     _check_somebody_answered(options, tuple(parts))
     progress(Progress("snapshot", len(tuple(parts)), len(tuple(parts)), 0, 0))
     snapshot = read_snapshot(parts.folder)
-    found = [*_of_time(snapshot, tuple(parts)), *_of_refusals(tuple(parts)), *_of_content(options, snapshot)]
+    found = [
+        *_of_time(snapshot, tuple(parts)),
+        *_of_tokens(tuple(parts)),
+        *_of_refusals(tuple(parts)),
+        *_of_content(options, snapshot),
+    ]
     warnings = (*notes, *found, *snapshot.info.warnings)
     source = f"{snapshot.info.source}, asked at {options.admin_url}"
     info = replace(snapshot.info, warnings=tuple(dict.fromkeys(warnings)), source=source)
@@ -190,6 +195,12 @@ def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
         return []
     asked = f"Loads, owners and topics were asked for over {apart_ms / 1000:,.1f} s"
     return [f"{asked}, longer than a report interval ({interval_ms / 1000:g} s): some may be one report apart."]
+
+
+def _of_tokens(parts: Sequence[Part]) -> list[str]:
+    if not any(part.note == REPEATS for part in parts):
+        return []
+    return ["The brokers use the same token as you; their configuration was read, secrets were removed."]
 
 
 def _of_refusals(parts: Sequence[Part]) -> list[str]:

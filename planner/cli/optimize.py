@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, tell_price, write_file
+from planner.cli.output import SHOWN, opened, tell_price, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def optimize(
     from planner.share.export import json_text
     from planner.share.scenario_file import scenario_file
     from planner.share.script import command_script
-    from planner.workspace.opening import content_of, open_scenario, open_snapshot
+    from planner.workspace.opening import content_of, open_scenario
 
     pairs = [one.rpartition("=") for one in pin]
     if any(not bundle or not broker for bundle, _, broker in pairs):
@@ -121,7 +121,7 @@ def optimize(
         seed=seed,
     )
     options = CommandOptions(pause_s=pause)
-    name, cluster = open_snapshot(snapshot)
+    name, cluster = opened(snapshot)
     captured = cluster
     if scenario is not None:
         tell_price(cluster, asked := content_of(open_scenario(scenario)))

@@ -33,6 +33,21 @@ def write_file(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+def opened(text: str) -> "tuple[str, Snapshot]":
+    """Open a snapshot, and say on standard error where its settings are not those of its cluster.
+
+    Raises:
+        PlannerError: There is none, or it cannot be read (see `planner.workspace.opening.open_snapshot`).
+    """
+    from planner.explain.captured_settings import settings_warning
+    from planner.workspace.opening import open_snapshot
+
+    name, snapshot = open_snapshot(text)
+    if warning := settings_warning(snapshot.info):
+        sys.stderr.write(f"warning: {warning}\n")
+    return name, snapshot
+
+
 def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
     """Say on standard error how long simulations will take, where that is long."""
     from planner.simulate.price import price_of, price_text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, tell_price, write_file
+from planner.cli.output import SHOWN, opened, tell_price, write_file
 
 _SHORT = 12
 
@@ -56,7 +56,7 @@ def plan(
 
     options = CommandOptions(batch_bundles=batch, pause_s=pause)
     linked = open_scenario(scenario)
-    name, cluster = open_snapshot(snapshot)
+    name, cluster = opened(snapshot)
     digest = snapshot_digest(cluster)
     if linked.snapshot_digest not in {"", digest}:
         sys.stderr.write(

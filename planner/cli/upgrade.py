@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from planner.cli.output import tell_price
+from planner.cli.output import opened, tell_price
 from planner.cluster.releases import ReleaseName
 
 _MOST_HOURS: Final = 168
@@ -37,11 +37,11 @@ def upgrade(
     from planner.explain.upgrade import next_release
     from planner.share.plan_text import printed
     from planner.share.upgrade import ask_upgrade, upgrade_json, upgrade_lines
-    from planner.workspace.opening import content_of, open_scenario, open_snapshot
+    from planner.workspace.opening import content_of, open_scenario
 
     if not 1 <= hours <= _MOST_HOURS:
         raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy=f"Give 1 to {_MOST_HOURS}.")
-    _, cluster = open_snapshot(snapshot)
+    _, cluster = opened(snapshot)
     asked = content_of(open_scenario(scenario)) if scenario else None
     target = to or next_release(cluster.info.pulsar_version)
     answer = ask_upgrade(cluster, target, asked, hours, tell_price)

@@ -1,4 +1,4 @@
-"""What Java's own library does and Python's does not do alike: casts and sorting.
+"""What Java's own library does and Python's does not do alike: casts, switches and sorting.
 
 Older releases sort with comparators that contradict themselves, such as `(int) (a - b)`. What comes of that depends on
 every comparison that is made, so the sort is the one of `java.util.TimSort`: short runs are completed by binary
@@ -24,6 +24,14 @@ def to_int(value: float) -> int:
     if value != value:  # noqa: PLR0124 - NaN
         return 0
     return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))
+
+
+def java_boolean(text: str) -> bool:
+    """Return what `Boolean.valueOf` makes of a text, as Pulsar's `FieldParser` reads a switch.
+
+    It is false for all but `true` in any case; with a blank before or behind it is false as well.
+    """
+    return text.lower() == "true"
 
 
 def tim_sort(items: Sequence[_T], compare: Callable[[_T, _T], float]) -> list[_T]:

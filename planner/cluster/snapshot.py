@@ -29,10 +29,16 @@ from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.releases import release as named
 from planner.cluster.settings import Settings
 
-Name = Annotated[str, Field(min_length=1, max_length=4_096)]
+MAX_NAME = 4_096
+"""Most characters of a name."""
+
+MAX_TEXT = 10_000
+"""Most characters of a text."""
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 """What something is called, never empty."""
 
-Text = Annotated[str, Field(max_length=10_000)]
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
 """What people write, or may leave empty."""
 
 Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from planner.cluster.errors import CaptureError, FormatError, PlannerError, SnapshotError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.captured_settings import settings_warning
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.history.watched import HistoryFolder
@@ -43,10 +44,14 @@ class ShadowWatch:
         self.last: Snapshot | None = None
         self.cycles: list[ShadowCycle] = []
         self._failed = ""
+        self._warned = False
 
     def add(self, snapshot: Snapshot) -> tuple[ShadowCycle, ...]:
         """Take the next capture in; return the cycles that are complete with it. What fails is told once."""
         before, self.last = self.last, snapshot
+        if (warning := settings_warning(snapshot.info)) and not self._warned:
+            self._warned = True
+            self.complain(f"warning: {warning}")
         if before is None or before.info.captured_at_ms == snapshot.info.captured_at_ms:
             return ()
         try:

@@ -16,6 +16,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
 from planner.explain.before_after import before_after
+from planner.explain.captured_settings import settings_warning
 from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.finding import Finding
 from planner.explain.text import MIB, moment
@@ -134,6 +135,8 @@ def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
         ["Cycles", f"{len(trace.cycles):,} of {scenario.cycles:,}, seed {scenario.seed}"],
     ]
     yield _table(["", ""], rows)
+    if warning := settings_warning(info):
+        yield f"**{_text(warning)}**"
     if _ADDRESS.fullmatch(link):
         yield f"[Open the scenario](<{link}>)"
     if not trace.complete:

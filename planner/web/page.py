@@ -10,6 +10,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
+from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
@@ -192,6 +193,8 @@ def _describe(view: state.Current, config: Settings) -> None:
         f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic') if saved.topics else 'no topic names'} ·"
         f" `{short_digest(saved.digest)}`"
     )
+    if warning := settings_warning(view.snapshot.info):
+        st.warning(plain(warning), icon=":material/settings_alert:")
     if saved.description:
         st.markdown(plain(saved.description))
     release = release_notes(saved.pulsar_version, config)

@@ -31,6 +31,12 @@ def test_token(secure: SecureScene, tmp_path: Path) -> None:
     result = capture_cluster(options(secure, tmp_path, token))
     assert result.snapshot.brokers.name == (secure.cluster.brokers[0].id,)
     assert result.snapshot.brokers.has_load_data.all()
+    info = result.snapshot.info  # the brokers use that very token
+    assert info.settings_from == "brokers"
+    assert info.dynamic_settings is not None
+    assert result.snapshot.settings.integer("loadBalancerReportUpdateMaxIntervalMinutes") == 1
+    said = "The brokers use the same token as you; their configuration was read, secrets were removed."
+    assert said in info.warnings
     kept = [path for path in (tmp_path / "capture").rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if token.encode() in path.read_bytes()]

@@ -1,12 +1,16 @@
 """The settings in force, from the brokers' runtime configuration and the dynamic overrides of a raw capture."""
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from planner.cluster.errors import SettingError
+from planner.cluster.java import java_boolean
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import MAX_TEXT
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -14,6 +18,7 @@ from planner.pulsar.manager.pairing import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 
+_DYNAMIC = "/admin/configuration"
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {
     "loadBalancerLoadSheddingStrategy": tuple(one.java_class for one in SHEDDERS),
     "loadBalancerLoadPlacementStrategy": tuple(
@@ -24,9 +29,24 @@ _STRATEGIES: Mapping[str, tuple[str, ...]] = {
 """Official classes of 4.2.4 that a setting may name."""
 
 
+@dataclass(frozen=True, slots=True)
+class CapturedSettings:
+    """The settings of a capture.
+
+    Attributes:
+        in_force: Those in force.
+        source: Where they come from, as `SnapshotInfo.settings_from`.
+        dynamic: Dynamic overrides, as `SnapshotInfo.dynamic_settings`.
+    """
+
+    in_force: Settings
+    source: Literal["brokers", "defaults"]
+    dynamic: Mapping[str, str] | None
+
+
 def read_capture_settings(
     answers: Answers, store: MetadataStore, brokers: CapturedBrokers, leader: str, decides: Release
-) -> Settings:
+) -> CapturedSettings:
     """Return the settings in force: those of the leader where brokers differ, dynamic overrides above all.
 
     Names that the planner does not know are passed over. A class of one's own whose name ends in that of an official
@@ -37,7 +57,8 @@ def read_capture_settings(
         _known(answers.json(f"runtime-config.{brokers.aliases[b]}", dict, "Another broker's counts.")) for b in answered
     ]
     configured = [values for values in configured if values]
-    dynamic = _known(answers.json("dynamic-config-values", dict)) or _known(store.node("/admin/configuration"))
+    told = _dynamic(answers, store)
+    dynamic = told or {}
     if not configured:
         answers.warn(
             f"The settings in force were not captured; the defaults of {decides.name}"
@@ -51,7 +72,24 @@ def read_capture_settings(
                 f"The brokers differ in {name} ({', '.join(dict.fromkeys(map(str, said)))}); {said[0]} is shown."
             )
         given[name] = dynamic.get(name, said[0] if said else None)
-    return _settings(given, answers, decides)
+    texts = None if told is None else {name: text for name, value in told.items() if (text := _text(value)) is not None}
+    return CapturedSettings(_settings(given, answers, decides), "brokers" if configured else "defaults", texts)
+
+
+def _dynamic(answers: Answers, store: MetadataStore) -> dict[str, Any] | None:
+    """Return the dynamic overrides, as the admin API or the metadata store says; None where neither does."""
+    asked = answers.json("dynamic-config-values", dict)
+    in_store = _known(store.node(_DYNAMIC)) if _DYNAMIC in store.nodes else None
+    if in_store is not None and (not asked or store.is_newer(_DYNAMIC, "dynamic-config-values")):
+        return in_store
+    return None if asked is None else _known(asked)
+
+
+def _text(value: object) -> str | None:
+    """Return the value of a dynamic override as Pulsar keeps it; None where it is none."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT else None
+    return json.dumps(value) if isinstance(value, bool | int | float) else None
 
 
 def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -63,7 +101,7 @@ def _known(values: Mapping[str, Any] | None) -> dict[str, Any]:
 def _settings(given: Mapping[str, Any], answers: Answers, decides: Release) -> Settings:
     kept: dict[str, Any] = {}
     for name, value in given.items():
-        shown = _official_class(name, value, answers) if isinstance(value, str) else value
+        shown = _as_java_reads(name, value, answers, decides) if isinstance(value, str) else value
         try:
             kept |= Settings({name: shown}, decides).overrides
         except SettingError as error:
@@ -71,6 +109,11 @@ def _settings(given: Mapping[str, Any], answers: Answers, decides: Release) -> S
                 f"{error} The default, {(decides.settings.get(name) or decides.others[name]).default}, is shown."
             )
     return Settings(kept, decides)
+
+
+def _as_java_reads(name: str, value: str, answers: Answers, decides: Release) -> object:
+    setting = decides.settings.get(name) or decides.others[name]
+    return java_boolean(value) if setting.kind == "boolean" else _official_class(name, value, answers)
 
 
 def _official_class(name: str, value: str, answers: Answers) -> str:

@@ -69,7 +69,8 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     manager = load_manager_of(answers, store, brokers)
     leader, leader_since_ms = _leader(answers, store)
     decides = release(_told_version(answers))
-    config = read_capture_settings(answers, store, brokers, leader, decides)
+    captured = read_capture_settings(answers, store, brokers, leader, decides)
+    config = captured.in_force
     cluster = cluster_of(answers, store)
     reports = read_reports(answers, store, topics, brokers, config, manager)
     claims = claimed_bundles(answers, store, topics, brokers, reports)
@@ -112,6 +113,8 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             taken_ms=taken_lately(store, captured_at_ms),
             averages_written_ms=averages_written_ms(store),
             leader_metrics=leader_metrics(answers, brokers.aliases.get(leader, "")),
+            settings_from=captured.source,
+            dynamic_settings=captured.dynamic,
             source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
             f" {len(answers.index)} answers",
         ),

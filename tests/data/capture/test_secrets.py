@@ -16,7 +16,10 @@ import trustme
 from planner.__main__ import main
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.run import capture_cluster
+from planner.capture.watch import WatchOptions, watch_cluster
 from planner.cluster.errors import CaptureError
+from planner.history.days import read_day
+from planner.history.manifest import complete_days
 from tests.data.recorded_cluster import RECORDED, Cluster, ZooKeeper
 
 Options = Callable[..., CaptureOptions]
@@ -102,6 +105,87 @@ def test_passwords_of_the_brokers_are_not_kept(cluster: Cluster, zookeeper: ZooK
     result = capture_cluster(options(cluster, metadata_store=zookeeper.address))
     assert found_below(result.folder, "hunter2") == []
     assert result.snapshot.settings.integer("loadBalancerReportUpdateMaxIntervalMinutes") == 1, "settings are kept"
+
+
+RUNTIME = "/admin/v2/brokers/configuration/runtime"
+VALUES = "/admin/v2/brokers/configuration/values"
+
+
+def configure(cluster: Cluster, **changes: str) -> None:
+    """Let each broker's own settings differ from Pulsar's defaults."""
+    for broker in RECORDED:
+        status, body, kind = cluster.answers[broker, RUNTIME]
+        cluster.answers[broker, RUNTIME] = (status, json.dumps(json.loads(body) | changes).encode(), kind)
+
+
+def test_settings_are_captured_where_the_brokers_use_the_token_of_whoever_captures(
+    guarded: Cluster, options: Options, token_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(
+        guarded,
+        loadBalancerBrokerThresholdShedderPercentage="4",
+        brokerClientAuthenticationParameters=f"token:{SECRET}",
+    )
+    own = {"loadBalancerSheddingEnabled": "false.held-by.xyz", "brokerClientAuthenticationParameters": SECRET}
+    guarded.answers["", VALUES] = (200, json.dumps(own).encode(), "application/json")
+    result = capture_cluster(options(guarded, credentials=Credentials(token_file=token_file)))
+    assert not result.missing
+    snapshot = result.snapshot
+    assert snapshot.settings.number("loadBalancerBrokerThresholdShedderPercentage") == 4
+    assert not snapshot.settings.flag("loadBalancerSheddingEnabled")
+    assert snapshot.info.settings_from == "brokers"
+    assert snapshot.info.dynamic_settings == {"loadBalancerSheddingEnabled": "false.held-by.xyz"}
+    said = "The brokers use the same token as you; their configuration was read, secrets were removed."
+    assert said in snapshot.info.warnings
+    assert not any("Settings were not captured" in warning for warning in snapshot.info.warnings)
+    assert found_below(result.folder, SECRET) == []
+    assert SECRET not in repr(result) + caplog.text
+
+
+@pytest.mark.parametrize("how", ["plain", "escaped"])
+def test_a_setting_that_is_the_token_is_not_kept(
+    guarded: Cluster, options: Options, token_file: Path, how: str
+) -> None:
+    configure(guarded, loadBalancerLoadSheddingStrategy=SECRET)
+    if how == "escaped":
+        for broker in RECORDED:
+            status, body, kind = guarded.answers[broker, RUNTIME]
+            hidden = "".join(f"\\u{ord(c):04x}" for c in SECRET)
+            guarded.answers[broker, RUNTIME] = (status, body.replace(SECRET.encode(), hidden.encode()), kind)
+    result = capture_cluster(options(guarded, credentials=Credentials(token_file=token_file)))
+    notes = [part.note for part in result.missing]
+    assert len(notes) == 3
+    assert all("A setting that the planner needs holds a secret" in note for note in notes)
+    assert result.snapshot.info.settings_from == "defaults"
+    assert found_below(result.folder, SECRET) == []
+
+
+@pytest.mark.parametrize("body", ['{"a": 1, "%s": 1, "%s": 2}', '{"%s', "[%s]", "<html>%s</html>", '"%s"'])
+def test_a_broken_configuration_with_the_token_says_nothing_of_it(
+    guarded: Cluster, options: Options, token_file: Path, body: str
+) -> None:
+    for broker in RECORDED:
+        answer = body.replace("%s", SECRET).encode()
+        guarded.answers[broker, RUNTIME] = (200, answer, "application/json")
+    result = capture_cluster(options(guarded, credentials=Credentials(token_file=token_file)))
+    assert len(result.missing) == 3
+    assert SECRET not in " ".join(part.note for part in result.parts) + repr(result.snapshot.info)
+    assert found_below(result.folder, SECRET) == []
+
+
+def test_watched_moments_say_where_their_settings_come_from(
+    guarded: Cluster, options: Options, token_file: Path, tmp_path: Path
+) -> None:
+    configure(guarded, brokerClientAuthenticationParameters=f"token:{SECRET}")
+    guarded.answers["", VALUES] = (200, b'{"loadBalancerSheddingEnabled": "true"}', "application/json")
+    capture = options(guarded, credentials=Credentials(token_file=token_file))
+    history = tmp_path / "history"
+    watch_cluster(WatchOptions(capture, history, interval_s=0.05, captures=2), lambda _: None)
+    found = [s.info for day in complete_days(history) for s in read_day(day.path)]
+    assert len(found) == 2
+    assert {info.settings_from for info in found} == {"brokers"}
+    assert all(info.dynamic_settings == {"loadBalancerSheddingEnabled": "true"} for info in found)
+    assert found_below(tmp_path / "history", SECRET) == []
 
 
 def test_a_configuration_that_cannot_be_cut_is_not_kept(cluster: Cluster, options: Options) -> None:

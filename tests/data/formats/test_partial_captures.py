@@ -319,6 +319,47 @@ class TestSettings:
         snapshot = snapshot_of_capture(files)
         assert "The settings in force were not captured; the defaults of 4.2.4 are shown." in snapshot.info.warnings
         assert not snapshot.settings.overrides
+        assert snapshot.info.settings_from == "defaults"
+
+    def test_captured_of_one_broker_alone(self, files: Files) -> None:
+        drop(files, "runtime-config.b1.json", "runtime-config.b3.json", listed=False)
+        assert snapshot_of_capture(files).info.settings_from == "brokers"
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("true", True), ("TRUE", True), ("false.held-by.xyz", False), ("yes", False), (" true", False), ("", False)],
+    )
+    def test_switches_are_read_as_java_reads_them(self, files: Files, text: str, *, value: bool) -> None:
+        files["dynamic-config-values.json"] = json.dumps({"loadBalancerSheddingEnabled": text}).encode()
+        snapshot = snapshot_of_capture(files)
+        assert snapshot.settings.flag("loadBalancerSheddingEnabled") is value
+        assert snapshot.info.dynamic_settings == {"loadBalancerSheddingEnabled": text}
+        assert not any("loadBalancerSheddingEnabled" in warning for warning in snapshot.info.warnings)
+
+    def test_switches_of_the_brokers_own_files_are_read_so_as_well(self, files: Files) -> None:
+        for tag in ("b1", "b2", "b3"):
+            edit_json(files, f"runtime-config.{tag}.json", lambda v: v.update(loadBalancerSheddingEnabled="no"))
+        snapshot = snapshot_of_capture(files)
+        assert not snapshot.settings.flag("loadBalancerSheddingEnabled")
+        assert new_warnings(snapshot) == []
+
+    def test_dynamic_settings_of_the_admin_api_of_the_store_and_of_neither(self, files: Files) -> None:
+        files["dynamic-config-values.json"] = b"{}"
+        assert snapshot_of_capture(files).info.dynamic_settings == {}
+        files["dynamic-config-values.json"] = b'{"loadBalancerSheddingEnabled": "false", "unknownToUs": "1"}'
+        assert snapshot_of_capture(files).info.dynamic_settings == {"loadBalancerSheddingEnabled": "false"}
+        drop(files, "dynamic-config-values.json", listed=False)
+        stored = files["zookeeper.json"]
+        without_nodes(files, "/admin/configuration")
+        assert snapshot_of_capture(files).info.dynamic_settings is None
+        files["zookeeper.json"] = stored
+        edit_node(files, "/admin/configuration", lambda _: {"loadBalancerSheddingEnabled": "true"})
+        assert snapshot_of_capture(files).info.dynamic_settings == {"loadBalancerSheddingEnabled": "true"}
+
+    def test_value_that_no_snapshot_can_hold_is_left_out(self, files: Files) -> None:
+        values = {"loadBalancerSheddingEnabled": "x" * 10_001, "loadBalancerSheddingIntervalMinutes": [1]}
+        files["dynamic-config-values.json"] = json.dumps(values).encode()
+        assert snapshot_of_capture(files).info.dynamic_settings == {}
 
     def test_dynamic_overrides_count(self, files: Files) -> None:
         files["dynamic-config-values.json"] = b'{"loadBalancerSheddingEnabled": "false", "unknownToUs": "1"}'
