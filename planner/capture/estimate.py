@@ -15,6 +15,7 @@ from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.snapshot import BundleTable, Snapshot
+from planner.formats.validate import fitting_notes
 from planner.pulsar.load.averages import refresh
 
 _MOST_REFRESHES = 1_000
@@ -44,7 +45,7 @@ def with_estimated_averages(snapshot: Snapshot, before: Snapshot | None) -> Snap
         f"Averages of {int(known.sum()):,} bundles are estimated from repeated captures, the last one {apart_s:,.0f} s"
         f" earlier with {len(reports)} new load reports since; those of the leader may differ."
     )
-    info = replace(snapshot.info, warnings=(note, *snapshot.info.warnings))
+    info = replace(snapshot.info, warnings=fitting_notes((note, *snapshot.info.warnings)))
     return replace(snapshot, info=info, bundles=bundles)
 
 

@@ -17,9 +17,10 @@ from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
 from planner.cluster.files import writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import MAX_TEXT, Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
+from planner.formats.validate import fitting_notes
 
 RAW = "raw"
 """Name of the folder of raw answers inside the folder of a capture."""
@@ -122,7 +123,7 @@ def capture_cluster(
     ]
     warnings = (*notes, *found, *snapshot.info.warnings)
     source = f"{snapshot.info.source}, asked at {options.admin_url}"
-    info = replace(snapshot.info, warnings=tuple(dict.fromkeys(warnings)), source=source)
+    info = replace(snapshot.info, warnings=fitting_notes(warnings), source=source[:MAX_TEXT])
     snapshot = replace(snapshot, info=info)
     write_folder(snapshot, options.out / SNAPSHOT)
     return CaptureResult(

@@ -35,6 +35,12 @@ MAX_NAME = 4_096
 MAX_TEXT = 10_000
 """Most characters of a text."""
 
+MAX_NOTES = 10_000
+"""Most notes of a snapshot."""
+
+MAX_VERSION = 50
+"""Most characters of the version of a cluster."""
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 """What something is called, never empty."""
 
@@ -455,11 +461,11 @@ class SnapshotInfo:
     cluster: Name
     load_manager: LoadManager
     captured_at_ms: Annotated[int, Field(ge=0, le=LAST_MS)]
-    pulsar_version: Annotated[str, Field(max_length=50)] = REFERENCE.name
-    leader: Annotated[str, Field(max_length=4_096)] = ""
+    pulsar_version: Annotated[str, Field(max_length=MAX_VERSION)] = REFERENCE.name
+    leader: Annotated[str, Field(max_length=MAX_NAME)] = ""
     source: Text = ""
     description: Text = ""
-    warnings: Annotated[tuple[Text, ...], Field(max_length=10_000)] = ()
+    warnings: Annotated[tuple[Text, ...], Field(max_length=MAX_NOTES)] = ()
     leader_since_ms: Annotated[int, Field(ge=0, lt=2**53)] = 0
     taken_ms: Annotated[Mapping[Name, Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=10_000)] = field(
         default_factory=dict

@@ -17,6 +17,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.broker_load import averages
+from planner.pulsar.load.namespace_policies import isolation_failure
 from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.placement.filters import isolate
@@ -344,6 +345,8 @@ def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64
             group[at] = shared
             continue
         rule = isolate(snapshot.policies, namespace, names, serving.__getitem__)
+        if snapshot.info.load_manager is LoadManager.EXTENSIBLE and isolation_failure(snapshot.policies, namespace):
+            rule = replace(rule, primary=tuple(names))  # its filter fails, and keeps everybody
         least = rule.policy.min_limit if rule.policy is not None else 0
         group[at] = shared = found.setdefault((rule.primary, rule.secondary, least), len(found))
     masks = np.zeros((2, max(len(found), 1), len(brokers)), dtype=np.bool_)

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.errors import HIDDEN, SnapshotError, Violation
+from planner.cluster.errors import HIDDEN, FormatError, SnapshotError, Violation
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import MOST
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.snapshot import (
+    MAX_NAME,
+    MAX_NOTES,
+    MAX_TEXT,
     BrokerTable,
     BundleTable,
     ColumnInfo,
@@ -25,9 +28,10 @@ from planner.cluster.snapshot import (
     TopicTable,
     column_info,
 )
+from planner.formats.encoding import compact_json, head_to_json, parse_json, read_head
 from planner.pulsar.load.java_pattern import java_pattern
 
-MAX_NAME_LENGTH = 4_096
+MAX_NAME_LENGTH = MAX_NAME
 """Longest name of a broker, namespace or topic, in bytes."""
 
 TABLES: Mapping[str, type[BrokerTable] | type[BundleTable] | type[TopicTable]] = {
@@ -55,6 +59,8 @@ _NAMESPACE = re.compile(f"(?:(?:pulsar|sla-monitor)/)?{_WORD}/{_WORD}")  # monit
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
 _UNKNOWN_USAGE = -1.0
 _LIMITS = f", 0 or from {1 / MOST:g} on"
+_CHARACTER = "Write texts as Unicode, without halves of surrogate pairs."
+_BOUNDS = f"Names have 1 to {MAX_NAME:,} characters, texts {MAX_TEXT:,} at most, whole numbers 32 bits."
 _MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
 
 
@@ -101,8 +107,9 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
 
     Checked: sizes; names are well formed and unique; the ranges of each namespace tile 0x00000000..0xffffffff; owners
     exist; numbers are finite and not negative (limits may be: the NIC speed is unknown then); topics have the hash of
-    their name and lie in their bundle; policies name what can exist. Messages call the file or section of each part as
-    `files` says; `brokers`, `bundles`, `topics` by default.
+    their name and lie in their bundle; policies name what can exist; and info, settings and policies come back from
+    every format as they are. Messages call the file or section of each part as `files` says; `brokers`, `bundles`,
+    `topics` by default.
 
     Raises:
         SnapshotError: With the first 100 violations. Rows count from 1.
@@ -117,6 +124,8 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
     _numbers(snapshot, found)
     for what, remedy in [*_too_many(snapshot.policies)] or _policies(snapshot.policies):
         found.add("policies", None, what, remedy)
+    if not found.total:
+        _comes_back(snapshot, found)
     if not found.total and len(snapshot.topics):
         _topics(snapshot, found)
     found.check()
@@ -146,6 +155,34 @@ def _info(info: SnapshotInfo, found: Findings) -> None:
             found.add("info", None, what, "Write it without them.")
     if not 0 <= info.captured_at_ms <= LAST_MS:
         found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", _MS)
+
+
+def fitting_notes(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes as a snapshot can hold them: each once, short enough, without signs that control a terminal.
+
+    They quote what a cluster answered, which may be anything.
+    """
+    plain = (HIDDEN.sub("\N{REPLACEMENT CHARACTER}", note) for note in notes)
+    cut = (note if len(note) <= MAX_TEXT else f"{note[: MAX_TEXT - 1]}…" for note in plain)
+    return tuple(dict.fromkeys(cut))[:MAX_NOTES]
+
+
+def _comes_back(snapshot: Snapshot, found: Findings) -> None:
+    """Write and read all that is not a table, so that whatever passes comes back from every format.
+
+    The readers' own types say what that is: bounds, empty names, halves of surrogate pairs.
+    """
+    try:
+        read = read_head(parse_json(compact_json(head_to_json(snapshot)).encode(), ""), "")
+        for part in ("info", "policies"):
+            if read[part] != getattr(snapshot, part):  # a key with half of a surrogate pair is written as another one
+                found.add(part, None, "A name or text does not come back as it was written.", _CHARACTER)
+    except UnicodeEncodeError:
+        found.add("info", None, "A text of info, settings or policies holds half of a surrogate pair.", _CHARACTER)
+    except (FormatError, ValueError) as error:
+        part, _, place = (error.where if isinstance(error, FormatError) else "").removeprefix(": ").partition(": ")
+        what = error.what if isinstance(error, FormatError) else "It cannot be written as JSON."
+        found.add(part if part in found.files else "info", None, f"{place}: {what}" if place else what, _BOUNDS)
 
 
 def _shown(name: str) -> str:
@@ -330,7 +367,7 @@ def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
         if not policy.name or not _is_plain(policy.name) or not policy.namespaces or policy.min_limit < 0:
             remedy = "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on."
             yield f"The isolation policy {name} is incomplete.", remedy
-        for expression in (*policy.namespaces, *policy.primary, *policy.secondary):
+        for expression in (*policy.primary, *policy.secondary):  # Pulsar stores any expression for namespaces
             pattern, place = java_pattern(expression), f"{_shown(expression)} of the isolation policy {name}"
             if pattern.invalid:
                 remedy = "Write it as Java reads it (java.util.regex.Pattern)."

@@ -33,7 +33,7 @@ from planner.cluster.files import clear_unfinished, only_writer, sync_folder, wr
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moments, snapshots_of_rows
-from planner.formats.validate import TABLES
+from planner.formats.validate import TABLES, fitting_notes
 from planner.history.manifest import (
     DAY_MS,
     LOCK,
@@ -498,7 +498,7 @@ def _noted(snapshot: Snapshot, notes: Sequence[str]) -> Snapshot:
     new = [note for note in notes if note not in snapshot.info.warnings]
     if not new:
         return snapshot
-    return snapshot.with_columns(info=replace(snapshot.info, warnings=(*snapshot.info.warnings, *new)))
+    return snapshot.with_columns(info=replace(snapshot.info, warnings=fitting_notes((*snapshot.info.warnings, *new))))
 
 
 def _day_at(folder: Path) -> DayFolder | None:

@@ -19,6 +19,7 @@ from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import (
+    MAX_VERSION,
     BrokerTable,
     BundleTable,
     Policies,
@@ -567,7 +568,7 @@ class ClusterState:
         said = [text["version"] for text in self.broker_texts if text.get("version")]
         if said:
             most: str = max(sorted(set(said)), key=said.count)
-            return most
+            return most[:MAX_VERSION]
         return self.base.info.pulsar_version if self.base is not None else REFERENCE.name
 
     def _brokers(self, names: list[str], order: Int64Array, present: BoolArray) -> BrokerTable:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
+from planner.cluster.snapshot import MAX_NAME, DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
 
@@ -19,6 +19,7 @@ _RATES: Mapping[str, tuple[str, _Kind]] = {
 _ASKED_RATE = "(" + "|".join(_RATES) + ")"
 _POLICIES = "/admin/policies"
 _LOCAL = "/admin/local-policies"
+_SHOWN = 80
 
 
 def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) -> Policies:
@@ -34,13 +35,26 @@ def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) 
     return Policies(
         isolation=tuple(_isolation(name, p) for name, p in isolation.items() if isinstance(p, dict)),
         anti_affinity_group=dict(_groups(answers, store)),
-        failure_domains={n: _texts(d.get("brokers")) for n, d in domains.items() if isinstance(d, dict)},
+        failure_domains={n: _brokers(answers, n, d.get("brokers")) for n, d in domains.items() if isinstance(d, dict)},
         dispatch_rates=tuple(_dispatch_rates(answers, store, cluster)),
     )
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+def _brokers(answers: Answers, domain: str, value: Any) -> tuple[str, ...]:
+    """Return the brokers of a failure domain without what is no name, as `--broker-list b1,,b2` makes one."""
+    every = _texts(value)
+    kept = tuple(name for name in every if 0 < len(name) <= MAX_NAME)
+    if len(kept) < len(every):
+        answers.warn(
+            f"Failure domain {domain[:_SHOWN]} lists {len(every) - len(kept)} brokers whose name is empty or longer"
+            f" than {MAX_NAME:,} characters; they were left out. Correct it with pulsar-admin clusters"
+            " update-failure-domain."
+        )
+    return kept
 
 
 def _isolation(name: str, policy: Mapping[str, Any]) -> IsolationPolicy:
@@ -69,12 +83,23 @@ def _groups(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, str]]
         if answers.trouble(stem) or store.is_newer(f"{_LOCAL}/{namespace}", stem):
             continue
         seen.add(namespace)
-        if plain := _unquoted(answers.text(stem)):
+        if (plain := _unquoted(answers.text(stem))) and _fits(answers, namespace, plain):
             yield namespace, plain
     for namespace in store.below(_LOCAL):
         group = store.node(f"{_LOCAL}/{namespace}").get("namespaceAntiAffinityGroup")
-        if namespace not in seen and isinstance(group, str) and (plain := _unquoted(group)):
+        if namespace in seen or not isinstance(group, str):
+            continue
+        if (plain := _unquoted(group)) and _fits(answers, namespace, plain):
             yield namespace, plain
+
+
+def _fits(answers: Answers, namespace: str, group: str) -> bool:
+    if len(group) > MAX_NAME:
+        answers.warn(
+            f"The anti-affinity group of {namespace[:_SHOWN]} has a name longer than {MAX_NAME:,} characters; it was"
+            " left out. Set another one with pulsar-admin namespaces set-anti-affinity-group."
+        )
+    return len(group) <= MAX_NAME
 
 
 def _unquoted(group: str) -> str:

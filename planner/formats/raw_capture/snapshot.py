@@ -10,7 +10,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles
+from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo, make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import (
     averages_written_ms,
@@ -28,7 +28,7 @@ from planner.formats.raw_capture.reports import Report, broker_columns, read_rep
 from planner.formats.raw_capture.settings import read_capture_settings
 from planner.formats.raw_capture.system_topics import read_system_topics
 from planner.formats.raw_capture.topics import make_topic_table, read_topic_stats
-from planner.formats.validate import TABLES, validate
+from planner.formats.validate import TABLES, fitting_notes, validate
 from planner.pulsar.load.top_bundles import with_top_ranks
 
 _MS_PER_MINUTE = 60_000
@@ -129,7 +129,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     if manager is LoadManager.EXTENSIBLE and ranks is None:
         answers.warn("The top bundles that brokers reported were not captured; they are computed from current values.")
         snapshot = with_top_ranks(snapshot, config)
-    return replace(snapshot, info=replace(snapshot.info, warnings=answers.warnings()))
+    return replace(snapshot, info=replace(snapshot.info, warnings=fitting_notes(answers.warnings())))
 
 
 def _moment(answers: Answers) -> int:
@@ -159,7 +159,7 @@ def _version(answers: Answers, reports: Sequence[Report]) -> str:
         answers.warn(f"The version of Pulsar was not captured; {REFERENCE.name} is shown.")
     elif len(set(known[1:] or known)) > 1:
         answers.warn(f"The brokers run different versions ({', '.join(sorted(set(known)))}); {known[0]} is shown.")
-    return known[0] if known else REFERENCE.name
+    return known[0][:MAX_VERSION] if known else REFERENCE.name
 
 
 def _warn_about_times(

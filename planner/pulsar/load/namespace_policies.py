@@ -11,15 +11,23 @@ _SHOWN = 80
 
 
 def expression_notes(policies: Policies) -> tuple[str, ...]:
-    """Return one sentence about each expression of an isolation policy that cannot be evaluated; it matches nothing."""
+    """Return one sentence about each expression of an isolation policy that cannot be evaluated, and what happens."""
     notes = []
     for policy in policies.isolation:
         parts = (("namespaces", policy.namespaces), ("primary", policy.primary), ("secondary", policy.secondary))
         for part, expressions in parts:
             for expression in expressions:
-                problem = java_pattern(expression).problem
-                if problem:
-                    shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
+                pattern = java_pattern(expression)
+                problem = pattern.problem
+                shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
+                if pattern.invalid and part == "namespaces":
+                    notes.append(
+                        f"Isolation policy {policy.name}: '{shown}' of namespaces is no regular expression ({problem})."
+                        " For a namespace that no expression before it matches, the modular load manager finds no"
+                        " policy, and the filter of the extensible one fails and keeps every candidate. Correct it with"
+                        " pulsar-admin ns-isolation-policy set."
+                    )
+                elif problem:
                     notes.append(
                         f"Isolation policy {policy.name}: the expression '{shown}' of {part} matches nothing here,"
                         f" because {problem}."
@@ -28,11 +36,33 @@ def expression_notes(policies: Policies) -> tuple[str, ...]:
 
 
 def isolation_policy(policies: Policies, namespace: str) -> IsolationPolicy | None:
-    """Return the isolation policy of a namespace: the first with an expression that matches its whole name."""
+    """Return the isolation policy of a namespace: the first with an expression that matches its whole name.
+
+    None as well where Java cannot read an expression before that (see `isolation_failure`): Pulsar stores such a
+    policy, and `SimpleResourceAllocationPolicies.areIsolationPoliciesPresent` takes the error for no policy.
+    """
+    return _search(policies, namespace)[0]
+
+
+def isolation_failure(policies: Policies, namespace: str) -> str:
+    """Return why Pulsar cannot look for the isolation policy of a namespace; empty where it can.
+
+    `NamespaceIsolationPolicies.getPolicyByNamespace` raises at the first expression that Java cannot read. The
+    asynchronous filter of the extensible load manager fails with it.
+    """
+    return _search(policies, namespace)[1]
+
+
+def _search(policies: Policies, namespace: str) -> tuple[IsolationPolicy | None, str]:
     for policy in policies.isolation:
-        if any(java_pattern(expression).matches(namespace) for expression in policy.namespaces):
-            return policy
-    return None
+        for expression in policy.namespaces:
+            pattern = java_pattern(expression)
+            if pattern.invalid:
+                shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
+                return None, f"'{shown}' of the isolation policy {policy.name} is no expression: {pattern.problem}."
+            if pattern.matches(namespace):
+                return policy, ""
+    return None, ""
 
 
 def anti_affinity_group(policies: Policies, namespace: str) -> str | None:

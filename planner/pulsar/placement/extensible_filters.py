@@ -14,7 +14,7 @@ import numpy as np
 from planner.cluster.errors import PulsarError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
-from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_failure, isolation_policy
 from planner.pulsar.placement.filters import broker_domains, isolate, latest, least_of_group
 
 FILTERS = (
@@ -42,7 +42,7 @@ class FilterStep:
     failure: str = ""
 
 
-_Rules: TypeAlias = tuple[str | None, IsolationPolicy | None]
+_Rules: TypeAlias = tuple[str | None, IsolationPolicy | None, str]
 
 
 class ExtensibleFilters:
@@ -78,8 +78,8 @@ class ExtensibleFilters:
         key = self._rules(namespace)
         if key not in self._last:
             apart = self._apart(key[0], self._first[-1].kept)
-            isolated = self._isolated(namespace, apart)
-            self._last[key] = (FilterStep(FILTERS[3], tuple(apart)), FilterStep(FILTERS[4], tuple(isolated)))
+            isolated = apart if key[2] else self._isolated(namespace, apart)
+            self._last[key] = (FilterStep(FILTERS[3], tuple(apart)), FilterStep(FILTERS[4], tuple(isolated), key[2]))
         return (*self._first, *self._last[key])
 
     def allowed(self, namespace: str) -> frozenset[str]:
@@ -98,9 +98,14 @@ class ExtensibleFilters:
         return self._allowed[key]
 
     def _rules(self, namespace: str) -> _Rules:
-        """Return what tells namespaces apart here: the anti-affinity group in lower case, and the isolation policy."""
-        group = anti_affinity_group(self._snapshot.policies, namespace)
-        return None if group is None else group.lower(), isolation_policy(self._snapshot.policies, namespace)
+        """Return what tells namespaces apart here.
+
+        It is the anti-affinity group in lower case, the isolation policy, and why Pulsar cannot look for one.
+        """
+        policies = self._snapshot.policies
+        group = anti_affinity_group(policies, namespace)
+        policy, failure = isolation_policy(policies, namespace), isolation_failure(policies, namespace)
+        return None if group is None else group.lower(), policy, failure
 
     def _of_class(self, names: Sequence[str]) -> list[str]:
         classes, leader = self._snapshot.brokers.load_manager_class, self._position.get(self._snapshot.info.leader, -1)

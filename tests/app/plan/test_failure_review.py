@@ -100,6 +100,15 @@ class TestRules:
         assert found.unserved.tolist() == [6, 0, 0]
         assert found.worst_first()[0] == 0
 
+    @pytest.mark.parametrize(("manager", "unserved"), [(LoadManager.MODULAR, 6), (LoadManager.EXTENSIBLE, 0)])
+    def test_where_java_cannot_read_a_policy_the_extensible_filter_keeps_everybody(
+        self, manager: LoadManager, unserved: int
+    ) -> None:
+        policy = IsolationPolicy("all", ("*",), ("b2", "b3"))  # to the modular manager they are reserved
+        held = cluster([0.6, 0.4, 0.2], {0: (10,) * 6, 1: (), 2: ()}, load_manager=manager)
+        found = review_losses(replace(held, policies=Policies(isolation=(policy,))))
+        assert int(found.unserved[0]) == unserved
+
     @pytest.mark.parametrize("placement", ["LeastResourceUsageWithWeight", "RoundRobinBrokerSelector", "AvgShedder"])
     def test_other_placements_are_named(self, placement: str) -> None:
         config = Settings({"loadBalancerLoadPlacementStrategy": placement})

@@ -16,6 +16,7 @@ from planner.cluster.releases import release
 from planner.cluster.snapshot import DispatchRate, IsolationPolicy, Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot
+from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.top_bundles import with_top_ranks
 
 Capture = Callable[[str], dict[str, bytes]]
@@ -288,9 +289,16 @@ class TestExtensible:
         assert snapshot_of_capture(files).info.load_manager is LoadManager.EXTENSIBLE
 
     def test_isolation_that_cannot_be_followed(self, files: dict[str, bytes]) -> None:
+        """Pulsar checks the expressions for brokers alone when it stores a policy."""
         del files["system-topics.json"]
-        files["isolation-policies.json"] = json.dumps({"p": {"namespaces": ["acme/("], "primary": ["x"]}}).encode()
-        with pytest.raises(SnapshotError, match=r"capture: policies: 'acme/\(' of .* is no regular expression"):
+        policy = {"namespaces": ["acme/("], "primary": ["x"]}
+        files["isolation-policies.json"] = json.dumps({"p": policy}).encode()
+        snapshot = snapshot_of_capture(files)
+        assert [p.namespaces for p in snapshot.policies.isolation] == [("acme/(",)]
+        (note,) = expression_notes(snapshot.policies)
+        assert "Isolation policy p: 'acme/(' of namespaces is no regular expression" in note
+        files["isolation-policies.json"] = json.dumps({"p": policy | {"primary": ["("]}}).encode()
+        with pytest.raises(SnapshotError, match=r"capture: policies: '\(' of .* is no regular expression"):
             snapshot_of_capture(files)
 
     @pytest.mark.parametrize("state", ["Assigning", "Releasing"])

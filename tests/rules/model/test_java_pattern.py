@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.snapshot import IsolationPolicy, Policies
 from planner.pulsar.load.java_pattern import java_pattern
-from planner.pulsar.load.namespace_policies import expression_notes, isolation_policy
+from planner.pulsar.load.namespace_policies import expression_notes, isolation_failure, isolation_policy
 from tests.oracle.java_patterns import SUBJECTS
 
 RECORDED = [
@@ -144,14 +144,26 @@ def test_agrees_with_python_where_the_dialects_do(expression: str, subject: str)
     assert java_pattern(expression).matches(subject) is (re.fullmatch(expression, subject) is not None)
 
 
-def test_a_policy_s_bad_expression_is_named_and_matches_no_namespace() -> None:
+def test_search_for_a_policy_ends_at_an_expression_that_java_cannot_read() -> None:
+    """As `NamespaceIsolationPolicies.getPolicyByNamespace` does, which stores such policies and raises there."""
+    first = IsolationPolicy("first", namespaces=("t/a",), primary=("b1",))
+    bad = IsolationPolicy("p", namespaces=("t/n", "[", "t/m"), primary=("b1",))
+    last = IsolationPolicy("last", namespaces=("t/z",), primary=("b1",))
+    policies = Policies(isolation=(first, bad, last))
+    found = {name: isolation_policy(policies, name) for name in ("t/a", "t/n", "t/m", "t/z", "[")}
+    assert found == {"t/a": first, "t/n": bad, "t/m": None, "t/z": None, "[": None}
+    assert not isolation_failure(policies, "t/a")
+    assert not isolation_failure(policies, "t/n")
+    assert "'[' of the isolation policy p" in isolation_failure(policies, "t/z")
+
+
+def test_a_policy_s_bad_expressions_are_named() -> None:
     bad = IsolationPolicy("p", namespaces=("[", "t/n"), primary=("b1", "\\1(a)"), secondary=("x" * 20_000,))
     policies = Policies(isolation=(bad,))
-    assert isolation_policy(policies, "t/n") is bad
-    assert isolation_policy(policies, "[") is None
     notes = expression_notes(policies)
     assert len(notes) == 3
     assert "policy p" in notes[0]
-    assert "'[' of namespaces" in notes[0]
+    assert "'[' of namespaces is no regular expression" in notes[0]
+    assert "the filter of the extensible one fails and keeps every candidate" in notes[0]
     assert "back reference" in notes[1]
     assert len(notes[2]) < 250

@@ -23,6 +23,7 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.pulsar.placement.extensible_filters import FILTERS, ExtensibleFilters
+from planner.pulsar.placement.filters import isolate
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "placement_extensible" / "filters.jsonl.gz"
 
@@ -121,3 +122,25 @@ def test_unknown_version_is_named() -> None:
     assert filters.steps("t/n")[-1].kept == ("b0:1", "b1:1")
     with pytest.raises(PulsarError, match="b1:1"):
         filters.allowed("t/n")
+
+
+@pytest.mark.parametrize("expressions", [["*"], ["other/.*", "["]])
+def test_filter_fails_where_java_cannot_read_an_expression_and_keeps_everybody(expressions: list[str]) -> None:
+    """The official filter raises PatternSyntaxException; the modular manager takes that for no policy."""
+    brokers = [{"name": name, "version": "4.2.4", "topics": 1} for name in ("a:8080", "b:8080")]
+    policy = {"name": "p", "namespaces": expressions, "primary": ["a"], "secondary": [], "min": 1}
+    given = cluster({"brokers": brokers, "owned": [], "isolation": [policy], "groups": {}, "domains": {}})
+    filters = ExtensibleFilters(given, Settings())
+    last = filters.steps("t/n")[-1]
+    assert (last.name, last.kept) == (FILTERS[4], ("a:8080", "b:8080"))
+    assert "isolation policy p" in last.failure
+    with pytest.raises(PulsarError, match="isolation policy p"):
+        filters.allowed("t/n")
+    assert isolate(given.policies, "t/n", ["a:8080", "b:8080"], lambda _: True).candidates == ("b:8080",)
+
+
+def test_policy_before_a_bad_expression_holds() -> None:
+    brokers = [{"name": name, "version": "4.2.4", "topics": 1} for name in ("a:8080", "b:8080")]
+    bad = {"name": "p", "namespaces": ["t/n", "*"], "primary": ["a"], "secondary": [], "min": 1}
+    given = cluster({"brokers": brokers, "owned": [], "isolation": [bad], "groups": {}, "domains": {}})
+    assert ExtensibleFilters(given, Settings()).allowed("t/n") == {"a:8080"}
