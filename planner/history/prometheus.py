@@ -237,8 +237,8 @@ def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """
     metric = str(labels.get("__name__", ""))
     only = _ONLY.get(metric)
-    known = (BROKER_METRICS, BUNDLE_METRICS, TOPIC_METRICS, COUNTER_METRICS)
-    if not any(metric in group for group in known) or (only and labels.get(only[0]) != only[1]):
+    used = (BROKER_METRICS, BUNDLE_METRICS, TOPIC_METRICS, COUNTER_METRICS)
+    if not any(metric in group for group in used) or (only and labels.get(only[0]) != only[1]):
         raise FormatError(
             f"The planner has no use for {metric[:80] or 'a series without a name'}.",
             where=metric[:80],

@@ -247,9 +247,9 @@ class Samples:
         values[counted] = self.counters.take()[counted]
         fresh = (self.time_ms > self._taken_ms) & (self.time_ms >= time_ms - self.valid_ms) & ~np.isnan(values)
         self._taken_ms = time_ms
-        overruled, rows = self.rivals.overruled(fresh, self.time_ms)
+        overruled, lost = self.rivals.overruled(fresh, self.time_ms)
         fresh[overruled] = False
-        self.outdated += rows
+        self.outdated += lost
         found: list[Series] = []
         rows_of = self._by_metric()
         for group, columns in _GROUPS:

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
@@ -31,6 +30,16 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.history.assumed import Hosts, cuts
+from planner.history.columns import (
+    AVERAGES,
+    NEVER,
+    RATES,
+    TOPIC_GAUGES,
+    Columns,
+    broker_columns,
+    bundle_columns,
+    topic_columns,
+)
 from planner.history.layout import Layout, Ranges
 from planner.history.prometheus import BUNDLE_METRICS
 from planner.history.rates import CounterRates
@@ -41,89 +50,13 @@ from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.manager.pairing import default_settings
 
-_RATES = BUNDLE_VALUES[:4]
-_TOPIC_GAUGES = TOPIC_VALUES[:6]
 _PERCENT = 100.0
 _MIB = 1 << 20
-_NEVER = -1
 _MOST_KNOWN = 4_096
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _OF_ITS_CLOCK = tuple(BROKER_VALUES.index(name) for name in ("updated_at_ms", "started_at_ms"))
 _WEIGHTED_EMA = BROKER_VALUES.index("weighted_max_ema")
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
-_AVERAGES = tuple(f"{term}_{name}" for term in ("short_term", "long_term") for name in ("samples", *_RATES))
-
-
-@dataclass
-class _Columns:
-    """Rows of equally long columns that grow; a row is found by its name."""
-
-    fill: dict[str, Any]
-    number: dict[str, int] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    room: int = 0
-
-    def __post_init__(self) -> None:
-        self.fit(1)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def row(self, name: str) -> int:
-        found = self.number.setdefault(name, len(self.names))
-        if found == len(self.names):
-            self.names.append(name)
-        return found
-
-    def fit(self, count: int | None = None) -> None:
-        wanted = len(self.names) if count is None else count
-        if wanted <= self.room:
-            return
-        for name, value in self.fill.items():
-            array = self.arrays.get(name)
-            have = 0 if array is None else len(array)
-            if have < wanted:
-                shape = (max(wanted, 2 * have) - have, *np.shape(value))
-                more = np.full(shape, value, dtype=np.asarray(value).dtype)
-                self.arrays[name] = more if array is None else np.concatenate((array, more))
-        self.room = min(map(len, self.arrays.values()), default=wanted)
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.arrays[name]
-
-
-_UNKNOWN_BROKER = np.full(len(BROKER_VALUES), np.nan)
-_BROKER = {
-    "values": _UNKNOWN_BROKER,
-    "until_ms": _NEVER,
-    "spoke_ms": _NEVER,
-    "reports": False,
-    "complete": False,
-    "by_samples": False,
-}
-_BUNDLE = {
-    "owner": _NEVER,
-    "owner_ms": _NEVER,
-    "owner_until_ms": _NEVER,
-    "stats": np.zeros(len(BUNDLE_VALUES)),
-    "stats_until_ms": _NEVER,
-    "rank": _NEVER,
-    "rank_by": _NEVER,
-    "has_data": False,
-    "data_topics": 0,
-    **{name: 0 if name.endswith("samples") else 0.0 for name in _AVERAGES},
-}
-_TOPIC = {
-    "space": 0,
-    "hash": 0,
-    "owner": _NEVER,
-    "owner_ms": _NEVER,
-    "until_ms": _NEVER,
-    "by_samples": False,
-    "listed_ms": _NEVER,
-    "gauges": np.full(len(_TOPIC_GAUGES), np.nan),
-}
 
 
 @lru_cache(maxsize=1 << 10)
@@ -167,11 +100,11 @@ class ClusterState:
         self.hosts = hosts or Hosts(())
         self.cut: dict[str, None] = {}
         self.extensible = False
-        self.brokers = _Columns(dict(_BROKER))
+        self.brokers = broker_columns()
         self.broker_texts: list[dict[str, Any]] = []
-        self._bundle_columns = _Columns(dict(_BUNDLE))
+        self._bundle_columns = bundle_columns()
         self._waiting: dict[int, tuple[Int64Array, FloatArray, int]] = {}
-        self.topics = _Columns(dict(_TOPIC))
+        self.topics = topic_columns()
         self.spaces: list[str] = []
         self.space_number: dict[str, int] = {}
         self.samples = Samples(options.sample_ms)
@@ -191,7 +124,7 @@ class ClusterState:
     # --- what comes in
 
     @property
-    def bundles(self) -> _Columns:
+    def bundles(self) -> Columns:
         """What is known of each bundle; complete reports wait until somebody asks, and are taken all at once."""
         if waiting := self._waiting:
             self._waiting = {}
@@ -349,7 +282,7 @@ class ClusterState:
         rows = np.array([self._topic(name) for name in record.names], dtype=np.int64)
         values = np.asarray(record.values, dtype=np.float64).reshape(-1, len(TOPIC_VALUES))
         gone = (self.topics["owner"] == broker) & ~self.topics["by_samples"]
-        self.topics["until_ms"][gone] = _NEVER
+        self.topics["until_ms"][gone] = NEVER
         if not len(rows):
             return
         before = self.topics["owner"][rows]
@@ -358,8 +291,8 @@ class ClusterState:
         counter = (rows[:, None] * len(COUNTERS) + np.arange(len(COUNTERS))).reshape(-1)
         moved = np.repeat((before != broker) & (before >= 0), len(COUNTERS))
         times = np.full(len(counter), record.time_ms)
-        self.counters.feed(counter, times, values[:, len(_TOPIC_GAUGES) :].reshape(-1), moved)
-        self.topics["gauges"][rows] = values[:, : len(_TOPIC_GAUGES)]
+        self.counters.feed(counter, times, values[:, len(TOPIC_GAUGES) :].reshape(-1), moved)
+        self.topics["gauges"][rows] = values[:, : len(TOPIC_GAUGES)]
         self._serve(rows, broker, record.time_ms, self.options.report_ms, by_samples=False)
 
     def _serve(
@@ -412,7 +345,7 @@ class ClusterState:
         rows = np.array([self._broker(name) for name in snapshot.brokers.name], dtype=np.int64)
         columns = [np.asarray(getattr(snapshot.brokers, name), dtype=np.float64) for name in BROKER_VALUES]
         self.brokers["values"][rows] = np.stack(columns, axis=1)
-        self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.options.report_ms, _NEVER)
+        self.brokers["until_ms"][rows] = np.where(snapshot.brokers.registered, at + self.options.report_ms, NEVER)
         texts = {name: np.asarray(getattr(snapshot.brokers, name)).tolist() for name in _TEXTS}
         for row, broker in enumerate(rows.tolist()):
             self.broker_texts[broker] = {name: column[row] for name, column in texts.items()}
@@ -421,10 +354,10 @@ class ClusterState:
         self.bundles["owner_ms"][numbers] = at
         self.bundles["owner_until_ms"][numbers] = at + self.options.report_ms
         self.bundles["stats"][numbers] = np.stack([getattr(table, name) for name in BUNDLE_VALUES], axis=1)
-        self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.options.report_ms, _NEVER)
+        self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.options.report_ms, NEVER)
         self.bundles["rank"][numbers] = table.top_rank
         self.bundles["rank_by"][numbers] = self.bundles["owner"][numbers]
-        for name in ("has_data", "data_topics", *_AVERAGES):
+        for name in ("has_data", "data_topics", *AVERAGES):
             self.bundles[name][numbers] = getattr(table, name)
         if len(snapshot.topics):
             self._topics_of_snapshot(snapshot, rows, at)
@@ -433,7 +366,7 @@ class ClusterState:
         table = snapshot.topics
         rows = np.array([self._topic(name) for name in table.name.to_pylist()], dtype=np.int64)
         owner = np.append(np.where(snapshot.bundles.owner >= 0, brokers[snapshot.bundles.owner], -1), -1)[table.bundle]
-        self.topics["gauges"][rows] = np.stack([getattr(table, name) for name in _TOPIC_GAUGES], axis=1)
+        self.topics["gauges"][rows] = np.stack([getattr(table, name) for name in TOPIC_GAUGES], axis=1)
         served = table.has_stats & (owner >= 0)
         self._serve(rows[served], owner[served], at, self.options.report_ms, by_samples=False)
 
@@ -495,7 +428,7 @@ class ClusterState:
         self._serve(rows[newer], brokers[newer], at[newer], self.options.sample_ms, by_samples=True)
         mine = self.topics["owner"][rows] == brokers
         rows, values = rows[mine], series.value[order][mine]
-        column = _TOPIC_GAUGES.index(series.column)
+        column = TOPIC_GAUGES.index(series.column)
         gauges = self.topics["gauges"]
         if counted:
             gauges[rows, column] = 0.0
@@ -505,7 +438,7 @@ class ClusterState:
 
     def _list(self, series: Series, time_ms: int) -> None:
         """Note which topics a broker serves now: those of its last samples; others may be gone."""
-        newest = np.full(len(self.brokers), _NEVER, dtype=np.int64)
+        newest = np.full(len(self.brokers), NEVER, dtype=np.int64)
         np.maximum.at(newest, series.broker, series.time_ms)
         here = (self.topics["owner"][series.name] == series.broker) & (series.time_ms == newest[series.broker])
         self.topics["listed_ms"][series.name[here]] = time_ms
@@ -680,7 +613,7 @@ class ClusterState:
             counted = np.bincount(of_topics, minlength=size)
             sums = np.zeros((size, len(BUNDLE_VALUES)))
             gauges = np.nan_to_num(self.topics["gauges"][topics])
-            for column, name in enumerate(_TOPIC_GAUGES):
+            for column, name in enumerate(TOPIC_GAUGES):
                 total = np.bincount(of_topics, gauges[:, column], minlength=size)
                 sums[:, BUNDLE_VALUES.index(name)] = total
             sums[:, BUNDLE_VALUES.index("topics")] = counted
@@ -692,7 +625,7 @@ class ClusterState:
         for name in ("topics", "producers", "consumers", "cache_size_bytes"):
             columns[name] = columns[name].astype(np.int64)
         ranked = known & (self.bundles["rank_by"][at] == owner) & (owner >= 0)
-        averages: dict[str, Any] = {name: self.bundles[name][at] for name in ("has_data", "data_topics", *_AVERAGES)}
+        averages: dict[str, Any] = {name: self.bundles[name][at] for name in ("has_data", "data_topics", *AVERAGES)}
         averages["has_data"] = averages["has_data"] & known
         table = make_bundles(
             ranges.low,
@@ -709,7 +642,7 @@ class ClusterState:
             table = replace(refresh(table), averages_estimated=frozen(reported.copy()))
             there = slice(None) if known.all() else known
             rows = ranges.bundle[there]
-            for name in ("has_data", "data_topics", *_AVERAGES):
+            for name in ("has_data", "data_topics", *AVERAGES):
                 self.bundles[name][rows] = getattr(table, name)[there]
         return table
 
@@ -718,7 +651,7 @@ class ClusterState:
             return make_topics()
         gauges = np.nan_to_num(self.topics["gauges"][rows])
         names = pa.array(self.topics.names, type=pa.large_string()).take(pa.array(rows))
-        columns: dict[str, Any] = {name: gauges[:, i] for i, name in enumerate(_TOPIC_GAUGES)}
+        columns: dict[str, Any] = {name: gauges[:, i] for i, name in enumerate(TOPIC_GAUGES)}
         for name in ("producers", "consumers"):
             columns[name] = columns[name].astype(np.int32)
         bundle: IntArray = inside.astype(np.int32)
@@ -733,7 +666,7 @@ class ClusterState:
             sums = with_report_totals(snapshot)
             columns: dict[str, Any] = {
                 name: frozen(np.where(silent, getattr(sums, name), getattr(brokers, name)))
-                for name in (*_RATES, "topics", "producers", "consumers")
+                for name in (*RATES, "topics", "producers", "consumers")
             }
             snapshot = snapshot.with_columns(brokers=replace(brokers, **columns))
         if snapshot.info.load_manager is LoadManager.MODULAR:

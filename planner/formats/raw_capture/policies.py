@@ -50,8 +50,8 @@ def _brokers(answers: Answers, domain: str, value: Any) -> tuple[str, ...]:
     kept = tuple(name for name in every if 0 < len(name) <= MAX_NAME)
     if len(kept) < len(every):
         answers.warn(
-            f"Failure domain {domain[:_SHOWN]} lists {len(every) - len(kept)} brokers whose name is empty or longer"
-            f" than {MAX_NAME:,} characters; they were left out. Correct it with pulsar-admin clusters"
+            f"Failure domain {domain[:_SHOWN]}: broker names that are empty or longer than {MAX_NAME:,} characters were"
+            f" left out ({len(every) - len(kept)} of {len(every)}). Correct it with pulsar-admin clusters"
             " update-failure-domain."
         )
     return kept

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -44,7 +45,9 @@ def test_every_page_says_it_before_its_content(page: Callable[..., AppTest], bar
 
 
 @pytest.mark.parametrize("source", ["", "brokers"])
-def test_nothing_is_said_otherwise(page: Callable[..., AppTest], bare: Snapshot, source: str) -> None:
+def test_nothing_is_said_otherwise(
+    page: Callable[..., AppTest], bare: Snapshot, source: Literal["", "brokers"]
+) -> None:
     at = bare.info.captured_at_ms + 1 + bool(source)  # what a server keeps of a digest stays
     known = replace(bare, info=replace(bare.info, settings_from=source, captured_at_ms=at))
     saved = state.workspace().add(known, "known")

@@ -30,18 +30,18 @@ def answer(*series: Mapping[str, Any]) -> dict[str, Any]:
     return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}}
 
 
-def one(metric: str, values: list[float], *, start: int = 0, step_s: int = 60, **labels: str) -> dict[str, Any]:
-    """Return a series with a sample every step, from a second of the day on."""
+def one(metric: str, values: list[float], start: int = 0, /, **labels: str) -> dict[str, Any]:
+    """Return a series with a sample every minute, from a second of the day on."""
     at = START // 1_000 + start
     named = {"instance": "a:8080"} | labels
     return {
         "metric": {"__name__": metric} | {k: v for k, v in named.items() if v},
-        "values": [[at + step_s * i, str(value)] for i, value in enumerate(values)],
+        "values": [[at + 60 * i, str(value)] for i, value in enumerate(values)],
     }
 
 
-def rate(values: list[float], *, start: int = 0, topic: str = TOPIC, **labels: str) -> dict[str, Any]:
-    return one("pulsar_rate_in", values, start=start, topic=topic, **labels)
+def rate(values: list[float], start: int = 0, /, **labels: str) -> dict[str, Any]:
+    return one("pulsar_rate_in", values, start, **({"topic": TOPIC} | labels))
 
 
 def read(*series: Mapping[str, Any]) -> list[Record | Aside]:
@@ -138,7 +138,7 @@ def test_topic_that_its_broker_no_longer_lists_proves_nothing() -> None:
     """A bundle moves from a to b; an idle topic is loaded nowhere until somebody uses it."""
     busy = [f"{TOPIC}-{n}" for n in range(30)]
     series = [rate([1, 1, 1], topic=t) for t in busy]
-    series += [rate([1, 1, 1], start=180, topic=t, instance="b:8080") for t in busy]
+    series += [rate([1, 1, 1], 180, topic=t, instance="b:8080") for t in busy]
     series += [rate([0, 0, 0], topic=f"{TOPIC}-idle-{n}") for n in range(10)]
     series += [one("pulsar_lb_cpu_usage", [50] * 6, instance=f"{b}:8080") for b in "ab"]
     _, found = assemble([answer(*series)])
@@ -212,7 +212,7 @@ def test_copies_of_another_server_are_duplicates(label: str) -> None:
 def test_series_that_differ_in_an_unknown_label_are_not_merged_in_silence(
     order: int, start: int, overruled: int
 ) -> None:
-    both = [rate([5, 5, 5], colour="blue"), rate([9, 9, 9], colour="green", start=start)][::order]
+    both = [rate([5, 5, 5], colour="blue"), rate([9, 9, 9], start, colour="green")][::order]
     assembler, found = assemble([answer(*both)])
     assert [s.topics.msg_rate_in_per_s.tolist() for s in found[:3]] == [[5.0]] * 3
     (note,) = [note for note in assembler.notes() if NOTE in note]
@@ -240,8 +240,8 @@ def test_counters_that_differ_in_an_unknown_label_do_not_reset_each_other() -> N
 
 def test_series_that_follow_one_another_are_one() -> None:
     """A pod is replaced: the address stays, its label is another one."""
-    pods = [rate([5, 5, 5], pod="z"), rate([9, 9, 9], start=180, pod="a")]
-    cpus = [one("pulsar_lb_cpu_usage", [50] * 3, pod="z"), one("pulsar_lb_cpu_usage", [60] * 3, start=180, pod="a")]
+    pods = [rate([5, 5, 5], pod="z"), rate([9, 9, 9], 180, pod="a")]
+    cpus = [one("pulsar_lb_cpu_usage", [50] * 3, pod="z"), one("pulsar_lb_cpu_usage", [60] * 3, 180, pod="a")]
     assembler, found = assemble([answer(*pods, *cpus)])
     assert [s.topics.msg_rate_in_per_s.tolist()[0] for s in found] == [5.0, 5.0, 5.0, 9.0, 9.0, 9.0]
     assert NOTE not in " ".join(assembler.notes())
