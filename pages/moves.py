@@ -106,7 +106,7 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     batch = address.number("batch", "Bundles in a batch", 10, 1, 10_000, place=left)
     pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
-    hold = right.toggle("Hold automatic balancing meanwhile", value=True, key="hold")
+    hold = right.toggle("Hold shedding and splits meanwhile", value=True, key="hold")
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
     if not wanted:
         return options
@@ -122,8 +122,9 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     script = command_script(commands, trace.scenario.name or "Plan", options.program, trace.start.info.cluster)
     download("Download as a script", script, "plan.sh", "text/x-shellscript")
     st.caption(
-        "The script stops and asks at each step by hand, passes over bundles that are not where the plan supposes, puts"
-        " shedding back however it ends, and can be run again to go on. Try it with `--dry-run` first."
+        "The script asks at each step by hand, skips bundles that have moved since the capture, puts shedding, splits"
+        " and settings back as they were unless everything succeeds, and can be run again to continue. Try it with"
+        " `--dry-run` first."
     )
     return options
 

@@ -82,7 +82,7 @@ def optimize(
     from planner.cluster.errors import ScenarioError
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
-    from planner.optimize.carry_out import document, moves_csv, steps, way_back
+    from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
     from planner.optimize.waves import scenario_of, waves_of
@@ -122,10 +122,10 @@ def optimize(
     )
     options = CommandOptions(pause_s=pause)
     name, cluster = open_snapshot(snapshot)
-    captured = cluster
+    captured, basis = cluster, None
     if scenario is not None:
         tell_price(cluster, asked := content_of(open_scenario(scenario)))
-        cluster = left_by(cluster, asked)
+        cluster, basis = left_by(cluster, asked), Basis(cluster, asked)
     cluster = with_traffic(cluster, traffic)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     waves = waves_of(plan, wave_clients)
@@ -134,19 +134,16 @@ def optimize(
     if save is not None:
         carried_out = scenario_of(plan, waves, pause_min=pause / 60, held=False)
         write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
-    if back:
-        title = f"The way back from {plan.digest()[:_SHORT]}"
-        turned = steps(plan, way_back(waves), None, options, only_moves=True)
-        sys.stdout.write(command_script(turned, title, options.program, cluster.info.cluster))
-        return
     stability = stability_of(plan)
     if as_json:
-        found = document(plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan))
+        found = document(
+            plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan), basis=basis
+        )
         sys.stdout.write(json_text(found))
-    elif commands:
-        title = f"Best plan {plan.digest()[:_SHORT]} for {name}"
-        script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)
-        sys.stdout.write(script)
+    elif back or commands:
+        title = f"{'The way back from' if back else 'Best plan'} {plan.digest()[:_SHORT]} for {name}"
+        todo = (steps_back if back else steps)(plan, waves, stability, options, basis)
+        sys.stdout.write(command_script(todo, title, options.program, cluster.info.cluster))
     else:
         sys.stdout.write(_text(name, plan, waves, stability))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import SHEDDING
 from planner.explain.text import count
 from planner.explain.what_if import Change, Target, what_if
 from planner.optimize.plan import Plan
@@ -24,7 +25,9 @@ CYCLES: Final = 30
 _REPORTED = 20
 """Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 _TRIES = 6
-_SHEDDING = "loadBalancerSheddingEnabled"
+LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING: False})
+"""What keeps a plan where no threshold does."""
+
 _NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
 
 
@@ -60,8 +63,8 @@ class Stability:
             f"Not stable: cycle {self.cycle} sheds first, {count(len(self.shed), 'bundle')} in {CYCLES} cycles,"
             f" {self.undone:,} of them moved by the plan.{splits}"
         )
-        if self.keeps == {_SHEDDING: False}:
-            return f"{said} No single threshold keeps it: leave shedding off until the next plan."
+        if self.keeps == LEFT_OFF:
+            return f"{said} No single threshold keeps it; the script can leave shedding off (--leave-shedding-off)."
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
         return f"{said} It stays with {changes}."
 
@@ -117,7 +120,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
             answer.changes[0]
             for one in found
             for answer in one.answers
-            if len(answer.changes) == 1 and answer.changes[0].setting not in {_SHEDDING, *_NO_REMEDY}
+            if len(answer.changes) == 1 and answer.changes[0].setting not in {SHEDDING, *_NO_REMEDY}
         ]
         usable = [one for one in single if isinstance(one.value, int | float)]
         if not usable:
@@ -127,7 +130,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
         trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes)
-    return {_SHEDDING: False}
+    return LEFT_OFF
 
 
 def _rounded(change: Change) -> int | float:
