@@ -22,7 +22,7 @@ from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
 from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, download, metrics, table
+from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _ASKS = {"level": "Lowest peak", "under": "Under a usage", "drain": "Empty brokers"}
 _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
@@ -192,6 +192,7 @@ def _moves(plan: Plan) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
+    show_switched_off(view.captured)
     top = st.container()
     asked = _question(view)
     if asked is None:

@@ -23,7 +23,7 @@ from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, download, metrics, table
+from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
@@ -111,6 +111,7 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     if not wanted:
         return options
     commands = plan_commands(trace, options)
+    show_switched_off(trace.start)
     st.caption("Nothing here changes a cluster: these are commands for you to read, and to run where you decide to.")
     if not any(command.words for command in commands):
         st.info("This scenario leaves nothing to do by command.", icon=":material/check_circle:")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, tell_price, write_file
+from planner.cli.output import SHOWN, tell_price, warn, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +80,7 @@ def optimize(
     """
     from planner.cluster.digest import snapshot_digest
     from planner.cluster.errors import ScenarioError
+    from planner.explain.switched_off import switched_off
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
     from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
@@ -135,6 +136,8 @@ def optimize(
         carried_out = scenario_of(plan, waves, pause_min=pause / 60, held=False)
         write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
     stability = stability_of(plan)
+    if as_json or back or commands:
+        warn(*(one.text for one in switched_off(captured)))
     if as_json:
         found = document(
             plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan), basis=basis
@@ -150,11 +153,13 @@ def optimize(
 
 def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
     """Return a plan for people to read."""
+    from planner.explain.switched_off import switched_off
     from planner.optimize.answer import without_groups
     from planner.optimize.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
-    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
+    off = [one.text for one in switched_off(plan.snapshot)]
+    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, summary(plan)]
     lines += [plan.limit] if plan.question.under_percent is None else []
     groups = of_groups(plan, without_groups(plan))
     lines += [*([groups] if groups else []), stability.sentence, *plan.notes]

@@ -33,6 +33,11 @@ def write_file(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+def warn(*sentences: str) -> None:
+    """Write warnings on standard error, a line each."""
+    sys.stderr.writelines(f"warning: {sentence}\n" for sentence in sentences)
+
+
 def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
     """Say on standard error how long simulations will take, where that is long."""
     from planner.simulate.price import price_of, price_text
