@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.explain.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.carry_out import document, moves_csv, of_groups, steps, summary, way_back
+from planner.optimize.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
@@ -22,7 +22,7 @@ from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
 from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, download, metrics, table
+from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _ASKS = {"level": "Lowest peak", "under": "Under a usage", "drain": "Empty brokers"}
 _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
@@ -138,15 +138,17 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
     options, cluster = CommandOptions(), view.snapshot.info.cluster
     title = f"Best plan {plan.digest()[:12]}"
 
+    basis = Basis(view.captured, view.outcome.trace.scenario) if view.outcome is not None else None
+
     def script(*, back: bool) -> bytes:
-        turned = steps(plan, way_back(waves), None, options, only_moves=True) if back else steps(plan, waves, found)
-        text = command_script(turned, f"{title}{', the way back' if back else ''}", options.program, cluster)
+        todo = (steps_back if back else steps)(plan, waves, found, options, basis)
+        text = command_script(todo, f"{title}{', the way back' if back else ''}", options.program, cluster)
         return text.encode()
 
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("The way back", partial(script, back=True), "way-back.sh", "text/x-shellscript")
-        told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped)
+        told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
         download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
@@ -160,7 +162,9 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
     if not fits:
         st.caption(f"A scenario has at most {MOST_STEPS:,} waves; allow more clients in one to open it.")
     st.caption(
-        f"Digest of the plan: `{plan.digest()[:12]}`. The script checks where each bundle is before it moves it."
+        f"Digest of the plan: `{plan.digest()[:12]}`. The script checks where each bundle is before it moves it, skips"
+        " those that have moved since the capture, and puts shedding, splits and settings back as they were unless"
+        " everything succeeds."
     )
 
 
@@ -188,6 +192,7 @@ def _moves(plan: Plan) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
+    show_switched_off(view.captured)
     top = st.container()
     asked = _question(view)
     if asked is None:

@@ -23,7 +23,7 @@ from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
-from planner.web.widgets import chart, download, metrics, table
+from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
@@ -106,11 +106,12 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     batch = address.number("batch", "Bundles in a batch", 10, 1, 10_000, place=left)
     pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
-    hold = right.toggle("Hold automatic balancing meanwhile", value=True, key="hold")
+    hold = right.toggle("Hold shedding and splits meanwhile", value=True, key="hold")
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
     if not wanted:
         return options
     commands = plan_commands(trace, options)
+    show_switched_off(trace.start)
     st.caption("Nothing here changes a cluster: these are commands for you to read, and to run where you decide to.")
     if not any(command.words for command in commands):
         st.info("This scenario leaves nothing to do by command.", icon=":material/check_circle:")
@@ -122,8 +123,9 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     script = command_script(commands, trace.scenario.name or "Plan", options.program, trace.start.info.cluster)
     download("Download as a script", script, "plan.sh", "text/x-shellscript")
     st.caption(
-        "The script stops and asks at each step by hand, passes over bundles that are not where the plan supposes, puts"
-        " shedding back however it ends, and can be run again to go on. Try it with `--dry-run` first."
+        "The script asks at each step by hand, skips bundles that have moved since the capture, puts shedding, splits"
+        " and settings back as they were unless everything succeeds, and can be run again to continue. Try it with"
+        " `--dry-run` first."
     )
     return options
 

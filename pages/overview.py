@@ -29,7 +29,7 @@ from planner.web.moves import show_memory, show_moves
 from planner.web.page import Page, first_start
 from planner.web.quick_edits import quick_edits
 from planner.web.reviews import losses, standing_of
-from planner.web.widgets import chart, metrics, show_notes, table
+from planner.web.widgets import chart, metrics, show_notes, show_switched_off, table
 
 _CARD_PX = 160
 _FINDINGS = 6
@@ -211,6 +211,7 @@ def draw(view: state.Current) -> None:
     """Draw the page: the verdict, what counts, what to ask next, findings; then the next cycle in detail."""
     if state.IS_NEW.get():
         first_start()
+    show_switched_off(view.captured)
     snapshot, now = view.snapshot, standing_of(view)
     verdict_place = st.empty()
     _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, ()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, tell_price, write_file
+from planner.cli.output import SHOWN, opened, tell_price, warn, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,10 @@ def optimize(
     """
     from planner.cluster.digest import snapshot_digest
     from planner.cluster.errors import ScenarioError
+    from planner.explain.switched_off import switched_off
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
-    from planner.optimize.carry_out import document, moves_csv, steps, way_back
+    from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
     from planner.optimize.waves import scenario_of, waves_of
@@ -122,10 +123,10 @@ def optimize(
     )
     options = CommandOptions(pause_s=pause)
     name, cluster = opened(snapshot)
-    captured = cluster
+    captured, basis = cluster, None
     if scenario is not None:
         tell_price(cluster, asked := content_of(open_scenario(scenario)))
-        cluster = left_by(cluster, asked)
+        cluster, basis = left_by(cluster, asked), Basis(cluster, asked)
     cluster = with_traffic(cluster, traffic)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     waves = waves_of(plan, wave_clients)
@@ -134,30 +135,31 @@ def optimize(
     if save is not None:
         carried_out = scenario_of(plan, waves, pause_min=pause / 60, held=False)
         write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
-    if back:
-        title = f"The way back from {plan.digest()[:_SHORT]}"
-        turned = steps(plan, way_back(waves), None, options, only_moves=True)
-        sys.stdout.write(command_script(turned, title, options.program, cluster.info.cluster))
-        return
     stability = stability_of(plan)
+    if as_json or back or commands:
+        warn(*(one.text for one in switched_off(captured)))
     if as_json:
-        found = document(plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan))
+        found = document(
+            plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan), basis=basis
+        )
         sys.stdout.write(json_text(found))
-    elif commands:
-        title = f"Best plan {plan.digest()[:_SHORT]} for {name}"
-        script = command_script(steps(plan, waves, stability, options), title, options.program, cluster.info.cluster)
-        sys.stdout.write(script)
+    elif back or commands:
+        title = f"{'The way back from' if back else 'Best plan'} {plan.digest()[:_SHORT]} for {name}"
+        todo = (steps_back if back else steps)(plan, waves, stability, options, basis)
+        sys.stdout.write(command_script(todo, title, options.program, cluster.info.cluster))
     else:
         sys.stdout.write(_text(name, plan, waves, stability))
 
 
 def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
     """Return a plan for people to read."""
+    from planner.explain.switched_off import switched_off
     from planner.optimize.answer import without_groups
     from planner.optimize.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
-    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", summary(plan)]
+    off = [one.text for one in switched_off(plan.snapshot)]
+    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, summary(plan)]
     lines += [plan.limit] if plan.question.under_percent is None else []
     groups = of_groups(plan, without_groups(plan))
     lines += [*([groups] if groups else []), stability.sentence, *plan.notes]

@@ -33,6 +33,11 @@ def write_file(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+def warn(*sentences: str) -> None:
+    """Write warnings on standard error, a line each."""
+    sys.stderr.writelines(f"warning: {sentence}\n" for sentence in sentences)
+
+
 def opened(text: str) -> "tuple[str, Snapshot]":
     """Open a snapshot, and say on standard error where its settings are not those of its cluster.
 
@@ -44,7 +49,7 @@ def opened(text: str) -> "tuple[str, Snapshot]":
 
     name, snapshot = open_snapshot(text)
     if warning := settings_warning(snapshot.info):
-        sys.stderr.write(f"warning: {warning}\n")
+        warn(warning)
     return name, snapshot
 
 

@@ -14,7 +14,9 @@ from planner.cluster.releases import RELEASES, UPGRADED_TO, Release, ReleaseName
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import HELD_SWITCHES
 from planner.explain.text import count
+from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
@@ -31,7 +33,6 @@ default that acts otherwise than the release without it; its default is another 
 When: TypeAlias = Literal["before", "during", "after"]
 """When a step is taken: before, while or after brokers are restarted on the new release."""
 
-_HELD: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 _THROTTLING: Final = "dispatchThrottling"
 _MIN_PER_HOUR: Final = 60
 
@@ -376,17 +377,19 @@ def _on_the_way(source: ReleaseName, target: ReleaseName) -> list[str]:
 
 def _during_and_after(upgrade: Upgrade, snapshot: Snapshot) -> Iterator[Step]:
     config = upgrade.today.settings_over(snapshot)
-    held = [] if upgrade.is_same else [name for name in _HELD if config.flag(name)]
+    held = [] if upgrade.is_same else [name for name in HELD_SWITCHES if config.flag(name)]
+    overridden = snapshot.info.dynamic_settings or {}
 
-    def switched(value: str) -> tuple[str, ...]:
-        return tuple(f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" for name in held)
+    def line(name: str, value: str) -> str:
+        change = DynamicChange(name=name, value=value, before="true", role="asked")
+        return setting_command("settings", PROGRAM, change).line
 
     if held:
         yield Step(
             "during",
             "Hold shedding and splitting: while two releases run side by side, whichever broker is the leader decides"
             " by its own.",
-            switched("false"),
+            tuple(line(name, "false") for name in held),
         )
     leader = snapshot.info.leader
     last = f", the leader ({leader}) last, so that it changes once" if leader else ", the leader last"
@@ -394,7 +397,10 @@ def _during_and_after(upgrade: Upgrade, snapshot: Snapshot) -> Iterator[Step]:
     yield Step("during", f"{what} What Pulsar's own upgrade guide says of bookies and metadata stores comes before.")
     if held:
         what = "When all brokers run the new release and serve their bundles, let it balance again."
-        yield Step("after", what, switched("true"))
+        back = [line(name, value) for value in ("true", "") for name in held if value or name not in overridden]
+        if len(back) > len(held):
+            what += " Deleting the override gives the setting back to broker.conf."
+        yield Step("after", what, tuple(back))
     yield Step("after", "Capture the cluster anew and ask again: brokers that restarted handed over what they served.")
     if upgrade.to_keep:
         yield Step(

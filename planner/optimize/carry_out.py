@@ -1,32 +1,72 @@
 """A plan as something to carry out: steps, a script, JSON, and the way back. Text only; nothing talks to a cluster."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.relocation import Relocation
+from planner.cluster.setting import SettingValue
+from planner.cluster.snapshot import Snapshot
 from planner.optimize.plan import Plan
 from planner.optimize.question import unit_of
-from planner.optimize.stability import Stability
+from planner.optimize.stability import LEFT_OFF, Stability
 from planner.optimize.waves import Wave
-from planner.pulsar.admin_commands import Command
+from planner.pulsar.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.share.commands import (
+    CAPTURE_AGAIN,
     CommandOptions,
     hold,
     in_order,
+    needs_restart,
     setting_changes,
     settings_commands,
     split_commands,
     unload_batches,
 )
 from planner.share.export import csv_text
+from planner.simulate.edits.edit import some
+from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Event
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""
+
+_LEAVE_OFF = (
+    "Pulsar undoes part of this plan, and no single threshold keeps it. To keep it, run the script with"
+    " --leave-shedding-off: if every step was carried out, shedding stays off until you turn it on."
+)
+_NAMES = "By hand: start these brokers if they do not run yet, and give their real ids: {}."
+_AFTER_SCENARIO = (
+    "This plan starts from the cluster as the scenario leaves it. Carry out the scenario first; bundles that are"
+    " elsewhere by then are skipped."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a plan starts from where that is not the cluster as captured.
+
+    Attributes:
+        captured: The cluster as captured.
+        scenario: The scenario whose end the plan starts from.
+    """
+
+    captured: Snapshot
+    scenario: Scenario
+
+    @property
+    def settings(self) -> dict[str, tuple[SettingValue, SettingValue]]:
+        """Settings that the scenario changes: value before and after."""
+        managers = self.captured.info.load_manager, self.scenario.load_manager_over(self.captured)
+        return setting_changes(self.captured.settings, self.scenario.settings_over(self.captured), managers)
+
+    def asked(self, program: Sequence[str]) -> list[Command]:
+        """Return what the edits ask of an operator."""
+        cluster = self.captured.info.cluster
+        return [command for edit in self.scenario.edits for command in edit.commands(cluster, program)]
 
 
 def steps(
@@ -34,35 +74,84 @@ def steps(
     waves: Sequence[Wave],
     stability: Stability | None = None,
     options: CommandOptions | None = None,
-    *,
-    only_moves: bool = False,
+    basis: Basis | None = None,
 ) -> tuple[Command, ...]:
-    """Return what to do, in order: hold shedding, split, unload in waves, settings that keep the plan, release.
+    """Return what to do, in order: what the scenario asks for, hold, split, unload in waves, settings, release.
 
     Args:
         plan: The plan.
         waves: Its waves.
-        stability: What the load balancer makes of it; settings that keep it are set.
+        stability: What the load balancer makes of it; the script asks whether to set what keeps it.
         options: How commands are written.
-        only_moves: Leaves splits and notes out, as on the way back.
+        basis: Where the plan starts from the end of a scenario.
     """
     how, start = options or CommandOptions(), plan.snapshot
-    manager = start.info.load_manager
-    after = start.settings
-    if stability is not None and stability.keeps:
-        after = after.changed(**stability.keeps)
+    before = basis.captured if basis else start
+    asked = [*basis.asked(how.program), Command(section="notes", note=_AFTER_SCENARIO)] if basis else []
+    changes = basis.settings if basis else {}
+    dynamic = before.info.dynamic_settings
+    if needs_restart(changes):
+        kept = [command for command in asked if command.section != "leaving"]
+        again = Command(section="settings", note=CAPTURE_AGAIN)
+        return in_order([*kept, *settings_commands(changes, how, dynamic=dynamic), again])
     supported = start.settings.names("supportedNamespaceBundleSplitAlgorithms")
-    found = [] if only_moves else [Command(section="notes", note=note) for note in plan.notes]
-    for one in () if only_moves else plan.splits:
+    found = [Command(section="notes", note=note) for note in plan.notes]
+    for one in plan.splits:
         event = Event(bundle=one.bundle, source=one.broker, why=one.why, kind="split", children=one.children)
-        extensible = manager is LoadManager.EXTENSIBLE
+        extensible = start.info.load_manager is LoadManager.EXTENSIBLE
         found += split_commands(event, one.broker, supported, how, two_at_a_time=extensible)
     found += unload_batches([wave.moves for wave in waves], how)
-    held = [*hold(start.settings, after, how)] if how.hold and found else []
-    later = {command.words[-3] for command in held if command.words}
-    changes = setting_changes(start.settings, after, (manager, manager))
-    found += settings_commands({name: pair for name, pair in changes.items() if name not in later}, how)
-    return in_order([*held, *found])
+    held = [*hold(before, how)] if how.hold and any(command.words for command in found) else []
+    stopped = {command.stops for command in asked}
+    leaving = [shutdown_command(broker, how.program) for broker in plan.question.drain if broker not in stopped]
+    settings = [*settings_commands(changes, how, dynamic=dynamic), *_keeping(plan, stability, how, "offered", dynamic)]
+    return in_order([*asked, *_real_names(start, before, asked), *held, *found, *leaving, *settings])
+
+
+def steps_back(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None = None,
+    options: CommandOptions | None = None,
+    basis: Basis | None = None,
+) -> tuple[Command, ...]:
+    """Return what takes a plan back: its moves, and the settings that its script sets. What was split stays split.
+
+    Args:
+        plan: The plan.
+        waves: Its waves, as they were carried out.
+        stability: As for `steps`.
+        options: How commands are written.
+        basis: As for `steps`; what the scenario asks for itself is not taken back.
+    """
+    how, start = options or CommandOptions(), plan.snapshot
+    before = basis.captured if basis else start
+    found = [*unload_batches([wave.moves for wave in way_back(waves)], how)]
+    held = [*hold(before, how)] if how.hold and any(command.words for command in found) else []
+    undone = _keeping(plan, stability, how, "undone", before.info.dynamic_settings)
+    return in_order([*_real_names(start, before, ()), *held, *found, *undone])
+
+
+def _real_names(start: Snapshot, captured: Snapshot, asked: Sequence[Command]) -> Iterator[Command]:
+    """Yield the question for the real ids of brokers that the captured cluster does not have."""
+    known = {*captured.brokers.name, *(name for command in asked for name in command.asks)}
+    invented = tuple(name for name in start.brokers.name if name not in known)
+    if invented:
+        yield Command(section="brokers", note=_NAMES.format(some(invented, shown=SHOWN)), by_hand=True, asks=invented)
+
+
+def _keeping(
+    plan: Plan, stability: Stability | None, how: CommandOptions, role: Role, dynamic: Mapping[str, str] | None
+) -> Iterator[Command]:
+    """Yield what keeps a plan: settings to be set or taken back, or that shedding has to stay off."""
+    keeps, start = stability.keeps if stability is not None else {}, plan.snapshot
+    if keeps == LEFT_OFF:
+        if role == "offered":
+            yield Command(section="notes", note=_LEAVE_OFF)
+        return
+    manager = start.info.load_manager
+    changes = setting_changes(start.settings, start.settings.changed(**keeps), (manager, manager))
+    yield from settings_commands(changes, how, role, dynamic)
 
 
 def way_back(waves: Sequence[Wave]) -> tuple[Wave, ...]:
@@ -88,6 +177,7 @@ def document(
     name: str = "",
     options: CommandOptions | None = None,
     ungrouped: float | None = None,
+    basis: Basis | None = None,
 ) -> dict[str, Any]:
     """Return everything about a plan as JSON values; `ungrouped` is what `without_groups` says."""
     by_cost = plan.question.under_percent is not None
@@ -122,7 +212,7 @@ def document(
             for step in plan.frontier
         ],
         "notes": list(plan.notes),
-        "commands": [command.line for command in steps(plan, waves, stability, options) if command.words],
+        "commands": [command.line for command in steps(plan, waves, stability, options, basis) if command.words],
     }
 
 

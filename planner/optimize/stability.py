@@ -8,6 +8,8 @@ from typing import Final
 
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import SHEDDING
+from planner.explain.switched_off import shedding_is_off
 from planner.explain.text import count
 from planner.explain.what_if import Change, Target, what_if
 from planner.optimize.plan import Plan
@@ -24,7 +26,9 @@ CYCLES: Final = 30
 _REPORTED = 20
 """Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 _TRIES = 6
-_SHEDDING = "loadBalancerSheddingEnabled"
+LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING: False})
+"""What keeps a plan where no threshold does."""
+
 _NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
 
 
@@ -40,6 +44,7 @@ class Stability:
         splits: Bundles that were split automatically meanwhile.
         why: Why the first one was shed, one sentence; empty where nothing was.
         keeps: Settings with which nothing is shed, so that the plan stays; none where it is stable anyway.
+        was_off: Shedding is off in the cluster; all this is what happens once it is on.
     """
 
     stable: bool
@@ -49,10 +54,16 @@ class Stability:
     splits: int
     why: str
     keeps: Mapping[str, SettingValue]
+    was_off: bool = False
 
     @property
     def sentence(self) -> str:
         """What there is to know, in a sentence or two."""
+        said = self._once_on
+        return f"Shedding is off, so nothing undoes the plan now. Once shedding is on: {said}" if self.was_off else said
+
+    @property
+    def _once_on(self) -> str:
         splits = f" Pulsar splits {count(self.splits, 'bundle')} by itself." if self.splits else ""
         if self.stable:
             return f"Stable: with the settings in force nothing is shed in {CYCLES} cycles.{splits}"
@@ -60,8 +71,8 @@ class Stability:
             f"Not stable: cycle {self.cycle} sheds first, {count(len(self.shed), 'bundle')} in {CYCLES} cycles,"
             f" {self.undone:,} of them moved by the plan.{splits}"
         )
-        if self.keeps == {_SHEDDING: False}:
-            return f"{said} No single threshold keeps it: leave shedding off until the next plan."
+        if self.keeps == LEFT_OFF:
+            return f"{said} No single threshold keeps it; the script can leave shedding off (--leave-shedding-off)."
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
         return f"{said} It stays with {changes}."
 
@@ -81,8 +92,14 @@ def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool])
 
 
 def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -> Stability:
-    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force."""
+    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
+
+    Where shedding is off in the cluster, the answer is about the time when it is on again.
+    """
     start = after_plan(plan, cancelled)
+    off = shedding_is_off(start)
+    if off:
+        start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING: True}))
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
     trace = _on_disk(start, watched, cancelled)
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
@@ -96,6 +113,7 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
         splits=sum(event.kind == "split" for event in trace.events),
         why=shed[0][1].why if shed else "",
         keeps=keeps,
+        was_off=off,
     )
 
 
@@ -117,7 +135,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
             answer.changes[0]
             for one in found
             for answer in one.answers
-            if len(answer.changes) == 1 and answer.changes[0].setting not in {_SHEDDING, *_NO_REMEDY}
+            if len(answer.changes) == 1 and answer.changes[0].setting not in {SHEDDING, *_NO_REMEDY}
         ]
         usable = [one for one in single if isinstance(one.value, int | float)]
         if not usable:
@@ -127,7 +145,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
         trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes)
-    return {_SHEDDING: False}
+    return LEFT_OFF
 
 
 def _rounded(change: Change) -> int | float:

@@ -7,7 +7,7 @@ itself would misread is refused, and every word is quoted for a POSIX shell.
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
@@ -17,12 +17,35 @@ SHOWN: Final = 20
 """How many names a step lists."""
 
 Section: TypeAlias = Literal[
-    "notes", "brokers", "hold", "settings", "policies", "splits", "unloads", "leaving", "release", "restore"
+    "notes", "brokers", "hold", "policies", "splits", "unloads", "leaving", "settings", "release"
 ]
-"""Part of a plan; `planner.share.script.SECTIONS` has them in their order. `restore` is for a plan that breaks off."""
+"""Part of a plan; `planner.share.script.SECTIONS` has them in their order."""
+
+Role: TypeAlias = Literal["held", "released", "asked", "offered", "undone"]
+"""Why a script changes a setting: off while it runs; back at its end; part of what a person asked for; it keeps the
+plan, and the script asks first; taken back, where an earlier script set it."""
 
 Word: TypeAlias = str | tuple[str, ...] | None
 """A word, or several; None for what `pulsar-admin` cannot be given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicChange:
+    """A setting of all brokers that changes while they run, in the dynamic configuration.
+
+    Attributes:
+        name: The setting.
+        value: The value it gets, as in `broker.conf`; empty to delete its override.
+        before: The value that was in force when the cluster was captured, or, of one that is undone, the value before.
+        role: Why it changes.
+        overridden: Whether the dynamic configuration had a value then; None unknown.
+    """
+
+    name: str
+    value: str
+    before: str
+    role: Role
+    overridden: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +62,8 @@ class Command:
         destination: Broker that is to own it after.
         asks: Brokers with invented names whose real ids a person has to give.
         wave_s: It begins a batch of unloads; seconds to wait after the one before.
+        setting: The setting that the command changes; a script notes first what it is, and puts it back if it fails.
+        stops: Broker that a person stops in this step.
     """
 
     section: Section
@@ -50,6 +75,8 @@ class Command:
     destination: str = ""
     asks: tuple[str, ...] = ()
     wave_s: int | None = None
+    setting: DynamicChange | None = None
+    stops: str = ""
 
     @property
     def line(self) -> str:
@@ -72,6 +99,21 @@ def command_of(section: Section, program: Sequence[str], words: Sequence[Word], 
         return Command(section=section, note=text, by_hand=True)
     flat = [part for word in words if word for part in ((word,) if isinstance(word, str) else word)]
     return Command(section=section, words=(*program, *flat), note=note)
+
+
+def setting_command(section: Section, program: Sequence[str], change: DynamicChange, note: str = "") -> Command:
+    """Return the command that changes a setting of all brokers while they run."""
+    name, value = change.name, change.value
+    if not value:
+        words: list[Word] = ["brokers", "delete-dynamic-config", option("--config", name)]
+        what = f"delete the dynamic value of {name}"
+    else:
+        # The value becomes part of an address; pulsar-admin writes a space in it as a plus.
+        given = None if " " in value else option("--value", value)
+        words = ["brokers", "update-dynamic-config", option("--config", name), given]
+        what = f"set {name} to {value}"
+    made = command_of(section, program, words, what, note)
+    return replace(made, setting=change) if made.words else made
 
 
 def split_command(command: SplitCommand, program: Sequence[str] = PROGRAM) -> tuple[str, ...]:
@@ -130,5 +172,6 @@ def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Comman
         section="leaving",
         words=(*program, *url, "brokers", "shutdown", *words) if url else (),
         by_hand=True,
-        note=f"By hand: stop {broker} in order, once nothing is left on it; check its address first.",
+        note=f"By hand: stop {broker} once nothing is left on it; check its address first.",
+        stops=broker,
     )

@@ -1,10 +1,11 @@
 """A plan as `pulsar-admin` commands, in an order that is safe to follow. Text only: nothing here talks to a cluster.
 
 The order: what cannot be done by command; brokers that join; the load balancer's own shedding and splitting on hold;
-settings; policies; splits, parents first; unloads with their destination, in batches with pauses; brokers that leave;
-shedding and splitting as they should be. The unloads are those that lead from the start of a simulation to its end,
-each bundle once, not its every move. A plan whose settings need a restart ends with that: brokers that restart hand
-over what they serve, so that what the plan would move after it is known only from another capture.
+policies; splits, parents first; unloads with their destination, in batches with pauses; brokers that leave; settings,
+once everything before has succeeded; shedding and splitting as they were. The unloads are those that lead from the
+start of a simulation to its end, each bundle once, not its every move. A plan whose settings need a restart ends with
+that: brokers that restart hand over what they serve, so that what the plan would move after it is known only from
+another capture. A change of load manager is a migration, which no script makes.
 
 What an edit asks for stands with its kind (`planner.simulate.edits`); this module puts it in order, and adds settings,
 splits and unloads. What a request does is that of the brokers of 4.2.4.
@@ -22,15 +23,17 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import HELD_SWITCHES, hold_of
 from planner.pulsar.admin_commands import (
     PROGRAM,
     Command,
-    Section,
-    Word,
+    DynamicChange,
+    Role,
     command_of,
     count_text,
     option,
     positional,
+    setting_command,
     split_command,
 )
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
@@ -42,7 +45,9 @@ from planner.share.owners import Owners
 from planner.share.script import SECTIONS
 from planner.simulate.trace import Event, Trace
 
-_HELD = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+LOAD_MANAGER: Final = "loadManagerClassName"
+"""The setting whose change is a migration."""
+
 _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     "loadBalancerLoadSheddingStrategy": {one.name: one.java_class for one in SHEDDERS},
     "loadBalancerLoadPlacementStrategy": {
@@ -50,9 +55,15 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _RANGE = SPLIT_ALGORITHMS[0].name
-_CAPTURE_AGAIN = (
+CAPTURE_AGAIN: Final = (
     "The plan ends here: brokers that restart hand over what they serve, so that bundles will lie elsewhere. Capture"
     " the cluster again after the restart, and plan its splits and unloads from there."
+)
+_EMPTY = "An empty value cannot be set: this goes back to the one in broker.conf; see that it is empty."
+_MIGRATION: Final = (
+    "By hand: migrate to {value}. Changing the load manager is a migration, which no script makes: plan it on its own,"
+    " write these lines into every broker.conf, and restart all brokers. Do not set loadManagerClassName in the dynamic"
+    " configuration, where it takes effect on all running brokers at once. The lines: {lines}."
 )
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
 
@@ -65,7 +76,7 @@ class CommandOptions:
         program: The words that start `pulsar-admin`.
         batch_bundles: Bundles unloaded between two pauses.
         pause_s: Length of a pause, s: time for clients to reconnect and for brokers to report.
-        hold: Switch automatic shedding and splitting off in between.
+        hold: Hold automatic shedding and splits in between.
     """
 
     program: tuple[str, ...] = PROGRAM
@@ -106,7 +117,7 @@ def setting_changes(
     pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
     found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
-        found["loadManagerClassName"] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
+        found[LOAD_MANAGER] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
     return dict(sorted(found.items()))
 
 
@@ -161,20 +172,19 @@ def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: s
 def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
     """Return what to do for a plan, in order."""
     how = options or CommandOptions()
-    changes = changed_settings(trace)
+    changes, dynamic = changed_settings(trace), trace.start.info.dynamic_settings
     edits = trace.scenario.edits
     supposed = [f"Supposed: {text}" for text in (edit.supposed() for edit in edits) if text]
     notes = [Command(section="notes", note=note) for note in (*supposed, *trace.notes)]
     asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
     work = [*_splits(trace, how), *_unloads(trace, how)]
-    if restarting(changes) and any(command.words for command in work):
+    if needs_restart(changes) and any(command.words for command in work):
         before = [command for command in asked if command.section != "leaving"]
-        found = (*notes, *before, *settings_commands(changes, how), Command(section="settings", note=_CAPTURE_AGAIN))
+        settings = settings_commands(changes, how, dynamic=dynamic)
+        found = (*notes, *before, *settings, Command(section="settings", note=CAPTURE_AGAIN))
     else:
-        held = [*hold(trace.start.settings, trace.settings, how)] if how.hold and any(c.words for c in work) else []
-        later = _HELD if held else ()
-        settings = settings_commands({name: pair for name, pair in changes.items() if name not in later}, how)
-        found = (*notes, *held, *settings, *asked, *work)
+        held = [*hold(trace.start, how)] if how.hold and any(c.words for c in work) else []
+        found = (*notes, *held, *settings_commands(changes, how, dynamic=dynamic), *asked, *work)
     return in_order(found)
 
 
@@ -188,32 +198,42 @@ def _read_at_start(name: str) -> bool:
     return "restart" in note or "read at start" in note
 
 
+def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> bool:
+    """Say whether brokers restart for some changes, so that bundles lie elsewhere afterwards."""
+    return bool(restarting(changes)) or LOAD_MANAGER in changes
+
+
 def _made_anew(trace: Trace) -> set[str]:
     """Return the namespaces that a scenario makes anew."""
     return {namespace for edit in trace.scenario.edits for namespace in edit.made_anew()}
 
 
-def _dynamic(name: str, value: str, section: Section, how: CommandOptions, note: str) -> Command:
-    if not value:
-        words: list[Word] = ["brokers", "delete-dynamic-config", option("--config", name)]
-        note = f"{note} An empty value cannot be set: this goes back to the one in broker.conf; see that it is empty."
-        return command_of(section, how.program, words, f"empty {name}", note.strip())
-    # The value becomes part of an address; pulsar-admin writes a space in it as a plus.
-    given = None if " " in value else option("--value", value)
-    words = ["brokers", "update-dynamic-config", option("--config", name), given]
-    return command_of(section, how.program, words, f"set {name} to {value}", note)
-
-
 def settings_commands(
-    changes: Mapping[str, tuple[SettingValue, SettingValue]], how: CommandOptions
+    changes: Mapping[str, tuple[SettingValue, SettingValue]],
+    how: CommandOptions,
+    role: Role = "asked",
+    dynamic: Mapping[str, str] | None = None,
 ) -> Iterator[Command]:
-    """Yield the commands that change settings, and what to do by hand for those that cannot change at run time."""
+    """Yield the commands that change settings, and what to do by hand for those that cannot change at run time.
+
+    Args:
+        changes: Value before and after, by name, as `setting_changes` returns them.
+        how: How commands are written.
+        role: Why they change.
+        dynamic: Values of the dynamic configuration when the cluster was captured; None unknown.
+    """
+    if LOAD_MANAGER in changes:
+        yield from _migration(changes)
+        return
     restart = restarting(changes)
     for name, (before, after) in changes.items():
         setting, value = REFERENCE.settings[name], conf_value(after)
         note = f"{name}: {conf_value(before) or 'not set'} -> {value or 'not set'}."
         if setting.dynamic:
-            yield _dynamic(name, value, "settings", how, f"{note} {setting.note}".strip())
+            overridden = None if dynamic is None else name in dynamic
+            change = DynamicChange(name=name, value=value, before=conf_value(before), role=role, overridden=overridden)
+            note = f"{note} {setting.note}" if value else f"{note} {_EMPTY}"
+            yield setting_command("settings", how.program, change, note.strip())
         else:
             yield Command(section="settings", note=f"{note} Not dynamic; by hand, this line into every broker.conf:")
             yield Command(section="settings", note=f"{name}={value}")
@@ -226,6 +246,13 @@ def settings_commands(
             ),
             by_hand=True,
         )
+
+
+def _migration(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> Iterator[Command]:
+    """Yield the step by hand to another load manager; settings that go with it are set at the same restart."""
+    lines = "; ".join(f"{name}={conf_value(after)}" for name, (_, after) in changes.items())
+    value = conf_value(changes[LOAD_MANAGER][1])
+    yield Command(section="settings", note=_MIGRATION.format(value=value, lines=lines), by_hand=True)
 
 
 def planned_splits(trace: Trace) -> tuple[Event, ...]:
@@ -332,16 +359,29 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
             yield command
 
 
-def hold(before: Settings, after: Settings, how: CommandOptions) -> Iterator[Command]:
-    """Yield what switches automatic balancing off, on as a plan wants it, and, if it breaks off, as it was before."""
-    for name in _HELD:
-        if before.flag(name) or after.flag(name):
-            yield _dynamic(name, "false", "hold", how, "")
-            yield _dynamic(name, conf_value(after[name]), "release", how, "")
-            yield _dynamic(name, conf_value(before[name]), "restore", how, "")
+def hold(start: Snapshot, how: CommandOptions) -> Iterator[Command]:
+    """Yield what holds automatic shedding and splits while a script runs, and what puts them back at its end.
+
+    Whether they are on is not asked of the snapshot: they may have been switched since.
+    """
+    dynamic = start.info.dynamic_settings
+    for name in HELD_SWITCHES:
+        before = conf_value(start.settings[name])
+        earlier = (dynamic or {}).get(name, "")
+        held = hold_of(earlier)  # the capture was taken while another script held it
+        if held is not None:
+            before = "true" if held.was_on else "false"
+            overridden: bool | None = held.overridden
+        else:
+            overridden = None if dynamic is None else name in dynamic
+        off = DynamicChange(name=name, value="false", before=before, role="held", overridden=overridden)
+        yield setting_command("hold", how.program, off)
+        back = replace(off, value=before if overridden else "", role="released")
+        note = "" if dynamic is not None else f"If the dynamic configuration had a value of {name}, set that instead."
+        yield setting_command("release", how.program, back, note)
 
 
 def in_order(commands: Iterable[Command]) -> tuple[Command, ...]:
     """Return steps section by section, in the order in which to follow them."""
-    order = [*SECTIONS, "restore"]
+    order = list(SECTIONS)
     return tuple(sorted(commands, key=lambda command: order.index(command.section)))

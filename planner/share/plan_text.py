@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from planner.cluster.digest import snapshot_digest
 from planner.explain.finding import Finding
+from planner.explain.switched_off import switched_off
 from planner.share.commands import final_moves
 from planner.share.follow import STATES, Following
 from planner.simulate.measures import MEASURES, summary
@@ -23,6 +24,8 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
         f"Plan       {trace.digest()[:_SHORT]}",
         "",
     ]
+    if off := switched_off(trace.start):
+        lines += [*(one.text for one in off), ""]
     if trace.cycles:
         numbers = summary(trace)
         width = max(len(measure.label) for measure in MEASURES)

@@ -1,8 +1,10 @@
 """A plan as a script for a POSIX shell that is safe to run: it asks, checks, restores, and can be run again.
 
-At each step by hand it stops and asks. Before each split and unload it looks whether the bundle is still where the plan
-thinks, and passes it over otherwise. However it ends, shedding and splitting are as they were, or as the plan wants
-them. What is done is noted beside the script, so that a second run goes on. `--dry-run` shows all and does nothing.
+At each step by hand it stops and asks. Before each split and unload it checks that the bundle is still where the plan
+expects it, and skips it otherwise. Before it changes a setting it notes, in a file beside itself, what the dynamic
+configuration says; unless everything succeeds, every setting goes back to that, and an override that did not exist is
+deleted. While it holds shedding and splits, their values say so (`planner.cluster.switches`). What is done is noted
+beside the script, so that a second run continues. `--dry-run` prints all and does nothing.
 
 Names come from clusters and links, so they are hostile: every word is quoted, and the rest stands in comments or is
 printed as it is. `script.sh` is what all scripts have in common, with places in it that are filled in here.
@@ -15,21 +17,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
-from planner.pulsar.admin_commands import Command, Section, quoted
+from planner.cluster.switches import HELD_SWITCHES, SHEDDING
+from planner.pulsar.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
 
 SECTIONS: Final[Mapping[Section, str]] = {
     "notes": "What this plan supposes, and what Pulsar cannot do by command",
     "brokers": "Brokers that join or change",
-    "hold": "Hold automatic shedding and splitting, so that they do not cross these steps",
-    "settings": "Settings",
+    "hold": "Hold automatic shedding and splits, so that they do not cross these steps",
     "policies": "Policies",
     "splits": "Splits",
     "unloads": "Unloads, in batches",
     "leaving": "Brokers that leave",
-    "release": "Shedding and splitting as they should be",
+    "settings": "Settings, once everything before has succeeded",
+    "release": "Shedding and splits as they were",
 }
 """What each part is for, in the order in which to follow them."""
 
+_ANNOUNCED: Final[Mapping[Role, str]] = {
+    "asked": "At its end it changes these settings, if every step was carried out:",
+    "offered": "At its end it asks whether to change these settings:",
+    "undone": "At its end it takes back these settings, where the plan has set them:",
+}
 _WIDTH = 118
 _DIGEST = 12
 
@@ -95,15 +103,21 @@ def command_script(commands: Sequence[Command], title: str, program: Sequence[st
         title,
         "Nothing of this has been run. Read it first; it is written for the cluster as it was captured.",
         (
-            "Run it with --dry-run to see every step. It stops and asks at each step by hand, passes bundles over that"
-            " are not where the plan supposes, stops at the first error, and can be run again to go on."
+            "Run it with --dry-run to print every step. It asks at each step by hand, skips bundles that have moved"
+            " since the capture, stops at the first error, and can be run again to continue. Unless everything"
+            " succeeds, every setting goes back to what it was before."
         ),
+        *_announced(commands),
     )
+    on = DynamicChange(name=SHEDDING, value="true", before="false", role="asked")
+    off = f"SHEDDING IS OFF. To turn it on: {setting_command('release', program, on).line}"
     parts = {
         "REMARKS": "\n".join(map(comment, remarks)),
         "ADMIN": quoted(program),
         "CLUSTER": shlex.quote(cluster),
-        "RESTORED": "".join(f"    run {one.line} || ok=1\n" for one in commands if one.section == "restore"),
+        "SWITCHES": quoted([*HELD_SWITCHES]),
+        "SHEDDING": SHEDDING,
+        "OFF": shlex.quote(off),
         "DIGEST": digest,
         "BODY": "\n".join(body),
     }
@@ -111,39 +125,66 @@ def command_script(commands: Sequence[Command], title: str, program: Sequence[st
     return re.sub("@@([A-Z]+)@@", lambda place: parts[place[1]], frame)
 
 
+def _announced(commands: Sequence[Command]) -> Iterator[str]:
+    """Yield what a script says at its top about the settings that it leaves changed."""
+    changes = [one.setting for one in commands if one.setting is not None]
+    for role, text in _ANNOUNCED.items():
+        listed = [
+            f"{one.name}: {one.before or 'not set'} -> {one.value or 'not set'}" for one in changes if one.role == role
+        ]
+        if listed:
+            yield f"{text} {'; '.join(listed)}."
+
+
 def _body(commands: Sequence[Command]) -> Iterator[str]:
     """Yield the steps of a plan, section by section."""
     names, section = _Names(commands), ""
+    if any(command.setting for command in commands):
+        yield "look_at_settings"
+    moving = any(command.bundle for command in commands)
     for number, command in enumerate(commands, start=1):
-        if command.section == "restore":
-            continue
         if command.section != section:
-            yield from ("", comment(f"=== {SECTIONS[command.section]}"))
             section = command.section
-            if section == "hold":
-                yield "held=1 ; [ -z \"$dry_run\" ] || held=''"
-        if command.note and not (command.by_hand or command.wave_s is not None):
+            yield from ("", comment(f"=== {SECTIONS[section]}"))
+            if section == "settings" and moving:
+                yield "settings_next"
+        switched = command.setting is not None and command.section in {"hold", "release"}
+        if command.note and not (command.by_hand or switched or command.wave_s is not None):
             yield comment(command.note)
         yield from _step(command, number, names)
-    yield "held=''"
 
 
 def _step(command: Command, number: int, names: _Names) -> Iterator[str]:
     """Yield what one step does."""
     if command.wave_s is not None:
-        yield f"fresh {command.wave_s} {shlex.quote(clean(command.note))}"
+        yield f"batch {command.wave_s} {shlex.quote(clean(command.note))}"
     if command.by_hand:
         shown = [clean(command.note), *([command.line] if command.words else [])]
+        if command.stops:
+            yield f"before_stop {names.word(command.stops)}"
         yield f"once {number} by_hand {quoted(shown)}"
         for name in command.asks:
-            yield f"real {shlex.quote(name)} ; {names.asked[name]}=$broker"
+            yield f"ask_name {shlex.quote(name)} ; {names.asked[name]}=$broker"
+    elif command.setting:
+        yield _setting(command.setting, command.words)
     elif command.words and command.bundle and command.destination:
         places = f"{names.broker(command.source)} {names.broker(command.destination)}"
         yield f"move {places} {shlex.quote(command.bundle)} {names.line(command.words)}"
     elif command.words and command.bundle:
         place = f"{names.broker(command.source)} {shlex.quote(command.bundle)}"
-        yield f"once {number} cut {place} {names.line(command.words)}"
-    elif command.words and command.section in {"hold", "release"}:
-        yield f"run {names.line(command.words)}"
+        yield f"once {number} divide {place} {names.line(command.words)}"
     elif command.words:
         yield f"once {number} run {names.line(command.words)}"
+
+
+def _setting(change: DynamicChange, words: Sequence[str]) -> str:
+    """Return the step that changes a setting."""
+    if change.role == "held":
+        return quoted(["hold", change.name, change.before])
+    if change.role == "released":
+        return quoted(["offer_on", change.name, HELD_SWITCHES[change.name]])
+    if change.role == "undone":
+        kind = {True: "set", False: "unset", None: "unknown"}[change.overridden]
+        return quoted(["undo", change.name, change.value, kind, change.before])
+    verb = "change" if change.role == "asked" else "offer"
+    return quoted([verb, change.name, change.value, change.before, *words])

@@ -10,6 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError, SnapshotError
+from planner.cluster.snapshot import Snapshot
+from planner.explain.switched_off import switched_off
 from planner.explain.text import plain
 from planner.share.export import no_formula
 from planner.web import names
@@ -65,6 +67,13 @@ def show_notes(notes: Sequence[str], title: str) -> None:
             st.text("\n".join(f"• {note[:_LONGEST_NOTE]}" for note in notes[:_SHOWN_NOTES]))
             if len(notes) > _SHOWN_NOTES:
                 st.caption(f"The first {_SHOWN_NOTES} of {len(notes):,}; a download of the snapshot has all of them.")
+
+
+def show_switched_off(snapshot: Snapshot) -> None:
+    """Say what of the load balancer is off, where something is."""
+    for one in switched_off(snapshot):
+        draw = st.warning if one.stops_shedding else st.info
+        draw(plain(one.text), icon=":material/power_settings_new:")
 
 
 def metrics(

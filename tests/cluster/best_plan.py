@@ -10,7 +10,7 @@ from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.formats.document import write_document
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import steps, summary, way_back
+from planner.optimize.carry_out import steps, steps_back, summary
 from planner.optimize.question import Question
 from planner.optimize.stability import stability_of
 from planner.optimize.waves import waves_of
@@ -53,8 +53,10 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         options = CommandOptions(pause_s=1)
         script = command_script(steps(plan, waves, stability, options), "best", options.program, before.info.cluster)
         admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
+        overrides = scene.admin.ask("/brokers/configuration/values")
         done = admin.run(script)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert scene.admin.ask("/brokers/configuration/values") == overrides
         wanted = {move.bundle: move.destination for move in plan.moves}
         wait_for("the bundles have landed", lambda: wanted.items() <= scene.cluster.owners().items(), seconds=60)
 
@@ -73,11 +75,11 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
                 now = scene.cluster.owners()
                 assert {name: now.get(name) for name in wanted} == {name: owners[name] for name in wanted}
 
-        turned = steps(plan, way_back(waves), None, options, only_moves=True)
-        home = command_script(turned, "back", options.program, before.info.cluster)
+        home = command_script(steps_back(plan, waves, stability, options), "back", options.program, before.info.cluster)
         (folder / "back").mkdir()
         returned = PulsarAdmin(folder / "back", scene.cluster.brokers[0].url).run(home)
         assert returned.returncode == 0, returned.stdout + returned.stderr
+        assert scene.admin.ask("/brokers/configuration/values") == overrides
         sources = {move.bundle: move.source for move in plan.moves}
         wait_for("the bundles are back", lambda: sources.items() <= scene.cluster.owners().items(), seconds=60)
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import SHEDDING, SPLITTING, hold_of
+from planner.explain.switched_off import switched_off
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.follow import Following, follow
 from planner.share.script import command_script
@@ -18,8 +20,6 @@ from tests.cluster.traffic import Flow, traffic
 
 PLANNED = "acme/planned"
 """One topic with one producer in each bundle, so that one lookup places it; nobody else touches it."""
-
-_SHEDDING = "loadBalancerSheddingEnabled"
 
 
 def plan_of(snapshot: Snapshot) -> Trace:
@@ -44,7 +44,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
     """
     scene.admin.create_namespace(PLANNED, 4)
     flows = {topic: Flow(2.0) for topic in one_in_each_bundle(PLANNED, 4)}
-    given = {**calm, _SHEDDING: True, "loadBalancerNamespaceMaximumBundles": 100}
+    given = {**calm, SHEDDING: True, "loadBalancerNamespaceMaximumBundles": 100}
     with traffic(scene.cluster.brokers[0].service_url, flows), scene.settings(given):
         wait_for(
             "owners", lambda: sum(name.startswith(f"{PLANNED}/") for name in scene.cluster.owners()) == 4, seconds=60
@@ -60,13 +60,36 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         shown = admin.run(script, "--dry-run")
         assert (shown.returncode, admin.calls()) == (0, []), shown.stdout
 
-        # The second unload fails: nothing after it is done, and shedding is back.
+        # Whatever fails, the dynamic configuration ends as it began, and so does what brokers run with.
+        overrides = _overrides(scene)
+        assert SPLITTING not in overrides
+        running = _running(scene)
+        unseen = admin.run(script, fail_on="brokers namespaces")
+        assert unseen.returncode == 4, unseen.stdout + unseen.stderr
+        assert (_overrides(scene), _running(scene)) == (overrides, running)
+
+        # Killed, it leaves its mark: brokers shed nothing, a capture says why, and another script does not begin.
+        killed = admin.run(script.replace("\nbatch ", "\nkill -KILL $$\nbatch ", 1))
+        assert killed.returncode == -9, killed.stdout + killed.stderr
+        assert scene.admin.ask("/brokers/configuration/runtime")[SPLITTING] == "false"
+        mark = hold_of(_overrides(scene)[SPLITTING])
+        assert mark is not None
+        assert (mark.overridden, mark.was_on) == (False, True)
+        held = scene.snapshot(PLANNED)
+        assert [one.setting for one in switched_off(held)] == [SHEDDING, SPLITTING]
+        assert {one.hold.script for one in switched_off(held) if one.hold} == {mark.script}
+        other = PulsarAdmin(folder / "other", scene.cluster.brokers[0].url).run(
+            f"{script}\n# another\n".replace(f"digest={mark.script}", "digest=000000000000")
+        )
+        assert other.returncode == 5, other.stdout + other.stderr
+
+        # Run again, the second unload fails: nothing after it is done, and all settings are back.
         second = list(moves)[1].rpartition("/")[2]
         broken = admin.run(script, fail_on=f"namespaces unload {PLANNED} --bundle {second}")
         assert broken.returncode == 7, broken.stdout + broken.stderr
-        assert scene.admin.ask("/brokers/configuration/values")[_SHEDDING] == "true"
+        assert (_overrides(scene), _running(scene)) == (overrides, running)
         half = _followed(scene, trace)
-        assert half.counts == {"done": 3, "left": 2}, half.steps  # the setting, the split and the first move
+        assert half.counts == {"done": 2, "left": 3}, half.steps  # the split and the first move
 
         whole = admin.run(script)
         assert whole.returncode == 0, whole.stdout + whole.stderr
@@ -74,8 +97,18 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         done = _followed(scene, trace)
         assert done.sentence.startswith("The plan is carried out"), done.steps
         assert not [name for name, _, _ in done.strayed if name.startswith(f"{PLANNED}/")]
-        values = scene.admin.ask("/brokers/configuration/values")
-        assert (values[_SHEDDING], values["loadBalancerNamespaceMaximumBundles"]) == ("true", "120")
+        assert _overrides(scene) == overrides | {"loadBalancerNamespaceMaximumBundles": "120"}
+
+
+def _overrides(scene: Scene) -> dict[str, str]:
+    found: dict[str, str] = scene.admin.ask("/brokers/configuration/values")
+    return found
+
+
+def _running(scene: Scene) -> dict[str, str]:
+    """What a broker runs with, of what the script changes."""
+    found = scene.admin.ask("/brokers/configuration/runtime")
+    return {name: found[name] for name in (SHEDDING, SPLITTING, "loadBalancerNamespaceMaximumBundles")}
 
 
 def _owned(scene: Scene) -> int:

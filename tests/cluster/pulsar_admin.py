@@ -19,6 +19,7 @@ class PulsarAdmin:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self._calls = folder, folder / "calls.txt"
+        folder.mkdir(exist_ok=True)
         conf = folder / "client.conf"
         conf.write_text(f"webServiceUrl={url}/\n")
         java = find_java().home / "bin" / "java"

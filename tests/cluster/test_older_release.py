@@ -86,8 +86,10 @@ def test_script(older: Scene, tmp_path: Path) -> None:
     trace = simulate(before, unchanged(OLDER, steps=(step,), cycles=1))
     options = CommandOptions()
     script = command_script(plan_commands(trace, options), "a plan", options.program, before.info.cluster)
+    overrides = older.admin.ask("/brokers/configuration/values")
     done = PulsarAdmin(tmp_path, older.cluster.brokers[0].url).run(script)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert older.admin.ask("/brokers/configuration/values") == overrides
     wait_for("the bundle has landed", lambda: older.cluster.owners().get(bundle) == destination, seconds=60)
 
 

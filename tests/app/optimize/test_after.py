@@ -191,7 +191,7 @@ def test_the_steps_and_the_way_back(plan: Plan) -> None:
     assert len(unloads) == len(plan.moves)
     assert all("--destinationBroker" in command.words for command in unloads)
     assert next(command.section for command in commands if command.words) == "hold"
-    assert {"release", "restore"} <= {command.section for command in commands}
+    assert "release" in {command.section for command in commands}
     back = [move for wave in way_back(waves) for move in wave.moves]
     there = [move for wave in waves for move in wave.moves]
     assert [(m.bundle, m.destination, m.source) for m in reversed(there)] == [

@@ -368,7 +368,8 @@ class TestCommands:
         assert "supposes 1 edits" not in script
         assert "supposes 1 edit of the cluster" in script
         assert "ExtensibleLoadManagerImpl" in script
-        assert "restart the brokers" in script
+        assert "Changing the load manager is a migration" in script
+        assert "update-dynamic-config --config" not in script.split("=== Settings")[1]
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=2)

@@ -16,14 +16,15 @@ from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import SHEDDING, hold_of
 from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
     final_moves,
+    needs_restart,
     plan_commands,
-    restarting,
     setting_changes,
 )
 from planner.share.script import SECTIONS, command_list, command_script, comment
@@ -107,7 +108,7 @@ def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int
     killed = {edit.broker for edit in scenario.edits if isinstance(edit, KillBroker)}
     anew = {edit.namespace for edit in scenario.edits if isinstance(edit, SetBundleCount)}
     if any("The plan ends here" in command.note for command in commands):
-        assert restarting(changed_settings(trace))
+        assert needs_restart(changed_settings(trace))
         assert not [command for command in commands if command.section in {"splits", "unloads", "hold", "leaving"}]
         return
     after = carried_out(several, commands)
@@ -121,7 +122,7 @@ def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int
 
 
 def test_order_is_that_of_the_sections(small: Snapshot) -> None:
-    order = [*SECTIONS, "restore"]
+    order = list(SECTIONS)
     for seed in range(40, 60):
         places = [order.index(c.section) for c in plan_commands(random_plan(small, seed))]
         assert places == sorted(places)
@@ -138,11 +139,12 @@ def test_a_shell_reads_back_every_word(small: Snapshot, tmp_path: Path) -> None:
         minUnloadMessage=77,
     )
     commands = plan_commands(trace, CommandOptions(batch_bundles=1, pause_s=9))
-    expected = [list(c.words) for c in commands if c.words and not c.by_hand and c.section != "restore"]
+    expected = [list(c.words) for c in commands if c.words and not c.by_hand and c.section not in {"hold", "release"}]
     stand_in = StandIn(tmp_path, small)
     done = stand_in.run(script_of(trace, f"Plan\n{HOSTILE}\ntouch pwned", batch_bundles=1, pause_s=9))
     assert done.returncode == 0, done.stderr
-    assert [call for call in stand_in.calls() if call[1:3] != ["brokers", "namespaces"]] == expected
+    switches = {"loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"}
+    assert [call for call in stand_in.changes() if switches.isdisjoint(call)] == expected
     assert not (tmp_path / "pwned").exists()
     assert [
         "pulsar-admin",
@@ -245,23 +247,36 @@ def test_another_load_manager_is_a_setting(small: Snapshot) -> None:
     assert str(after).endswith(".ExtensibleLoadManagerImpl")
 
 
-def test_shedding_is_on_hold_between(small: Snapshot) -> None:
+def test_shedding_and_splits_are_held(small: Snapshot) -> None:
     move = MoveBundle(bundle=small.bundle_names[0], destination=_other(small, 0))
-    commands = plan_commands(trace_of(small, move, cycles=1))
-    held = [(c.section, c.words[-3:]) for c in commands if c.section in {"hold", "release"}]
     names = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
-    assert held == [
-        (section, (name, "--value", value))
-        for section, value in (("hold", "false"), ("release", "true"))
-        for name in names
-    ]
-    assert not any(
-        c.section == "hold" for c in plan_commands(trace_of(small, move, cycles=1), CommandOptions(hold=False))
-    )
-    off = plan_commands(trace_of(small, move, cycles=1, loadBalancerSheddingEnabled=False))
-    assert [c.words[-1] for c in off if "loadBalancerSheddingEnabled" in c.words] == ["false", "false", "true"]
-    assert off[-2].section == "restore", "it breaks off: as it was"
-    assert plan_commands(trace_of(small, cycles=1, loadBalancerSheddingEnabled=False)) != ()
+
+    def held(snapshot: Snapshot, **settings: bool) -> list[tuple[str, tuple[str, ...]]]:
+        commands = plan_commands(trace_of(snapshot, move, cycles=1, **settings))
+        return [(c.section, c.words[2:]) for c in commands if c.section in {"hold", "release"}]
+
+    off = [("hold", ("update-dynamic-config", "--config", name, "--value", "false")) for name in names]
+    deleted = [("release", ("delete-dynamic-config", "--config", name)) for name in names]
+    assert held(small) == [*off, *deleted]
+    # Whether they are on is seen when the script runs; the capture may be older than a change.
+    assert held(small, loadBalancerSheddingEnabled=False) == [*off, *deleted]
+    known = replace(small, info=replace(small.info, dynamic_settings={names[1]: "true"}))
+    value = ("release", ("update-dynamic-config", "--config", names[1], "--value", "true"))
+    assert held(known) == [*off, deleted[0], value]
+    commands = plan_commands(trace_of(small, move, cycles=1), CommandOptions(hold=False))
+    assert not any(c.section == "hold" for c in commands)
+
+
+def test_another_load_manager_is_a_migration(small: Snapshot) -> None:
+    move = Step(MoveBundle(bundle=small.bundle_names[0], destination=_other(small, 0)))
+    trace = simulate(small, Scenario(steps=(move,), load_manager="extensible", cycles=1))
+    commands = plan_commands(trace)
+    assert not [c for c in commands if "loadManagerClassName" in c.words]
+    assert not [c for c in commands if c.section in {"unloads", "hold"}]
+    migration = [c for c in commands if "migration" in c.note]
+    assert [c.by_hand for c in migration] == [True]
+    assert "loadManagerClassName=org.apache.pulsar" in migration[0].note
+    assert "update-dynamic-config --config loadManagerClassName" not in script_of(trace)
 
 
 def _other(snapshot: Snapshot, bundle: int) -> str:
@@ -406,7 +421,7 @@ class TestScript:
 
     @pytest.fixture
     def script(self, trace: Trace) -> str:
-        return script_of(trace, batch_bundles=2, pause_s=5)
+        return script_of(trace, batch_bundles=2, pause_s=9)
 
     def owners(self, trace: Trace) -> dict[str, str]:
         end = trace.end
@@ -422,13 +437,10 @@ class TestScript:
         done = stand_in.run(script)
         assert done.returncode == 0, done.stderr
         assert stand_in.state()["owners"] == self.owners(trace)
-        assert stand_in.state()["settings"] == {
-            "loadBalancerSheddingEnabled": "true",
-            "loadBalancerAutoBundleSplitEnabled": "true",
-            "minUnloadMessage": "77",
-        }
-        assert [call for call in stand_in.calls() if call[0] == "sleep"] == [["sleep", "5"]]
-        assert not list(tmp_path.glob("*.done"))
+        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
+        pauses = [["sleep", "9"], ["sleep", "5"]]  # between batches, and before overrides are deleted
+        assert [call for call in stand_in.calls() if call[0] == "sleep"] == pauses
+        assert not list(tmp_path.glob("plan.sh.*"))
 
     def test_a_dry_run_shows_all_and_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
@@ -436,26 +448,156 @@ class TestScript:
         assert done.returncode == 0, done.stderr
         assert stand_in.calls() == []
         assert done.stdout.count("namespaces unload") == 4
-        assert not list(tmp_path.glob("*.done"))
+        assert not list(tmp_path.glob("plan.sh.*"))
 
-    def test_wherever_it_fails_shedding_is_back_and_a_second_run_ends_it(
+    @pytest.mark.parametrize("dynamic", [{}, {SHEDDING: "true", "minUnloadMessage": "5"}], ids=["unset", "set"])
+    def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path, dynamic: dict[str, str]
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, dynamic)
+        assert stand_in.run(script).returncode == 0
+        calls = stand_in.calls()
+        changes = calls.index(next(call for call in calls if "minUnloadMessage" in call)) + 1
+        for at in range(1, len(calls) + 1):
+            stand_in.reset(several, dynamic)
+            done = stand_in.run(script, fail_at=at)
+            asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
+            # What puts settings back, or only helps to, is tried again, or does without.
+            helps = at > changes or calls[at - 1][2:3] == ["get-runtime-config"]
+            assert done.returncode == (0 if helps else 4 if asked else 7), (at, done.stdout)
+            wanted = dynamic | {"minUnloadMessage": "77"} if done.returncode == 0 else dynamic
+            assert stand_in.state()["settings"] == wanted, (at, done.stdout)
+            assert stand_in.runs_with(SHEDDING) == "true"
+            assert not list(tmp_path.glob("plan.sh.*.before"))
+            if not helps:
+                again = stand_in.run(script)
+                assert again.returncode == 0, (at, again.stdout)
+            assert stand_in.state()["owners"] == self.owners(trace)
+            assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
+
+    def test_settings_that_cannot_be_put_back_are_left_to_a_person(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, {"loadBalancerAutoBundleSplitEnabled": "false"})
+        done = stand_in.run(script, fail_on="brokers delete-dynamic-config")
+        assert done.returncode == 6
+        assert "THAT FAILED. Run these commands yourself" in done.stdout
+        lines = done.stdout.splitlines()
+        for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
+            assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
+        assert f"pulsar-admin brokers delete-dynamic-config --config {SHEDDING}" in lines
+        assert stand_in.run(script).returncode == 0, "they are still noted"
+        assert stand_in.state()["settings"] == {
+            "loadBalancerAutoBundleSplitEnabled": "false",
+            "minUnloadMessage": "77",
+        }
+
+    def test_brokers_that_keep_a_deleted_value(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, old=True)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
+        assert stand_in.runs_with(SHEDDING) == "true"
+
+    def test_answers_in_json(self, trace: Trace, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        dynamic = {SHEDDING: "false", "minUnloadMessage": "5"}
+        stand_in.reset(several, dynamic, as_json=True)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["owners"] == self.owners(trace)
+        assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
+
+    def test_killed_it_leaves_a_mark_that_others_see(
         self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
     ) -> None:
         stand_in = StandIn(tmp_path, several)
+        killing = script.replace("batch 9 'Batch 2", "kill -KILL $$\nbatch 9 'Batch 2")
+        assert stand_in.run(killing).returncode == -9
+        left = stand_in.state()["settings"]
+        mark = hold_of(left[SHEDDING])
+        assert mark is not None
+        assert (mark.overridden, mark.was_on) == (False, True)
+        # Another script changes nothing, unless it is told that the first one is gone.
+        stand_in.forget_runs()
+        other = script_of(trace, batch_bundles=1, pause_s=0)
+        refused = stand_in.run(other)
+        assert refused.returncode == 5
+        assert f"Another script holds {SHEDDING}: {left[SHEDDING]}" in refused.stdout
+        assert stand_in.state()["settings"] == left
+        taken = stand_in.run(other, "--take-over")
+        assert taken.returncode == 4, "the split was made before"
+        assert stand_in.state()["settings"] == {}
+        assert stand_in.state()["owners"] == self.owners(trace)
+
+    def test_killed_it_can_be_run_again_though_its_notes_are_gone(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        for dynamic in ({}, {SHEDDING: "true"}):
+            for forgets in (False, True):
+                stand_in.reset(several, dynamic)
+                body = "kill -KILL $$\nbatch 9 'Batch 1"
+                stand_in.run(script.replace("batch 9 'Batch 1", body))
+                assert "held-by" in stand_in.state()["settings"][SHEDDING]
+                if forgets:
+                    stand_in.forget_runs()
+                done = stand_in.run(script)
+                assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
+                assert "An earlier run of this script was cut short" in done.stdout
+                assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
+                assert stand_in.runs_with(SHEDDING) == "true"
+
+    def test_what_a_person_changed_since_is_left_alone(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.run(script.replace("batch 9 'Batch 1", "kill -KILL $$\nbatch 9 'Batch 1"))
+        state = stand_in.state()
+        state["settings"] = {SHEDDING: "false"}  # put right by hand, and then off on purpose
+        stand_in.write(state)
         assert stand_in.run(script).returncode == 0
-        calls = stand_in.calls()
-        for at in range(1, len(calls) + 1):
-            stand_in.reset(several)
-            done = stand_in.run(script, fail_at=at)
-            asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
-            assert done.returncode == (4 if asked else 7), (at, done.stdout)
-            held = {name: value for name, value in stand_in.state()["settings"].items() if name.startswith("load")}
-            if calls[at - 1][-1] != "true":  # what turns it on again is what failed
-                assert set(held.values()) <= {"true"}, (at, done.stdout)
-            again = stand_in.run(script)
-            assert again.returncode == 0, (at, again.stdout)
-            assert stand_in.state()["owners"] == self.owners(trace)
-            assert set(stand_in.state()["settings"].values()) == {"true", "77"}
+        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
+
+    def test_shedding_that_was_off_is_asked_about(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        for answers, after in (("on\n", "true"), ("no\n", "false"), ("", "false")):
+            stand_in.reset(several, {SHEDDING: "false"})
+            done = stand_in.run(script, answers=answers)
+            assert done.returncode == 0
+            assert f"Shedding was off before this script ({SHEDDING}=false)." in done.stdout
+            assert stand_in.state()["settings"] == {SHEDDING: after, "minUnloadMessage": "77"}
+            assert (done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")) is (after == "false")
+
+    def test_it_leaves_shedding_off_only_when_told_and_all_is_done(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script, "--leave-shedding-off")
+        assert done.returncode == 0
+        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
+        how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING} --value true"
+        assert done.stdout.splitlines()[-1] == f"SHEDDING IS OFF. To turn it on: {how}"
+        stand_in.reset(several)
+        state = stand_in.state()
+        state["owners"] = {}
+        stand_in.write(state)
+        skipped = stand_in.run(script, "--leave-shedding-off")
+        assert skipped.returncode == 4
+        assert stand_in.state()["settings"] == {}
+        assert "Shedding is not left off, as bundles were skipped." in skipped.stdout
+
+    def test_a_scenario_may_ask_for_shedding_to_be_off(self, several: Snapshot, tmp_path: Path) -> None:
+        move = MoveBundle(bundle=several.bundle_names[1], destination=_other(several, 1))
+        script = script_of(trace_of(several, move, cycles=1, loadBalancerSheddingEnabled=False))
+        stand_in = StandIn(tmp_path, several)
+        assert "changes these settings" in script
+        done = stand_in.run(script)
+        assert done.returncode == 0
+        assert stand_in.state()["settings"] == {SHEDDING: "false"}
+        assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")
+        stand_in.reset(several)
+        assert stand_in.run(script, fail_unload=1).returncode == 7
+        assert stand_in.state()["settings"] == {}
 
     def test_what_lies_elsewhere_is_passed_over(
         self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
@@ -469,10 +611,11 @@ class TestScript:
         stand_in.write(state)
         done = stand_in.run(script)
         assert done.returncode == 4, done.stderr
-        assert f"Passed over: {away} is not on" in done.stdout
-        assert f"There already: {there} is on {destinations[there]}." in done.stdout
+        assert f"Skipped: {away} is not on" in done.stdout
+        assert f"Already there: {there} is on {destinations[there]}." in done.stdout
         assert "capture again" in done.stdout
         assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
+        assert stand_in.state()["settings"] == {}, "settings follow the moves"
 
     def test_a_part_of_a_split_bundle_is_split_again(self, several: Snapshot, tmp_path: Path) -> None:
         name = several.bundle_names[0]
@@ -494,12 +637,16 @@ class TestScript:
         stand_in = StandIn(tmp_path, several)
         refused = stand_in.run(script, answers="no\n")
         assert refused.returncode == 3
-        assert stand_in.calls() == []
+        assert stand_in.changes() == []
         assert stand_in.run(script).returncode == 3, "nobody answers"
         named = ["--broker", "added-2:8080=real-2:8080"]
-        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nno\n")
+        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nwhat\nno\n")
         assert half.returncode == 3
-        assert set(stand_in.state()["settings"].values()) == {"true"}, "shedding is back"
+        assert stand_in.state()["settings"] == {}, "shedding is back"
+        drained = several.brokers.name[0]
+        assert f"{drained} owns no bundles any more." in half.stdout
+        assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
+        assert half.stdout.count("Type yes when it is done, or stop to end here: ") == 3, "any other word asks again"
         names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
         owners = stand_in.state()["owners"]
         assert {bundle: owners[bundle] for bundle in moves} == {
@@ -508,14 +655,15 @@ class TestScript:
         calls = len(stand_in.calls())
         rest = stand_in.run(script, *named, "--broker", "added-1:8080=real-1:8080", answers="y\n")
         assert rest.returncode == 0, rest.stdout
-        assert not [call for call in stand_in.calls()[calls:] if call[2] == "unload"]
+        assert not [call for call in stand_in.calls()[calls:] if "unload" in call]
 
     def test_a_signal_ends_it_with_shedding_on(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
-        killing = script.replace("fresh 5 'Batch 2", "kill -TERM $$\nfresh 5 'Batch 2")
+        killing = script.replace("batch 9 'Batch 2", "kill -TERM $$\nbatch 9 'Batch 2")
         assert killing != script
         assert stand_in.run(killing).returncode == 143
-        assert stand_in.state()["settings"]["loadBalancerSheddingEnabled"] == "true"
+        assert stand_in.state()["settings"] == {}
+        assert stand_in.runs_with(SHEDDING) == "true"
 
     def test_from_standard_input_it_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)

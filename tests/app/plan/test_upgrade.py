@@ -133,7 +133,13 @@ def test_the_way_is_in_order(small: Snapshot) -> None:
     assert [order.index(step.when) for step in answer.steps] == sorted(order.index(step.when) for step in answer.steps)
     assert "by way of 4.0:" in answer.steps[0].what
     held = [line for step in answer.steps for line in step.lines if "loadBalancerSheddingEnabled" in line]
-    assert [line.rsplit(" ", 1)[1] for line in held] == ["false", "true"]
+    name = "loadBalancerSheddingEnabled"
+    assert [line.rsplit(" ", 1)[1] for line in held] == ["false", "true", name]
+    assert held[2] == f"pulsar-admin brokers delete-dynamic-config --config {name}"
+    known = captured(small, "3.0.7")
+    known = replace(known, info=replace(known.info, dynamic_settings={name: "true"}))
+    again = [line for step in ask(known, "5.0.0-M1").steps for line in step.lines if name in line]
+    assert again == held[:2], "an override that was there stays"
     assert "by way of" not in ask(small, "5.0.0-M1").steps[0].what
 
 

@@ -1,0 +1,65 @@
+"""What of the load balancer is switched off, by what, and how to switch it on: the first thing to know of a cluster."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import HELD_SWITCHES, SHEDDING, Hold, hold_of
+from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
+
+_BALANCER: Final = "loadBalancerEnabled"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedOff:
+    """A switch that is off.
+
+    Attributes:
+        setting: The switch.
+        text: What is off, by what, and how to turn it on, in a few sentences.
+        hold: The mark of the script that holds it off; None where none does.
+    """
+
+    setting: str
+    text: str
+    hold: Hold | None = None
+
+    @property
+    def stops_shedding(self) -> bool:
+        """Whether nothing is shed because of it."""
+        return self.setting in {SHEDDING, _BALANCER}
+
+
+def switched_off(snapshot: Snapshot) -> tuple[SwitchedOff, ...]:
+    """Return the switches of the load balancer that are off in a snapshot, the one with most effect first."""
+    settings = snapshot.settings
+    if not settings.flag(_BALANCER):
+        text = f"Load balancing is off: {_BALANCER} is false in broker.conf. Nothing moves, and nothing is split."
+        return (SwitchedOff(_BALANCER, text),)
+    return tuple(_off(name, snapshot) for name in HELD_SWITCHES if not settings.flag(name))
+
+
+def shedding_is_off(snapshot: Snapshot) -> bool:
+    """Say whether nothing is shed because a switch is off."""
+    return any(one.stops_shedding for one in switched_off(snapshot))
+
+
+def _off(name: str, snapshot: Snapshot) -> SwitchedOff:
+    dynamic = snapshot.info.dynamic_settings
+    what = HELD_SWITCHES[name]
+    verb = "are" if what.endswith("s") else "is"
+    hold = hold_of((dynamic or {}).get(name, ""))
+    if hold is not None:
+        text = (
+            f"{what} {verb} off: a script ({hold.script}) holds {name} since {hold.since:%Y-%m-%d %H:%M} UTC. If it no"
+            " longer runs, run it again: it continues, and puts back what was there before."
+        )
+        return SwitchedOff(name, text, hold)
+    where = "" if dynamic is None else " in the dynamic configuration" if name in dynamic else " in broker.conf"
+    change = DynamicChange(name=name, value="true", before="false", role="asked")
+    on = setting_command("settings", PROGRAM, change).line
+    effect = "No bundle is shed." if name == SHEDDING else "No bundle is split by itself."
+    return SwitchedOff(
+        name,
+        f"{what} {verb} off: {name} is false{where}. {effect} To turn {'them' if verb == 'are' else 'it'} on: {on}",
+    )
