@@ -14,7 +14,7 @@ from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import offered_shedders
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.share.script import command_script
@@ -96,7 +96,8 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
     if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
-    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in SHEDDERS}
+    offered = offered_shedders(manager, config.release)
+    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in offered}
     outcomes = scenarios.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}

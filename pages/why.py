@@ -16,6 +16,7 @@ from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.strategies import obstacle, with_obstacle
 from planner.simulate.trace import Trace
 from planner.web import address, names, scenarios, state
 from planner.web.page import Page, Subject
@@ -144,8 +145,11 @@ def _row(answer: Answer, *, bundle: bool) -> dict[str, str]:
 
 def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:
     """Let a strategy be chosen, and draw what would have to change under it."""
-    others = {s.name: s for s in SHEDDERS if s.name != running.name}
-    labels = {running.name: f"{running.name} (in force)", **{name: name for name in others}}
+    view, release = outcome.trace.cycles[cycle].view, outcome.trace.settings.release
+    against = {s.name: obstacle(s, view.info.load_manager, release) for s in SHEDDERS}
+    others = {s.name: s for s in sorted(SHEDDERS, key=lambda s: bool(against[s.name])) if s.name != running.name}
+    labels = {running.name: f"{running.name} (in force)"}
+    labels |= {name: with_obstacle(name, against[name]) for name in others}
     chosen = others.get(address.choice("ask", "Ask", labels), running)
     with st.spinner("Trying changes ..."):
         key = ("what if", cycle, target, chosen.name)

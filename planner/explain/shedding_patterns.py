@@ -1,7 +1,7 @@
 """Failure patterns of shedding and placement."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.explain.text import MIB
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
-from planner.pulsar.manager.pairing import PAIRED
+from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.profile import NeverReached, Remedy
+from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder, offered_shedders
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
 
@@ -37,6 +37,8 @@ _LAG = 0.1
 _LAG_CYCLES = 3
 _SPREAD = 0.15
 _WRONG_SHARE = 0.2
+_PLACED_BY: Mapping[str, str] = {"usage": "averaged_usage", "msg_rate": "msg_rate"}
+"""The measure of placement that is nearest to each measure of shedding."""
 _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
@@ -323,9 +325,9 @@ def strategy_replaced(case: Outcome) -> Iterator[Finding]:
         code="strategy_replaced",
         title=f"{shedder.name} runs instead of the configured strategy",
         evidence=notes[0],
-        remedy=f"Set {_SHEDDING} to {shedder.java_class}, or the load manager to the other one.",
+        remedy=f"Set {_SHEDDING} to {shedder.java_class}.",
         severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
-        settings=(_SHEDDING, "loadManagerClassName"),
+        settings=(_SHEDDING,),
         changes={_SHEDDING: shedder.java_class},
     )
 
@@ -348,7 +350,20 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
     ]
     missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
     both = next(one for one in SHEDDERS if one.profile.paired_placement == (pair or placement))
-    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
+    config = case.trace.settings
+    if has_shedder(config.release, both):
+        remedy = Remedy(
+            f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
+            {_SHEDDING: both.java_class, _PLACEMENT: both.java_class},
+        )
+    else:
+        other = default_shedder(case.load_manager)
+        placed = placement_by_name(placement_beside(other, config, config), case.load_manager)
+        remedy = Remedy(
+            f"Pulsar {config.release.name} has no {both.name}: set {_SHEDDING} to {other.java_class} and {_PLACEMENT}"
+            f" to {placed.java_class}.",
+            {_SHEDDING: other.java_class, _PLACEMENT: placed.java_class},
+        )
     evidence = (
         f"{case.shedder} sheds and {placement} places: {missed} of {len(elsewhere)} bundles did not go to the other"
         " broker of their pair."
@@ -359,10 +374,10 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         code="fighting_strategies",
         title=f"{both.name} is configured on one side only",
         evidence=evidence,
-        remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
+        remedy=remedy.words,
         severity="high",
         settings=(_SHEDDING, _PLACEMENT),
-        changes=changes,
+        changes=remedy.changes,
     )
 
 
@@ -388,9 +403,8 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
                     wrong.append((event.bundle, event.destination))
     if not wrong or len(wrong) < _WRONG_SHARE * total:
         return
-    both = next(one for one in SHEDDERS if one.profile.paired_placement)
-    remedy = f"Use {both.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
-    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
+    act = _judged_alike(case)
+    remedy = act.words
     if case.trace.settings.flag(_EVENLY):
         remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
     yield Finding(
@@ -405,5 +419,23 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
         bundles=tuple(bundle for bundle, _ in wrong),
         settings=(_SHEDDING, _PLACEMENT, _EVENLY),
-        changes=changes,
+        changes=act.changes,
     )
+
+
+def _judged_alike(case: Outcome) -> Remedy:
+    """Return what makes shedding and placement agree: a pair, a placement of a like measure, or else less shedding."""
+    release = case.trace.settings.release
+    for one in offered_shedders(case.load_manager, release):
+        if one.profile.paired_placement:
+            return Remedy(
+                f"Use {one.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired.",
+                {_SHEDDING: one.java_class, _PLACEMENT: one.java_class},
+            )
+    for place in offered_placements(case.load_manager, release):
+        if place.name not in {*PAIRED, case.placement} and place.measure == _PLACED_BY[case.profile.measure]:
+            return Remedy(
+                f"Set {_PLACEMENT} to {place.java_class}: it judges by {place.judges_by}.",
+                {_PLACEMENT: place.java_class},
+            )
+    return case.profile.calmer(case.trace.settings)
