@@ -39,6 +39,7 @@ def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Targe
             if hit:
                 rows.append(
                     {
+                        "of_bundle": reason.bundle is not None,
                         "about": reason.bundle or reason.broker or "the whole cluster",
                         "acts": reason.code.acts,
                         "rule": reason.text,
@@ -46,8 +47,8 @@ def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Targe
                         "code": reason.code.code,
                     }
                 )
-    rows.sort(key=lambda row: ("/" in str(row["about"]), not row["acts"]))
-    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code"])
+    rows.sort(key=lambda row: (row["of_bundle"], not row["acts"]))
+    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code", "of_bundle"])
 
 
 def _target(trace: Trace, cycle: int, place: Any) -> Target:
@@ -164,9 +165,10 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
     if target.bundle and not len(rules):
         st.caption("The strategy did not come to this bundle; what it says about its broker:")
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
-        rules = own[~own["about"].str.contains("/")]
+        rules = own[~own["of_bundle"].astype(bool)]
     if len(rules):
-        table(rules.rename(columns={"acts": "sheds"}), "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
+        shown = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
+        table(shown, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
         st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:

@@ -29,15 +29,15 @@ _MS_PER_MIN = 60_000
 _RATE = "loadBalancerNamespaceBundleMaxMsgRate"
 _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
 _CAP = "loadBalancerNamespaceMaximumBundles"
-_LIMITS: Mapping[str, tuple[str, str]] = MappingProxyType(
+_BEHIND: Mapping[str, str] = MappingProxyType(
     {
-        "topics": ("loadBalancerNamespaceBundleMaxTopics", "its bundles hold many topics"),
-        "producers and consumers": ("loadBalancerNamespaceBundleMaxSessions", "clients open many sessions"),
-        "msg/s": (_RATE, "a single topic needs partitions"),
-        "MiB/s": (_BANDWIDTH, "a single topic needs partitions"),
+        "loadBalancerNamespaceBundleMaxTopics": "its bundles hold many topics",
+        "loadBalancerNamespaceBundleMaxSessions": "clients open many sessions",
+        _RATE: "a single topic needs partitions",
+        _BANDWIDTH: "a single topic needs partitions",
     }
 )
-"""By the words with which a split is explained: the limit that was hit, and what may be behind it."""
+"""By the limit that was exceeded: what may be behind it."""
 _ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
@@ -312,10 +312,10 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
         before = now - sum(len(event.children) - 1 for event in mine)
         full = f" That is the most it may have ({cap})." if now >= cap else f" The most it may have is {cap}."
-        hit = dict.fromkeys(limit for event in mine for words, limit in _LIMITS.items() if _exceeds(event.why, words))
-        names = tuple(name for name, _ in hit) or (_RATE, _BANDWIDTH)
-        behind = "; ".join(dict.fromkeys(text for _, text in hit)) or "a single topic needs partitions"
-        by_traffic = not hit or any(name in {_RATE, _BANDWIDTH} for name in names)
+        hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
+        names = tuple(hit) or (_RATE, _BANDWIDTH)
+        behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
+        by_traffic = not {_RATE, _BANDWIDTH}.isdisjoint(names)
         way = f"{_BY_TRAFFIC}, which cuts where the traffic is" if by_traffic else f"{_BY_TOPICS}, which halves them"
         depth_said = f", children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
@@ -335,11 +335,6 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
             settings=(*names, _CAP, _ALGORITHM),
             changes={_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
         )
-
-
-def _exceeds(why: str, words: str) -> bool:
-    """Say whether a split is explained by a limit: `3000 topics > 1000`, `long-term average of 12.3 MiB/s > 10`."""
-    return f" {words} > " in why
 
 
 def split_refused(case: Outcome) -> Iterator[Finding]:

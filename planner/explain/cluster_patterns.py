@@ -64,28 +64,32 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
     said: list[str] = []
     odd: list[str] = []
-    nic = False
-    numbers: tuple[tuple[str, FloatArray, str, float], ...] = (
-        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6),
-        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6),
-        ("heap", table.memory_limit_mib, "GiB", 1024),
-        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024),
+    nic = managers = False
+    numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
+        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("heap", table.memory_limit_mib, "GiB", 1024, False),
+        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024, False),
     )
     groups: dict[int, list[int]] = {}
     for i, core in enumerate(cores):
         groups.setdefault(core, []).append(i)
-    for label, values, unit, size in numbers:
+    for label, values, unit, size, of_network in numbers:
         for group in groups.values():
             usual = _usual([float(values[i]) for i in group])
             few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
             if few:
-                nic = nic or "network" in label
+                nic = nic or of_network
                 odd += [table.name[i] for i in few]
                 names = listed([table.name[i] for i in few])
                 said.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
-    for what, texts in (("release", table.version), ("load manager", table.load_manager_class)):
+    for what, texts, of_manager in (
+        ("release", table.version, False),
+        ("load manager", table.load_manager_class, True),
+    ):
         told = Counter(text for text in texts if text)
         if len(told) > 1:
+            managers = managers or of_manager
             usual_text = told.most_common(1)[0][0]
             few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
             odd += few_names
@@ -106,7 +110,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         title="Machines differ where they should not",
         evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
         remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
-        severity="high" if nic or "load manager" in " ".join(said) else "medium",
+        severity="high" if nic or managers else "medium",
         brokers=tuple(dict.fromkeys(odd)),
         settings=(_NIC,) if nic else (),
     )

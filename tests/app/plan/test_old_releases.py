@@ -1,8 +1,10 @@
 """Notebook, findings, commands, grids and searches on releases that lack strategies and settings of the reference."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -33,11 +35,13 @@ OLD: tuple[ReleaseName, ...] = (RELEASES[0], "3.2.3")
 SHEDDING, PLACEMENT = "loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy"
 
 
-def old(version: ReleaseName, manager: LoadManager = LoadManager.MODULAR, **settings: str) -> Snapshot:
+def old(
+    version: ReleaseName, manager: LoadManager = LoadManager.MODULAR, changes: Mapping[str, str] = MappingProxyType({})
+) -> Snapshot:
     """A generated cluster of a release."""
     spec = ClusterSpec(brokers=5, bundles=60, topics=400, msg_rate_per_s=50_000, load_manager=manager)
     made = generate(spec, 7)
-    known = Settings({**made.settings.overrides, **settings}, release(version))
+    known = Settings({**made.settings.overrides, **changes}, release(version))
     return replace(made, info=replace(made.info, pulsar_version=version), settings=known)
 
 
@@ -134,7 +138,7 @@ def test_fighting_strategies_are_mended_with_what_the_release_has(version: Relea
 @pytest.mark.parametrize("version", OLD)
 def test_half_a_pair_that_the_release_lacks_is_taken_away(version: ReleaseName) -> None:
     placed = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
-    half = old(version, **{SHEDDING: "AvgShedder", PLACEMENT: placed})
+    half = old(version, changes={SHEDDING: "AvgShedder", PLACEMENT: placed})
     outcome = planner.run_scenario(half, unchanged(version, cycles=2))
     (found,) = (one for one in diagnose(outcome) if one.code == "fighting_strategies")
     assert found.remedy.startswith(f"Pulsar {version} has no AvgShedder: set ")
