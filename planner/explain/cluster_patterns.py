@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.explain.finding import Finding, listed
+from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
@@ -141,7 +142,8 @@ def throttled(case: Outcome) -> Iterator[Finding]:
     caps = dispatch_caps(end, config)
     rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
     by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
-    hit = np.flatnonzero((by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0)))
+    at_limit = (by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0))
+    hit = np.flatnonzero(at_limit & ~internal_topics(end))
     if not len(hit):
         return
     order = hit[np.argsort(-size[hit], kind="stable")]
@@ -170,6 +172,8 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
         view, usage = cycle.view.brokers, np.where(cycle.state.present, cycle.state.usage, np.nan)
         for unload in cycle.unloads:
             if not unload.carried_out or len(unload.acceptable) < 2:  # noqa: PLR2004 - nothing is drawn
+                continue
+            if case.is_internal(unload.move.bundle):
                 continue
             average = float(np.nanmean(usage))
             above = [name for name in unload.acceptable if usage[view.position[name]] > average]
@@ -200,12 +204,12 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
 
 def clients_cut_off(case: Outcome) -> Iterator[Finding]:
     """Shedding disconnects a good part of all clients, some of them again and again."""
-    events = [event for event in case.trace.events if event.kind == "shed"]
+    events = [event for event in case.trace.events if event.kind == "shed" and not case.is_internal(event.bundle)]
     clients: Counter[str] = Counter()
     for event in events:
         clients[event.bundle.rpartition("/")[0]] += int(event.producers + event.consumers)
-    bundles = case.trace.start.bundles
-    known = int(bundles.producers.sum() + bundles.consumers.sum())
+    bundles, of_users = case.trace.start.bundles, ~internal_bundles(case.trace.start)
+    known = int(bundles.producers[of_users].sum() + bundles.consumers[of_users].sum())
     cut = sum(clients.values())
     if not known or cut < max(known * _MANY_CLIENTS, _FEW_CLIENTS):
         return

@@ -46,13 +46,17 @@ _ASKED_AGAIN = 24
 def unload_storm(case: Outcome) -> Iterator[Finding]:
     """So much is shed at once that a good part of the clients reconnects together."""
     total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
-    share = np.divide(case.counts.shed_throughput_bytes_per_s, total, out=np.zeros(len(total)), where=total > 0)
-    storms = np.flatnonzero((share >= _STORM_SHARE) & (case.counts.shed >= _STORM_BUNDLES))
+    shed = [
+        [e for e in cycle.events if e.kind == "shed" and not case.is_internal(e.bundle)] for cycle in case.trace.cycles
+    ]
+    size = np.array([sum(e.throughput_bytes_per_s for e in events) for events in shed])
+    share = np.divide(size, total, out=np.zeros(len(total)), where=total > 0)
+    storms = np.flatnonzero((share >= _STORM_SHARE) & (np.array([len(events) for events in shed]) >= _STORM_BUNDLES))
     if not len(storms):
         return
     worst = int(storms[share[storms].argmax()])
-    events = [e for e in case.trace.cycles[worst].events if e.kind == "shed"]
-    clients = int(case.counts.producers[worst] + case.counts.consumers[worst])
+    events = shed[worst]
+    clients = sum(event.producers + event.consumers for event in events)
     evidence = (
         f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
         f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
@@ -77,8 +81,9 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
 
 def ping_pong(case: Outcome) -> Iterator[Finding]:
     """Traffic is shed from a broker that shedding had just given it to."""
-    back = [entry for entry in case.ledger if entry.by_shedding]
-    thrashing = thrashing_percent(case.moves)
+    back = [entry for entry in case.ledger if entry.by_shedding and not case.is_internal(entry.bundle)]
+    moves = [move for move in case.moves if not case.is_internal(move.bundle)]
+    thrashing = thrashing_percent(moves)
     if not back and thrashing < _THRASHING_PERCENT:
         return
     evidence = (
@@ -93,7 +98,7 @@ def ping_pong(case: Outcome) -> Iterator[Finding]:
         )
     calmer = case.profile.calmer(case.trace.settings)
     sources: dict[str, float] = {}
-    for move in case.moves:
+    for move in moves:
         if move.kind == "shed":
             sources[move.source] = sources.get(move.source, 0.0) + move.throughput_bytes_per_s
     yield Finding(
@@ -346,7 +351,7 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         u
         for c in case.trace.cycles
         for u in c.unloads
-        if u.reason.other is not None and u.move.reason.other is not None
+        if u.reason.other is not None and u.move.reason.other is not None and not case.is_internal(u.move.bundle)
     ]
     missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
     both = next(one for one in SHEDDERS if one.profile.paired_placement == (pair or placement))
@@ -397,7 +402,7 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         average = float(np.nanmean(usage))
         for event in cycle.events:
             at = view.position.get(event.destination, -1)
-            if event.kind == "shed" and at >= 0:
+            if event.kind == "shed" and at >= 0 and not case.is_internal(event.bundle):
                 total += 1
                 if usage[at] > average:
                     wrong.append((event.bundle, event.destination))
