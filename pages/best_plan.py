@@ -73,7 +73,7 @@ def _headline(plan: Plan) -> None:
     metrics(
         (
             ("Highest usage", percent(plan.peak), f"Now {percent(float(plan.usage_before[plan.counts].max()))}."),
-            ("No plan below", percent(plan.peak_bound), f"Proven. {plain(plan.limit)}"),
+            ("No plan below", percent(plan.peak_bound), f"Proven: {plain(plan.none_below)}. {plain(plan.limit)}"),
             (
                 "Deviation of usage",
                 f"{plan.deviation * 100:.1f} points",
@@ -109,7 +109,7 @@ def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, flo
     last = frontier.frontier[-1]
     said = (
         f"**{len(plan.moves):,} moves: {plan.peak * 100:.1f} %; all {last.moves:,} that help:"
-        f" {last.peak * 100:.1f} %.** The dotted line is what no plan gets below."
+        f" {last.peak * 100:.1f} %.** The dotted line is what no plan with as many moves gets below."
     )
     if others:
         parts = [f"{name} {count(moves, 'move')}, {peak:.1f} %" for name, (moves, peak) in others.items()]
