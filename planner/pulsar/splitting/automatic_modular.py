@@ -155,7 +155,7 @@ def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64
     if not len(positions):
         return positions
     place = np.empty(len(snapshot.brokers), dtype=np.int32)
-    place[snapshot.brokers.map_order] = np.arange(len(place), dtype=np.int32)
+    place[snapshot.broker_map_order] = np.arange(len(place), dtype=np.int32)
     owner = snapshot.bundles.owner
     sizes = np.bincount(place[owner[examined]], minlength=len(place))
     hashes = java_string_hashes(_names(snapshot, positions))
