@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.cluster.hashing import namespace_of_topic, topic_hash
+from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
@@ -29,6 +29,7 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
+from planner.cluster.topic_names import namespace_of_topic
 from planner.history.layout import Layout, Ranges
 from planner.history.prometheus import BUNDLE_METRICS
 from planner.history.rates import CounterRates
