@@ -134,7 +134,9 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     obstacles = [obstacle_of(one.trace) for one in outcomes]
     st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles))
     frame = key_frame(found, obstacles)
-    table(frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 310})
+    table(
+        frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 420 if any(obstacles) else 310}
+    )
     st.caption("At the end of the simulation, the best balanced first; less is better in every column.")
     which = address.choice("curve", "Curve", _CURVES, segments=True)
     drawn = _drawn(found, obstacles)

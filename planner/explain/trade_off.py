@@ -82,7 +82,11 @@ def trade_off(found: Comparison, words: Sequence[str], obstacles: Sequence[str] 
         parts.append(f"{_names(words, free)} ends with {_end(found, free[0])}.")
     elif free:
         parts.append(_of_all(found.among(free), [words[at] for at in free]))
-    barred = [with_obstacle(f"**{words[at]}**", obstacles[at]) for at in range(len(words)) if at not in free]
+    grouped: dict[str, list[str]] = {}
+    for at in range(len(words)):
+        if at not in free:
+            grouped.setdefault(obstacles[at], []).append(f"**{words[at]}**")
+    barred = [with_obstacle(", ".join(names), why) for why, names in grouped.items()]
     return " ".join([*parts, f"Not a choice by settings alone: {', '.join(barred)}."])
 
 
