@@ -27,7 +27,7 @@ from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.explain.text import count, moment, period, plain
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import offered_shedders
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.spec import Job
 from planner.simulate.scenario import Scenario
@@ -324,7 +324,7 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
     now = next(iter(configured.values()))
     base = advice.candidate(advice.current).scenario if advice.current else replace(material.scenarios[0], settings={})
     manager = LoadManager(base.load_manager) if base.load_manager else now.load_manager
-    offered = [one.name for one in SHEDDERS if one.load_manager is manager]
+    offered = [one.name for one in offered_shedders(manager, now.settings.release)]
     with st.expander("Search further", icon=":material/travel_explore:"):
         st.caption("Replays settings that were not tried yet, within bounds that follow from Pulsar's defaults.")
         left, middle, right = st.columns([3, 2, 1])

@@ -14,7 +14,7 @@ from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import offered_shedders
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.share.script import command_script
@@ -73,7 +73,7 @@ def _headline(plan: Plan) -> None:
     metrics(
         (
             ("Highest usage", percent(plan.peak), f"Now {percent(float(plan.usage_before[plan.counts].max()))}."),
-            ("No plan below", percent(plan.peak_bound), f"Proven. {plain(plan.limit)}"),
+            ("No plan below", percent(plan.peak_bound), f"Proven: {plain(plan.none_below)}. {plain(plan.limit)}"),
             (
                 "Deviation of usage",
                 f"{plan.deviation * 100:.1f} points",
@@ -96,7 +96,8 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
     if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
-    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in SHEDDERS}
+    offered = offered_shedders(manager, config.release)
+    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in offered}
     outcomes = scenarios.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
@@ -108,7 +109,7 @@ def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, flo
     last = frontier.frontier[-1]
     said = (
         f"**{len(plan.moves):,} moves: {plan.peak * 100:.1f} %; all {last.moves:,} that help:"
-        f" {last.peak * 100:.1f} %.** The dotted line is what no plan gets below."
+        f" {last.peak * 100:.1f} %.** The dotted line is what no plan with as many moves gets below."
     )
     if others:
         parts = [f"{name} {count(moves, 'move')}, {peak:.1f} %" for name, (moves, peak) in others.items()]

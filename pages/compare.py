@@ -1,6 +1,6 @@
 """Compare: several scenarios side by side, the best of each measure marked."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +11,13 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.explain.outcome import Outcome
 from planner.explain.text import count, number, plain, without_package
-from planner.explain.trade_off import KEY_MEASURES, marks, trade_off
+from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
 from planner.explain.upgrade import before_upgrade, next_release, upgraded
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
-from planner.simulate.strategies import strategy_pairs, under_strategy
+from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
 from planner.web import address, best_plan, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
@@ -77,17 +77,17 @@ def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, 
     return {f"{name}, on {to}": upgraded(one, view.captured, release(to).name) for name, one in before.items()}
 
 
-def comparison_frame(found: Comparison, *, alike: bool = True) -> pd.DataFrame:
+def comparison_frame(found: Comparison, obstacles: Sequence[str] = (), *, alike: bool = True) -> pd.DataFrame:
     """Return one row for each measure, one column for each scenario; the best are marked with a star.
 
-    Measures that are the same in all are there only when `alike` says so.
+    Obstacles are those of `marks`. Measures that are the same in all are there only when `alike` says so.
     """
     rows = []
     for row in found.rows:
         if not alike and _alike(row):
             continue
         shown = {"measure": _heading(row)}
-        for name, value, best in _values(found, row):
+        for name, value, best in zip(found.names, row.values, marks(found, row, obstacles), strict=True):
             text = "not yet" if value is None else number(value)
             shown[name] = f"★ {text}" if best else text
         rows.append(shown)
@@ -103,11 +103,18 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     return Curve(name, outcome.series.minutes, values)
 
 
-def key_frame(found: Comparison) -> pd.DataFrame:
-    """Return one row for each scenario, the best balanced first, and one column for each measure that counts."""
+def key_frame(found: Comparison, obstacles: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one row for each scenario, the best balanced first, and one column for each measure that counts.
+
+    Those with one of the obstacles of `marks` come last, and name it.
+    """
+    against = obstacles or ("",) * len(found.names)
     columns = {words: found.of(name) for name, words in _KEY.items()}
-    frame = pd.DataFrame({"scenario": found.names, **columns}).round(1)
-    return frame.sort_values(_KEY["final_std_percent"], kind="stable", ignore_index=True)
+    named = [with_obstacle(name, why) for name, why in zip(found.names, against, strict=True)]
+    frame = pd.DataFrame({"scenario": named, **columns}).round(1)
+    frame = frame.sort_values(_KEY["final_std_percent"], kind="stable")
+    barred = [bool(against[at]) for at in frame.index]
+    return pd.concat([frame[[not one for one in barred]], frame[barred]], ignore_index=True)
 
 
 def _heading(row: ComparisonRow) -> str:
@@ -121,20 +128,18 @@ def _bars(frame: pd.DataFrame) -> dict[str, float]:
     return {name: max(100.0 if name.endswith("(%)") else 1.0, value) for name, value in largest.items()}  # not NaN
 
 
-def _values(found: Comparison, row: ComparisonRow) -> Iterator[tuple[str, float | None, bool]]:
-    """Yield each scenario's name, its value of a measure, and whether it is the best."""
-    return zip(found.names, row.values, marks(found, row), strict=True)
-
-
 def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     by_name = dict(zip(names, outcomes, strict=True))
     found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
-    st.markdown(trade_off(found, [plain(name) for name in found.names]))
-    frame = key_frame(found)
-    table(frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 310})
+    obstacles = [obstacle_of(one.trace) for one in outcomes]
+    st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles))
+    frame = key_frame(found, obstacles)
+    table(
+        frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 420 if any(obstacles) else 310}
+    )
     st.caption("At the end of the simulation, the best balanced first; less is better in every column.")
     which = address.choice("curve", "Curve", _CURVES, segments=True)
-    drawn = _drawn(found)
+    drawn = _drawn(found, obstacles)
     curves = [_curve(name, by_name[name], which) for name in drawn]
     summary = plain(overlaid_text(curves, _CURVES[which]))
     if len(drawn) < len(found.names):
@@ -146,7 +151,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
         every = (
             st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else True
         )
-        table(comparison_frame(found, alike=every), "comparison", height="content")
+        table(comparison_frame(found, obstacles, alike=every), "comparison", height="content")
     rows = _differences(found, outcomes)
     if rows:
         st.markdown("**Settings that differ**")
@@ -156,10 +161,10 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
         table(frame, "settings-that-differ")
 
 
-def _drawn(found: Comparison) -> list[str]:
-    """Return those scenarios whose curves can be told apart, in their order."""
+def _drawn(found: Comparison, obstacles: Sequence[str]) -> list[str]:
+    """Return those scenarios whose curves can be told apart, in their order; first those that can be chosen."""
     deviation = found.of("final_std_percent")
-    best = sorted(range(len(found.names)), key=lambda at: deviation[at] or 0.0)[:MOST_CURVES]
+    best = sorted(range(len(found.names)), key=lambda at: (bool(obstacles[at]), deviation[at] or 0.0))[:MOST_CURVES]
     return [name for at, name in enumerate(found.names) if at in best]
 
 

@@ -21,7 +21,7 @@ from planner.figures.counters import counter_grid, counter_lines, paired_scores
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
 from planner.web import address, scenarios, state
@@ -50,9 +50,10 @@ _SHEDDERS: Mapping[str, Shedder] = {
 }
 
 
-def _counting(manager: LoadManager) -> tuple[str, ...]:
-    """Return what a load manager counts."""
-    own = tuple(one.name for one in _SHEDDERS.values() if one.load_manager is manager)
+def _counting(manager: LoadManager, config: Settings) -> tuple[str, ...]:
+    """Return what a load manager counts, of what its release has; and what is in force."""
+    offered = {*offered_shedders(manager, config.release), effective_shedder(manager, config)[0]}
+    own = tuple(one.name for one in _SHEDDERS.values() if one in offered)
     return (*own, SPLITS) if manager is LoadManager.EXTENSIBLE else own
 
 
@@ -248,8 +249,8 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     steps = _steps(choice, config)
     fired = _acts(steps)
     st.markdown(_when(shedder.name, fired, len(steps)))
-    others = (one for one in _SHEDDERS.values() if one.load_manager is shedder.load_manager and one is not shedder)
-    for other in others:
+    offered = offered_shedders(shedder.load_manager, config.release)
+    for other in (one for one in _SHEDDERS.values() if one in offered and one is not shedder):
         _instead(choice, other.name, config, len(steps))
     series: dict[str, list[float]] = {}
     tallies = shedder.profile.tallies
@@ -368,7 +369,7 @@ def _settings(picked: str, view: state.Current, config: Settings) -> None:
 
 def _what_counts(view: state.Current, manager: LoadManager, config: Settings, place: DeltaGenerator) -> str:
     """Draw the choice of what counts: a strategy becomes the scenario's, automatic splits are looked at beside it."""
-    names = _counting(manager)
+    names = _counting(manager, config)
     running = effective_shedder(manager, config)[0].name
     picked = SPLITS if address.part("strategy") == SPLITS and SPLITS in names else running
     if picked not in names:

@@ -13,13 +13,13 @@ from planner.explain.decision_tables import before_and_after, reason_rows, verdi
 from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, running_placement
+from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, offered_placements, running_placement
 from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
 from planner.pulsar.placement.protocol import Placement
-from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.sequence import CycleStep
+from planner.simulate.strategies import obstacle, with_obstacle
 from planner.web import address, scenarios, state
 from planner.web.choices import choose_shedder, set_setting
 from planner.web.moves import show_memory, show_moves
@@ -46,8 +46,9 @@ _CYCLE_SETTINGS = (
 def _shedder(view: state.Current, config: Settings, place: Any) -> Shedder:
     """Draw the choice of a strategy; one of the other load manager brings that along."""
     manager = view.snapshot.info.load_manager
-    others = {s.name: f"{s.name}, {s.load_manager} load manager" for s in SHEDDERS if s.load_manager is not manager}
-    names = {s.name: s.name for s in SHEDDERS if s.load_manager is manager} | others
+    against = {s.name: obstacle(s, view.captured.info.load_manager, config.release) for s in SHEDDERS}
+    ordered = sorted(SHEDDERS, key=lambda s: (s.load_manager is not manager, bool(against[s.name])))
+    names = {s.name: with_obstacle(s.name, against[s.name]) for s in ordered}
     running = effective_shedder(manager, config)[0]
     help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker. It is the scenario's."
     box = partial(place.selectbox, "Shedding strategy", list(names), format_func=names.__getitem__, help=help_)
@@ -63,7 +64,8 @@ def _placement(view: state.Current, config: Settings, place: Any) -> Placement:
         help_ = "The extensible load manager has this one; namespaces excluded from shedding are placed in turn."
         place.selectbox("Placement strategy", [running.name], key="placement-extensible", help=help_, disabled=True)
         return running
-    names = [p.name for p in PLACEMENTS if p.load_manager is manager]
+    offered = offered_placements(manager, config.release)
+    names = [p.name for p in (*offered, *(() if running in offered else (running,)))]
     help_ = (
         f"loadBalancerLoadPlacementStrategy: chooses where a bundle goes. {' and '.join(sorted(PAIRED))} must be both"
         " the shedding and the placement strategy: only then a bundle goes to the other broker of its pair."

@@ -327,4 +327,5 @@ PAGE = Page(
     purpose="Change the cluster, its traffic or its settings, and watch what Pulsar's load balancer does with it.",
     draw=draw,
     subject=Subject.SCENARIO,
+    changes_scenario=True,
 )

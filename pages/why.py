@@ -16,6 +16,7 @@ from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.strategies import obstacle, with_obstacle
 from planner.simulate.trace import Trace
 from planner.web import address, names, scenarios, state
 from planner.web.page import Page, Subject
@@ -38,6 +39,7 @@ def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Targe
             if hit:
                 rows.append(
                     {
+                        "of_bundle": reason.bundle is not None,
                         "about": reason.bundle or reason.broker or "the whole cluster",
                         "acts": reason.code.acts,
                         "rule": reason.text,
@@ -45,8 +47,8 @@ def rules_about(snapshot: Snapshot, blocks: Sequence[ReasonBlock], target: Targe
                         "code": reason.code.code,
                     }
                 )
-    rows.sort(key=lambda row: ("/" in str(row["about"]), not row["acts"]))
-    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code"])
+    rows.sort(key=lambda row: (row["of_bundle"], not row["acts"]))
+    return pd.DataFrame(rows, columns=["about", "acts", "rule", "numbers", "code", "of_bundle"])
 
 
 def _target(trace: Trace, cycle: int, place: Any) -> Target:
@@ -144,8 +146,11 @@ def _row(answer: Answer, *, bundle: bool) -> dict[str, str]:
 
 def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> None:
     """Let a strategy be chosen, and draw what would have to change under it."""
-    others = {s.name: s for s in SHEDDERS if s.name != running.name}
-    labels = {running.name: f"{running.name} (in force)", **{name: name for name in others}}
+    view, release = outcome.trace.cycles[cycle].view, outcome.trace.settings.release
+    against = {s.name: obstacle(s, view.info.load_manager, release) for s in SHEDDERS}
+    others = {s.name: s for s in sorted(SHEDDERS, key=lambda s: bool(against[s.name])) if s.name != running.name}
+    labels = {running.name: f"{running.name} (in force)"}
+    labels |= {name: with_obstacle(name, against[name]) for name in others}
     chosen = others.get(address.choice("ask", "Ask", labels), running)
     with st.spinner("Trying changes ..."):
         key = ("what if", cycle, target, chosen.name)
@@ -160,9 +165,10 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
     if target.bundle and not len(rules):
         st.caption("The strategy did not come to this bundle; what it says about its broker:")
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
-        rules = own[~own["about"].str.contains("/")]
+        rules = own[~own["of_bundle"].astype(bool)]
     if len(rules):
-        table(rules.rename(columns={"acts": "sheds"}), "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
+        shown = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
+        table(shown, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
         st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:

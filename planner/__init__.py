@@ -5,6 +5,8 @@ Everything here is imported when it is first asked for; docs/notebook.md shows i
 
 from importlib import import_module
 
+from planner.cluster.version import VERSION
+
 TYPE_CHECKING = (
     False  # the name that type checkers take for true; importing `typing` for it would cost more than the rest
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     )
     from planner.simulate.scenario import Scenario
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Outcome",

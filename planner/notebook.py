@@ -148,7 +148,8 @@ def explain_decision(outcome: Outcome, *, broker: str = "", bundle: str = "", cy
         cycle: Which cycle, from 1.
 
     Returns:
-        For each strategy what it does, why, and what would flip it; the one that decided has `ran`.
+        For each strategy of the cluster's load manager and release what it does, why, and what would flip it; the one
+        that decided has `ran`.
 
     Raises:
         PlannerError: There is no such cycle, broker or bundle.

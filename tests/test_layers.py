@@ -1,8 +1,14 @@
 """Imports point one way, and each heavy library lives in one place."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from planner import __version__
+from planner.cluster.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 
@@ -74,6 +80,8 @@ def wrong(path: Path) -> Iterator[str]:
         parts = name.split(".")
         if place not in HOMES.get(parts[0], {place}):
             yield f"{path.relative_to(ROOT)} imports {name}; only {HOMES[parts[0]]} may"
+        if parts[0] == "planner" and place in LAYERS and (len(parts) == 1 or parts[1] not in LAYERS):
+            yield f"{path.relative_to(ROOT)} imports {name}: the face of the package, which imports every room"
         if parts[0] == "planner" and len(parts) > 1 and parts[1] in LAYERS and place in LAYERS:  # noqa: SIM102
             if LAYERS.index(parts[1]) > LAYERS.index(place):
                 yield f"{path.relative_to(ROOT)} imports {name}, which lies above it"
@@ -81,6 +89,22 @@ def wrong(path: Path) -> Iterator[str]:
 
 def test_imports_point_down() -> None:
     assert [fault for path in product_files() for fault in wrong(path)] == []
+
+
+def test_the_face_is_above_every_room(tmp_path: Path) -> None:
+    """A name that is no room is one of the package itself, whose face imports all of them."""
+    for line in ("from planner import __version__", "import planner", "from planner import Snapshot"):
+        (place := tmp_path / "planner" / "capture").mkdir(parents=True, exist_ok=True)
+        (place / "client.py").write_text(line)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(f"{__name__}.ROOT", tmp_path)
+            (fault,) = wrong(place / "client.py")
+        assert "the face of the package" in fault
+
+
+def test_one_version() -> None:
+    written = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert written == VERSION == __version__
 
 
 def test_every_package_has_a_layer() -> None:

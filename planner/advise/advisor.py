@@ -19,17 +19,20 @@ from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.explain.text import count
 from planner.pulsar.admin_commands import Command
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.share.commands import CommandOptions, setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import obstacle, with_obstacle
 
 _ALIKE: Final = 1e-9
+_SHOWN: Final = 300
 _STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
 
 Cells: TypeAlias = Mapping[str, Mapping[tuple[str, str], DayRow]]
@@ -411,6 +414,38 @@ def _unchanged(scenario: Scenario, shared: Mapping[str, object], configured: Map
     )
 
 
+def _by_settings_alone(
+    scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
+) -> tuple[list[Scenario], list[str]]:
+    """Leave out the scenarios that a cluster cannot change to by its settings alone, with a note on each.
+
+    The settings in force stay, whatever they are.
+
+    Raises:
+        PlannerError: None is left.
+    """
+    against = {one.name: "" if _unchanged(one, {}, configured) else _obstacle(one, configured) for one in scenarios}
+    kept = [one for one in scenarios if not against[one.name]]
+    if scenarios and not kept:
+        raise PlannerError(
+            "No scenario of the replay can be advised.",
+            where=", ".join(with_obstacle(name, why) for name, why in against.items())[:_SHOWN],
+            remedy="Replay again with strategies of the cluster's own load manager.",
+        )
+    return kept, [f"{with_obstacle(name, why)} is left out." for name, why in against.items() if why]
+
+
+def _obstacle(scenario: Scenario, configured: Mapping[str, Configured]) -> str:
+    """Return why a cluster cannot change to a scenario by its settings alone; empty when all can."""
+    for one in configured.values():
+        manager = LoadManager(scenario.load_manager) if scenario.load_manager else one.load_manager
+        config = Settings({**one.settings.overrides, **scenario.settings}, release(scenario.pulsar_version))
+        why = obstacle(effective_shedder(manager, config)[0], one.load_manager, config.release)
+        if why:
+            return why
+    return ""
+
+
 def _choose(names: Sequence[str], table: FloatArray, weight: float | None, order: Mapping[str, tuple[int, int]]) -> str:
     """Return the member of the front that a rule chooses.
 
@@ -447,7 +482,9 @@ def advise(
     """
     asked, known = question or Question(), dict(configured or {})
     asked.check()
-    asked, notes = comparable(asked, scenarios, known)
+    scenarios, notes = _by_settings_alone(scenarios, known)
+    asked, of_yardsticks = comparable(asked, scenarios, known)
+    notes += of_yardsticks
     cells, missing = _cells(rows, scenarios)
     notes += missing
     totals, table, unknown = _indices(cells, asked) if cells else ({}, np.zeros((0, 2)), [])

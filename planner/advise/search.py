@@ -31,7 +31,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
-from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
 from planner.replay.aggregate import DayRow
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.spec import Job, tasks_of
@@ -223,7 +223,7 @@ def space_of(
             read, but not the weights that usage itself is measured with.
 
     Raises:
-        SettingError: A strategy is unknown, or not one of the load manager.
+        SettingError: A strategy is unknown, or not one of the load manager or of the release.
     """
     manager = LoadManager(base.load_manager) if base.load_manager else configured.load_manager
     config = configured.settings.changed(**base.settings)
@@ -233,10 +233,14 @@ def space_of(
             raise SettingError(
                 f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose others to search."
             )
+        if not has_shedder(config.release, shedder_by_name(name)):
+            raise SettingError(
+                f"Pulsar {config.release.name} has no {name}.", where=_STRATEGY, remedy="Choose others to search."
+            )
     chosen = tuple(parameters) or tuple(
         parameter(name)
         for name in dict.fromkeys(name for shedder in names for name in shedder_by_name(shedder).settings)
-        if _tunable(name)
+        if _tunable(name) and name in config
     )
     return SearchSpace(
         base=base,

@@ -15,11 +15,11 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from planner import __version__
 from planner.capture.credentials import ClientKey, read_client_key, read_token, tls_context
 from planner.capture.oauth2 import TokenSource
 from planner.capture.options import CaptureOptions, Limits
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.version import VERSION
 
 Endpoint = tuple[str, str, int]
 """Scheme, host and port of an address."""
@@ -151,7 +151,7 @@ class AdminClient:
             verify=tls_context(options.credentials),
             follow_redirects=False,
             trust_env=False,
-            headers={"Accept-Encoding": "identity", "User-Agent": f"pulsar-bundle-planner/{__version__}"},
+            headers={"Accept-Encoding": "identity", "User-Agent": f"pulsar-bundle-planner/{VERSION}"},
             timeout=httpx.Timeout(self._limits.request_s, connect=self._limits.connect_s),
             limits=httpx.Limits(max_connections=self._limits.in_flight),
         )

@@ -24,6 +24,21 @@ def _fields_of(template: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Exceeded:
+    """A limit that was exceeded.
+
+    Attributes:
+        setting: Real name of the setting with the limit.
+        value: What was compared, in the unit of the limit.
+        limit: The limit.
+    """
+
+    setting: str
+    value: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class ReasonCode:
     """One kind of reason.
 
@@ -33,11 +48,14 @@ class ReasonCode:
             `{other}` stands for a second broker, `{broker}` and `{bundle}` for the subject. Hashes may be written as
             `0x{boundary:08x}` although the numbers compared are floats.
         acts: True when this reason moves, splits or chooses; False when it holds back.
+        limited_by: Real name of the setting whose limit was exceeded, where that is the reason: the first of `fields`
+            is what was compared with it, the second the limit.
     """
 
     code: str
     template: str
     acts: bool = False
+    limited_by: str = ""
 
     def __hash__(self) -> int:
         return hash(self.code)
@@ -84,6 +102,14 @@ class Reason:
     bundle: str | None
     values: Mapping[str, float]
     other: str | None = None
+
+    @property
+    def exceeded(self) -> Exceeded | None:
+        """The limit that was exceeded; None where the reason is another one."""
+        if not self.code.limited_by:
+            return None
+        value, limit = (self.values[name] for name in self.code.fields[:2])
+        return Exceeded(self.code.limited_by, value, limit)
 
     @property
     def text(self) -> str:

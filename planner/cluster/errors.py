@@ -2,11 +2,13 @@
 
 PlannerError
 ├── FormatError      bytes that cannot be read as what they claim to be
+├── LinkError        a link that cannot be read or made (`planner.share.link`)
 ├── SnapshotError    readable data that no Pulsar cluster could have answered
 ├── SettingError     an unknown setting, or a value outside its bounds
 ├── ScenarioError    a scenario that cannot be read, or does not fit the cluster
 ├── StoreError       the workspace database cannot do what was asked
 ├── CaptureError     a live cluster, or what it answered, cannot be captured
+│   └── AnswerError  one answer that is not used (`planner.capture.client`)
 ├── ReplayError      Spark or its Java cannot do what was asked
 ├── VectorError      a conformance vector that cannot be read
 └── PulsarError      what Pulsar itself would refuse, under Pulsar's own exception name

@@ -4,19 +4,17 @@ Topic hash: `ConsistentHashingTopicBundleAssigner` of Pulsar 4.2.4 (CRC-32 of th
 `java.util.HashMap` and `java.util.concurrent.ConcurrentHashMap` of OpenJDK 17, whose order decides ties in Pulsar.
 """
 
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from planner.cluster.arrays import Int64Array, IntArray, UInt32Array
-from planner.cluster.errors import FormatError
 
-_FULL_TOPIC = re.compile(r"(?a:(?:persistent|non-persistent)://([-=:.\w]+/[-=:.\w]+))/([^/]*[^/\s][^/]*)")
 _PARTITION = "-partition-"
 _INT = 2**31 - 1
 _INT_DIGITS = 10
+_FIRST_PLANE = "\uffff"  # Java reads a number by UTF-16 units, so no digits beyond it
 
 
 def topic_hash(full_name: str) -> int:
@@ -29,51 +27,13 @@ def topic_hashes(full_names: Iterable[bytes], count: int = -1) -> UInt32Array:
     return np.fromiter(map(zlib.crc32, full_names), dtype=np.uint32, count=count)
 
 
-def full_topic_name(name: str, namespace: str | None = None) -> str:
-    """Complete a short topic name as `TopicName.get` does.
-
-    `x` becomes `persistent://public/default/x` (or `persistent://<namespace>/x` when a namespace is given), and
-    `tenant/namespace/x` becomes `persistent://tenant/namespace/x`. A full name is returned as it is.
-
-    Raises:
-        FormatError: The name is blank, has a number of slashes that Pulsar refuses (four-part ones are), or its tenant
-            or namespace has other characters than letters, digits and `-=:._`.
-    """
-    if "://" in name:
-        if not _FULL_TOPIC.fullmatch(name):
-            raise FormatError(f"'{name}' is not a topic name.", remedy="Write persistent://tenant/namespace/topic.")
-        return name
-    parts = name.split("/")
-    full = f"persistent://{namespace or 'public/default'}/{name}" if len(parts) == 1 else f"persistent://{name}"
-    if _FULL_TOPIC.fullmatch(full):
-        return full
-    raise FormatError(
-        f"'{name}' is not a topic name.",
-        remedy="Write topic, tenant/namespace/topic, or the full name with its domain.",
-    )
-
-
-def namespace_of_topic(full_name: str) -> str:
-    """Return `tenant/namespace` of a full topic name.
-
-    Raises:
-        FormatError: The name is not a full topic name.
-    """
-    found = _FULL_TOPIC.fullmatch(full_name)
-    if not found:
-        raise FormatError(
-            f"'{full_name}' is not a full topic name.", remedy="Write persistent://tenant/namespace/topic."
-        )
-    return found[1]
-
-
 def partition_index(full_name: str) -> int:
     """Return N of a name ending in `-partition-N`, -1 for a topic that is no partition.
 
     Leading zeros and numbers above 2^31 - 1 make no partition.
     """
     _, suffix, number = full_name.rpartition(_PARTITION)
-    if not suffix or not number.isdecimal() or len(number) > _INT_DIGITS:
+    if not suffix or not number.isdecimal() or len(number) > _INT_DIGITS or max(number) > _FIRST_PLANE:
         return -1
     index = int(number)
     return index if index <= _INT and len(str(index)) == len(number) else -1

@@ -1,8 +1,9 @@
 """Releases of Pulsar: which settings each knows, and which rules.
 
 `settings.csv` has a row for each setting and span of releases: names, types, defaults and the dynamic flag are those of
-`ServiceConfiguration`. A row without a type is an older default of the setting above it; where its dynamic flag is
-`absent` those releases have no such setting and do what the default says. Pulsar itself bounds only
+`ServiceConfiguration`; when a new value takes effect (`TakesEffect`) was read out of where the broker's classes ask for
+it. A row without a type is an older default of the setting above it; where its dynamic flag is `absent` those releases
+have no such setting and do what the default says. Pulsar itself bounds only
 `statsUpdateFrequencyInSecs`; the other bounds keep out what would stop a broker's schedulers (an interval of 0),
 overflow a clock in milliseconds, or mean nothing, and leave in every value that switches something off.
 
@@ -18,10 +19,11 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from planner.cluster.files import packaged_rows
-from planner.cluster.setting import Setting, SettingKind
+from planner.cluster.setting import Setting, SettingKind, TakesEffect
 
 _NUMBER: Final = re.compile(r"[0-9]+")
 _PARTS: Final = 3
+_EFFECTS: Final[Mapping[str, TakesEffect]] = MappingProxyType({effect: effect for effect in get_args(TakesEffect)})
 
 ReleaseName: TypeAlias = Literal[
     "3.0.0", "3.0.2", "3.0.7", "3.1.0", "3.1.2", "3.2.0", "3.2.3", "3.3.2", "3.3.5", "4.0.0", "4.0.1", "4.0.4", "4.0.5",
@@ -129,7 +131,12 @@ def settings_of(version: str) -> tuple[Mapping[str, Setting], Mapping[str, Setti
             setting = newest[row["name"]] = _read(row)
             others[setting.name] = replace(setting, default=setting.parse(row["default"]))
         if _covers(row["since"], row["until"], version):
-            found = replace(setting, default=setting.parse(row["default"]), dynamic=row["dynamic"] == "yes")
+            found = replace(
+                setting,
+                default=setting.parse(row["default"]),
+                dynamic=row["dynamic"] == "yes",
+                takes_effect=_EFFECTS.get(row["takes_effect"], setting.takes_effect),
+            )
             (others if row["dynamic"] == "absent" else known)[setting.name] = found
     for name in known:
         del others[name]
@@ -144,6 +151,7 @@ def _read(row: Mapping[str, str]) -> Setting:
         kind=kinds[row["kind"]],
         default=None,
         dynamic=False,
+        takes_effect=_EFFECTS[row["takes_effect"]],
         unit=row["unit"],
         group=row["group"],
         meaning=row["meaning"],

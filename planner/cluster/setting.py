@@ -14,6 +14,14 @@ SettingKind: TypeAlias = Literal["boolean", "int", "long", "double", "optional d
 SettingValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """Value of a setting; None only for an `optional double` that is not set."""
 
+TakesEffect: TypeAlias = Literal["now", "election", "reload", "restart", "migration"]
+"""When a running broker heeds a new value, dynamic or not.
+
+`now`: when it is needed next; `election`: a modular leader after its next run, an extensible broker when it becomes the
+leader next; `reload`: what is made from then on, dispatchers, replicators or connections, so that bundles must be
+unloaded; `restart`: when the broker starts; `migration`: the setting must not be changed on a running cluster.
+"""
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
@@ -37,6 +45,7 @@ class Setting:
         kind: Type of its value.
         default: Value in force when it is not set.
         dynamic: True when `update-dynamic-config` accepts it.
+        takes_effect: When a running broker heeds a new value.
         unit: Unit of the value, empty for switches and names.
         group: `load balancer` or `dispatch throttling`.
         meaning: One line.
@@ -50,6 +59,7 @@ class Setting:
     kind: SettingKind
     default: SettingValue
     dynamic: bool
+    takes_effect: TakesEffect
     unit: str
     group: str
     meaning: str

@@ -82,12 +82,12 @@ class Settings(Mapping[str, SettingValue]):
         return Settings({**self._overrides, **values}, self.release)
 
     def of(self, name: str) -> Setting:
-        """Return what a setting is.
+        """Return what a setting is; one that only other releases have is as it is there.
 
         Raises:
-            KeyError: The release has none of this name.
+            KeyError: No release has one of this name.
         """
-        return self.release.settings[name]
+        return self.release.settings.get(name) or self.release.others[name]
 
     def __getitem__(self, name: str) -> SettingValue:
         known = self.release.settings.get(name)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
-from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
+from planner.cluster.hashing import grouped_map_order, hash_map_order, hash_map_size, java_string_hashes
 from planner.cluster.internal_namespaces import is_never_shed
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
@@ -502,6 +502,8 @@ class Snapshot:
         bundles: The bundles.
         topics: The topics; an empty table when the source does not list them.
         policies: Isolation, anti-affinity and dispatch policies.
+        most_brokers: How many brokers the leader's maps held at once, where that were more than now: such a map never
+            shrinks, and visits what is left in another order. No source tells it; 0 for no more than now.
     """
 
     info: SnapshotInfo
@@ -511,6 +513,22 @@ class Snapshot:
     bundles: BundleTable
     topics: TopicTable
     policies: Policies = field(default_factory=Policies)
+    most_brokers: int = 0
+
+    def broker_table_size(self, brokers: int) -> int:
+        """Return the size of the table of a leader's map that holds so many brokers now; see `hash_map_order`."""
+        return hash_map_size(max(brokers, self.most_brokers), concurrent=True)
+
+    @cached_property
+    def broker_map_order(self) -> Int64Array:
+        """Positions of the brokers as the leader's map visits them: `BrokerTable.map_order`, but for `most_brokers`.
+
+        Shape (brokers,).
+        """
+        size = self.broker_table_size(len(self.brokers))
+        if size == hash_map_size(len(self.brokers), concurrent=True):
+            return self.brokers.map_order
+        return frozen(hash_map_order(self.brokers.name_hashes, size, concurrent=True))
 
     @property
     def rows(self) -> int:

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.errors import FormatError, PulsarError
-from planner.cluster.hashing import full_topic_name, namespace_of_topic, partition_index, topic_hash
+from planner.cluster.hashing import partition_index, topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.ranges import bundle_name, bundle_of_hash, equal_boundaries, format_range
+from planner.cluster.releases import Release
+from planner.cluster.topic_names import full_topic_name, namespace_of_topic
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import averages
 from planner.pulsar.load.averages import TimeAverage, Traffic
@@ -107,6 +109,7 @@ def topic_to_bundle(vector: Json) -> Json:
     """Answer a vector of kind `topic_to_bundle`."""
     given = vector["input"]
     namespace: str = given["namespace"]
+    decides = config_of(vector).release
     if "boundaries" in given:
         boundaries = tuple(int(b, 16) if isinstance(b, str) else b for b in given["boundaries"])
     else:
@@ -114,18 +117,18 @@ def topic_to_bundle(vector: Json) -> Json:
     return {
         "boundaries": [f"0x{b:08x}" for b in boundaries],
         "numBundles": len(boundaries) - 1,
-        "assignments": [_assignment(topic, namespace, boundaries) for topic in given["topics"]],
+        "assignments": [_assignment(topic, namespace, boundaries, decides) for topic in given["topics"]],
     }
 
 
-def _assignment(topic: str, namespace: str, boundaries: tuple[int, ...]) -> Json:
+def _assignment(topic: str, namespace: str, boundaries: tuple[int, ...], decides: Release) -> Json:
     try:
-        name = full_topic_name(topic)
+        name = full_topic_name(topic, release=decides)
     except FormatError:
         return {"topic": topic, "error": "IllegalArgumentException"}
     place = topic_hash(name)
     answer = {"topic": topic, "fullName": name, "partitionIndex": partition_index(name), "hash": place}
-    if namespace_of_topic(name) != namespace:
+    if namespace_of_topic(name, decides) != namespace:
         return {**answer, "error": "IllegalArgumentException"}
     try:
         index = bundle_of_hash(boundaries, place)

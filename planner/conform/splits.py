@@ -1,14 +1,16 @@
 """Answers vectors about split algorithms and about automatic splitting in the modular load manager."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from planner.cluster.errors import PulsarError
-from planner.cluster.hashing import full_topic_name, topic_hash
+from planner.cluster.hashing import topic_hash
 from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import format_range, parse_bundle
+from planner.cluster.topic_names import full_topic_name
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.splitting import automatic_modular
 from planner.pulsar.splitting.factory import apply_split
@@ -46,8 +48,9 @@ def bundle_split(vector: Json) -> Json:
     """Answer a `bundle_split` vector."""
     given = vector["input"]
     _, low, high = parse_bundle(given["bundle"])
-    names = None if given.get("topics") is None else [full_topic_name(t) for t in given["topics"]]
-    stats = {full_topic_name(t): s for t, s in (given.get("topicStats") or {}).items()}
+    complete = partial(full_topic_name, release=config_of(vector).release)
+    names = None if given.get("topics") is None else [complete(t) for t in given["topics"]]
+    stats = {complete(t): s for t, s in (given.get("topicStats") or {}).items()}
     positions = given.get("positions")
     request = split_request_of(
         (low, high),

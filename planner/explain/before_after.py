@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.explain.failure_review import Standing, at_the_end, standing
-from planner.simulate.measures import Summary
+from planner.explain.internal_bundles import internal_bundles, is_internal_bundle
+from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
 
 _POINT: Final = 0.01
@@ -32,9 +33,10 @@ class BeforeAfter:
     Attributes:
         before: The cluster as it was captured.
         after: The cluster at the end of the simulation.
-        topics: Topics that are cut off on the way, each as often as it is.
+        topics: Topics that are cut off on the way, each as often as it is; those that Pulsar keeps for itself do not
+            count.
         clients: Producers and consumers, likewise.
-        all_topics: Topics that the cluster has.
+        all_topics: Topics that the cluster has, likewise.
         worse: What speaks against the plan, one sentence each; none when nothing does.
     """
 
@@ -54,28 +56,28 @@ class BeforeAfter:
             Row("Brokers over the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
             Row("Growth until one is full", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
             Row("Deviation of usage (points)", f"{one.std * 100:.1f}", f"{two.std * 100:.1f}"),
-            Row("Bundles that nobody serves", f"{one.unserved:,}", f"{two.unserved:,}"),
+            Row("Bundles in use without an owner", f"{one.unserved:,}", f"{two.unserved:,}"),
             Row("Topics cut off on the way", "", f"{self.topics:,} of {self.all_topics:,}"),
             Row("Clients that reconnect", "", f"{self.clients:,}"),
         )
 
 
-def before_after(trace: Trace, harm: Summary) -> BeforeAfter:
-    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it.
-
-    `harm` is the simulation in numbers.
-    """
+def before_after(trace: Trace) -> BeforeAfter:
+    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it."""
     config, assumptions = trace.start.settings, trace.scenario.assumptions
     before = standing(trace.start, config, assumptions)
     after = standing(at_the_end(trace), config, assumptions)
-    every = int(trace.start.bundles.topics.sum())
+    release = config.release
+    cut = [e for events in disconnections(trace) for e in events if not is_internal_bundle(e.bundle, release)]
+    topics = sum(event.topics for event in cut)
+    every = int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum())
     return BeforeAfter(
         before=before,
         after=after,
-        topics=harm.topics_disconnected,
-        clients=harm.producers_disconnected + harm.consumers_disconnected,
+        topics=topics,
+        clients=sum(event.producers + event.consumers for event in cut),
         all_topics=every,
-        worse=tuple(_worse(trace, before, after, harm.topics_disconnected, every)),
+        worse=tuple(_worse(trace, before, after, topics, every)),
     )
 
 
@@ -91,9 +93,11 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
     if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
         yield f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x."
     if after.unserved > before.unserved:
-        yield f"Nobody serves {after.unserved:,} bundles at the end, now {before.unserved:,}."
+        yield f"Bundles in use without an owner at the end: {after.unserved:,}, now {before.unserved:,}."
     gain = before.std - after.std
-    if topics > _MUCH * every and gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT:
+    on_purpose = any(edit.emptied() or edit.made_anew() for edit in trace.scenario.edits)
+    nothing = gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT
+    if nothing and not on_purpose and topics > _MUCH * every:
         yield (
             f"It cuts off {topics:,} of {every:,} topics and gains nothing: the deviation of usage goes from"
             f" {before.std * 100:.1f} to {after.std * 100:.1f} points."

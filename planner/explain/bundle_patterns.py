@@ -17,6 +17,7 @@ from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding, listed
+from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
 from planner.explain.text import MIB, count
 from planner.pulsar.splitting.automatic_extensible import REFUSED
@@ -29,15 +30,15 @@ _MS_PER_MIN = 60_000
 _RATE = "loadBalancerNamespaceBundleMaxMsgRate"
 _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
 _CAP = "loadBalancerNamespaceMaximumBundles"
-_LIMITS: Mapping[str, tuple[str, str]] = MappingProxyType(
+_BEHIND: Mapping[str, str] = MappingProxyType(
     {
-        "topics": ("loadBalancerNamespaceBundleMaxTopics", "its bundles hold many topics"),
-        "producers and consumers": ("loadBalancerNamespaceBundleMaxSessions", "clients open many sessions"),
-        "msg/s": (_RATE, "a single topic needs partitions"),
-        "MiB/s": (_BANDWIDTH, "a single topic needs partitions"),
+        "loadBalancerNamespaceBundleMaxTopics": "its bundles hold many topics",
+        "loadBalancerNamespaceBundleMaxSessions": "clients open many sessions",
+        _RATE: "a single topic needs partitions",
+        _BANDWIDTH: "a single topic needs partitions",
     }
 )
-"""By the words with which a split is explained: the limit that was hit, and what may be behind it."""
+"""By the limit that was exceeded: what may be behind it."""
 _ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
@@ -90,7 +91,8 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     share = np.divide(size, of_broker[owner], out=np.zeros(len(size)), where=(owner >= 0) & (of_broker[owner] > 0))
     full = _far_above(case, end)
     over_limit = (rate > limit_rate) | (size > limit_size)
-    hot = np.flatnonzero(over_limit | ((share > _HOT_SHARE) & (owner >= 0) & full[owner]))
+    of_users = ~internal_topics(end)
+    hot = np.flatnonzero(of_users & (over_limit | ((share > _HOT_SHARE) & (owner >= 0) & full[owner])))
     if not len(hot):
         return
     hot = hot[np.lexsort((-rate[hot], -size[hot]))]
@@ -135,7 +137,7 @@ def _hot_single_bundle(case: Outcome) -> Iterator[Finding]:
     bundles = end.bundles
     rate, size = _rate(bundles), _throughput(bundles)
     over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * MIB)
-    hot = np.flatnonzero(over & (bundles.topics == 1))
+    hot = np.flatnonzero(over & (bundles.topics == 1) & ~internal_bundles(end))
     if not len(hot):
         return
     hot = hot[np.argsort(-size[hot], kind="stable")]
@@ -197,14 +199,15 @@ def _rows_of(spaces: IntArray) -> dict[int, Int64Array]:
 
 
 def _namespaces(end: Snapshot) -> list[_Namespace]:
-    """Return the namespaces that have bundles, the busiest first."""
+    """Return the namespaces of users that have bundles, the busiest first."""
     size, of_bundle = _throughput(end.bundles), end.bundles.namespace
     known = np.flatnonzero(end.topics.bundle >= 0)
     topics = _rows_of(of_bundle[end.topics.bundle[known]])
-    none = np.zeros(0, dtype=np.int64)
+    none, internal = np.zeros(0, dtype=np.int64), internal_bundles(end)
     found = [
         _Namespace(end.namespaces[at], mine, known[topics.get(at, none)], size[mine])
         for at, mine in sorted(_rows_of(of_bundle).items())
+        if not internal[mine[0]]
     ]
     return sorted(found, key=lambda n: -float(n.traffic.sum()))
 
@@ -293,7 +296,7 @@ def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
 
 def split_cascade(case: Outcome) -> Iterator[Finding]:
     """Splits follow one another without getting below the limits, up to the most bundles a namespace may have."""
-    splits = [event for event in case.trace.events if event.kind == "split"]
+    splits = [event for event in case.trace.events if event.kind == "split" and not case.is_internal(event.bundle)]
     cap = case.trace.settings.integer(_CAP)
     depth: dict[str, int] = {}
     by_space: dict[str, list[int]] = {}
@@ -312,10 +315,10 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
         before = now - sum(len(event.children) - 1 for event in mine)
         full = f" That is the most it may have ({cap})." if now >= cap else f" The most it may have is {cap}."
-        hit = dict.fromkeys(limit for event in mine for words, limit in _LIMITS.items() if _exceeds(event.why, words))
-        names = tuple(name for name, _ in hit) or (_RATE, _BANDWIDTH)
-        behind = "; ".join(dict.fromkeys(text for _, text in hit)) or "a single topic needs partitions"
-        by_traffic = not hit or any(name in {_RATE, _BANDWIDTH} for name in names)
+        hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
+        names = tuple(hit) or (_RATE, _BANDWIDTH)
+        behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
+        by_traffic = not {_RATE, _BANDWIDTH}.isdisjoint(names)
         way = f"{_BY_TRAFFIC}, which cuts where the traffic is" if by_traffic else f"{_BY_TOPICS}, which halves them"
         depth_said = f", children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
@@ -337,14 +340,9 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         )
 
 
-def _exceeds(why: str, words: str) -> bool:
-    """Say whether a split is explained by a limit: `3000 topics > 1000`, `long-term average of 12.3 MiB/s > 10`."""
-    return f" {words} > " in why
-
-
 def split_refused(case: Outcome) -> Iterator[Finding]:
     """Pulsar would split a bundle, and does not."""
-    refused = [event for event in case.trace.events if event.kind == "split_refused"]
+    refused = [e for e in case.trace.events if e.kind == "split_refused" and not case.is_internal(e.bundle)]
     if refused:
         times, bundles = len(refused), tuple(dict.fromkeys(event.bundle for event in refused))
         brokers = tuple(dict.fromkeys(event.source for event in refused if event.source))
@@ -407,4 +405,5 @@ def _refused_by_brokers(case: Outcome) -> list[Reason]:
     checks = min(config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold"), _MOST_CHECKS) + 1
     last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
     names = last.snapshot.brokers.name, last.snapshot.bundle_names
-    return [r for group in last.decision.reasons if group.code in REFUSED for r in group.rows(*names)]
+    reasons = (r for group in last.decision.reasons if group.code in REFUSED for r in group.rows(*names))
+    return [reason for reason in reasons if not case.is_internal(reason.bundle or "")]

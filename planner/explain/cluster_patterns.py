@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.explain.finding import Finding, listed
+from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
@@ -64,28 +65,32 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
     said: list[str] = []
     odd: list[str] = []
-    nic = False
-    numbers: tuple[tuple[str, FloatArray, str, float], ...] = (
-        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6),
-        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6),
-        ("heap", table.memory_limit_mib, "GiB", 1024),
-        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024),
+    nic = managers = False
+    numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
+        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("heap", table.memory_limit_mib, "GiB", 1024, False),
+        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024, False),
     )
     groups: dict[int, list[int]] = {}
     for i, core in enumerate(cores):
         groups.setdefault(core, []).append(i)
-    for label, values, unit, size in numbers:
+    for label, values, unit, size, of_network in numbers:
         for group in groups.values():
             usual = _usual([float(values[i]) for i in group])
             few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
             if few:
-                nic = nic or "network" in label
+                nic = nic or of_network
                 odd += [table.name[i] for i in few]
                 names = listed([table.name[i] for i in few])
                 said.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
-    for what, texts in (("release", table.version), ("load manager", table.load_manager_class)):
+    for what, texts, of_manager in (
+        ("release", table.version, False),
+        ("load manager", table.load_manager_class, True),
+    ):
         told = Counter(text for text in texts if text)
         if len(told) > 1:
+            managers = managers or of_manager
             usual_text = told.most_common(1)[0][0]
             few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
             odd += few_names
@@ -106,7 +111,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         title="Machines differ where they should not",
         evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
         remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
-        severity="high" if nic or "load manager" in " ".join(said) else "medium",
+        severity="high" if nic or managers else "medium",
         brokers=tuple(dict.fromkeys(odd)),
         settings=(_NIC,) if nic else (),
     )
@@ -137,7 +142,8 @@ def throttled(case: Outcome) -> Iterator[Finding]:
     caps = dispatch_caps(end, config)
     rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
     by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
-    hit = np.flatnonzero((by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0)))
+    at_limit = (by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0))
+    hit = np.flatnonzero(at_limit & ~internal_topics(end))
     if not len(hit):
         return
     order = hit[np.argsort(-size[hit], kind="stable")]
@@ -166,6 +172,8 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
         view, usage = cycle.view.brokers, np.where(cycle.state.present, cycle.state.usage, np.nan)
         for unload in cycle.unloads:
             if not unload.carried_out or len(unload.acceptable) < 2:  # noqa: PLR2004 - nothing is drawn
+                continue
+            if case.is_internal(unload.move.bundle):
                 continue
             average = float(np.nanmean(usage))
             above = [name for name in unload.acceptable if usage[view.position[name]] > average]
@@ -196,12 +204,12 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
 
 def clients_cut_off(case: Outcome) -> Iterator[Finding]:
     """Shedding disconnects a good part of all clients, some of them again and again."""
-    events = [event for event in case.trace.events if event.kind == "shed"]
+    events = [event for event in case.trace.events if event.kind == "shed" and not case.is_internal(event.bundle)]
     clients: Counter[str] = Counter()
     for event in events:
         clients[event.bundle.rpartition("/")[0]] += int(event.producers + event.consumers)
-    bundles = case.trace.start.bundles
-    known = int(bundles.producers.sum() + bundles.consumers.sum())
+    bundles, of_users = case.trace.start.bundles, ~internal_bundles(case.trace.start)
+    known = int(bundles.producers[of_users].sum() + bundles.consumers[of_users].sum())
     cut = sum(clients.values())
     if not known or cut < max(known * _MANY_CLIENTS, _FEW_CLIENTS):
         return

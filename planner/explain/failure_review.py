@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.explain.internal_bundles import internal_bundles
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import isolation_failure
@@ -64,7 +66,7 @@ class Standing:
         std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
         over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
         growth: Growth of all traffic until the first broker saturates.
-        unserved: Bundles that nobody serves.
+        unserved: Bundles in use that no broker owns, without those that Pulsar keeps for itself.
     """
 
     peak_usage: float
@@ -135,6 +137,7 @@ class UsageModel:
         """Return the columns of a snapshot."""
         own, load = load_of(snapshot, assumptions)
         brokers, manager = snapshot.brokers, snapshot.info.load_manager
+        clients = np.rint(load[COUNTS][1] + load[COUNTS][2]).astype(np.int64)
         limits = rows_of(brokers, LIMIT_COLUMNS)
         weights = ResourceWeights.of(config, manager)
         heap = percent_usage(brokers.memory_usage_mib, brokers.memory_limit_mib) * weights.memory
@@ -151,7 +154,7 @@ class UsageModel:
             np.array([[weights.cpu], [weights.bandwidth_in], [weights.bandwidth_out]]),
             np.nan_to_num(fixed.astype(np.float64)) / 100,
             brokers.registered & brokers.has_load_data,
-            np.rint(load[COUNTS][1] + load[COUNTS][2]).astype(np.int64),
+            np.where(internal_bundles(snapshot), 0, clients),
         )
 
     def served(self) -> FloatArray:
@@ -217,8 +220,15 @@ def _standing(cluster: UsageModel, usages: FloatArray) -> Standing:
         std=float(usage.std()) if len(usage) else 0.0,
         over_threshold=int((usage > limit).sum()),
         growth=_growth(cluster),
-        unserved=int((cluster.snapshot.bundles.owner < 0).sum()),
+        unserved=_unserved(cluster.snapshot),
     )
+
+
+def _unserved(snapshot: Snapshot) -> int:
+    """Return how many bundles with topics, clients or traffic have no owner; what is not in use waits for a lookup."""
+    table = snapshot.bundles
+    used = (table.topics > 0) | (table.producers + table.consumers > 0) | (table.throughput_bytes_per_s() > 0)
+    return int((used & (table.owner < 0) & ~internal_bundles(snapshot)).sum())
 
 
 def review_losses(
@@ -360,6 +370,10 @@ def _queues(cluster: UsageModel, losses: Int64Array) -> Int64Array:
     """Return the bundles freed by each loss, ordered by namespace, padded with -1. Shape (losses, most)."""
     snapshot = cluster.snapshot
     of_broker = [snapshot.bundles_of(b) for b in range(len(snapshot.brokers))]
+    decides = snapshot.settings.release
+    gone = np.array([is_heartbeat_or_sla_namespace(name, decides) for name in snapshot.namespaces], dtype=np.bool_)
+    if gone.any():  # such bundles go with their broker
+        of_broker = [mine[~gone[snapshot.bundles.namespace[mine]]] for mine in of_broker]
     freed = [np.concatenate([of_broker[b] for b in row]) for row in losses.tolist()]
     queues = np.full((len(losses), max((len(f) for f in freed), default=0)), -1, dtype=np.int64)
     for at, mine in enumerate(freed):

@@ -12,6 +12,7 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.before_after import BeforeAfter, before_after
+from planner.explain.internal_bundles import is_internal_bundle
 from planner.explain.text import MIB
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
@@ -102,7 +103,11 @@ class Outcome:
     @cached_property
     def before_after(self) -> BeforeAfter:
         """What the plan changes, and what speaks against it."""
-        return before_after(self.trace, self.summary)
+        return before_after(self.trace)
+
+    def is_internal(self, bundle: str) -> bool:
+        """Say whether Pulsar keeps a bundle for itself: it is never advised on, nor counted as harm."""
+        return is_internal_bundle(bundle, self.trace.start.settings.release)
 
     @cached_property
     def load_manager(self) -> LoadManager:

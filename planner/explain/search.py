@@ -6,9 +6,10 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from planner.cluster.errors import FormatError, PulsarError
-from planner.cluster.hashing import full_topic_name, namespace_of_topic, topic_hash
+from planner.cluster.hashing import topic_hash
 from planner.cluster.ranges import bundle_name, bundle_of_hash
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.topic_names import full_topic_name, namespace_of_topic
 from planner.pulsar.splitting.request import namespace_boundaries
 
 _FROM_TENANT = 2
@@ -61,8 +62,9 @@ def _exact(snapshot: Snapshot, text: str) -> Place | None:
     if text.count("/") < _FROM_TENANT:
         return None
     try:
-        name = full_topic_name(text)
-        namespace = namespace_of_topic(name)
+        release = snapshot.settings.release
+        name = full_topic_name(text, release=release)
+        namespace = namespace_of_topic(name, release)
     except FormatError:
         return None
     return _topic(snapshot, name, namespace) if namespace in snapshot.namespaces else None

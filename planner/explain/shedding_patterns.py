@@ -1,7 +1,7 @@
 """Failure patterns of shedding and placement."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.explain.text import MIB
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
-from planner.pulsar.manager.pairing import PAIRED
+from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.profile import NeverReached, Remedy
+from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder, offered_shedders
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
 
@@ -37,6 +37,8 @@ _LAG = 0.1
 _LAG_CYCLES = 3
 _SPREAD = 0.15
 _WRONG_SHARE = 0.2
+_PLACED_BY: Mapping[str, str] = {"usage": "averaged_usage", "msg_rate": "msg_rate"}
+"""The measure of placement that is nearest to each measure of shedding."""
 _ASKED_AGAIN = 24
 """Cycles without moves that are decided again to see why."""
 
@@ -44,13 +46,17 @@ _ASKED_AGAIN = 24
 def unload_storm(case: Outcome) -> Iterator[Finding]:
     """So much is shed at once that a good part of the clients reconnects together."""
     total = np.nansum(case.series.throughput_bytes_per_s, axis=1)
-    share = np.divide(case.counts.shed_throughput_bytes_per_s, total, out=np.zeros(len(total)), where=total > 0)
-    storms = np.flatnonzero((share >= _STORM_SHARE) & (case.counts.shed >= _STORM_BUNDLES))
+    shed = [
+        [e for e in cycle.events if e.kind == "shed" and not case.is_internal(e.bundle)] for cycle in case.trace.cycles
+    ]
+    size = np.array([sum(e.throughput_bytes_per_s for e in events) for events in shed])
+    share = np.divide(size, total, out=np.zeros(len(total)), where=total > 0)
+    storms = np.flatnonzero((share >= _STORM_SHARE) & (np.array([len(events) for events in shed]) >= _STORM_BUNDLES))
     if not len(storms):
         return
     worst = int(storms[share[storms].argmax()])
-    events = [e for e in case.trace.cycles[worst].events if e.kind == "shed"]
-    clients = int(case.counts.producers[worst] + case.counts.consumers[worst])
+    events = shed[worst]
+    clients = sum(event.producers + event.consumers for event in events)
     evidence = (
         f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
         f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
@@ -75,8 +81,9 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
 
 def ping_pong(case: Outcome) -> Iterator[Finding]:
     """Traffic is shed from a broker that shedding had just given it to."""
-    back = [entry for entry in case.ledger if entry.by_shedding]
-    thrashing = thrashing_percent(case.moves)
+    back = [entry for entry in case.ledger if entry.by_shedding and not case.is_internal(entry.bundle)]
+    moves = [move for move in case.moves if not case.is_internal(move.bundle)]
+    thrashing = thrashing_percent(moves)
     if not back and thrashing < _THRASHING_PERCENT:
         return
     evidence = (
@@ -91,7 +98,7 @@ def ping_pong(case: Outcome) -> Iterator[Finding]:
         )
     calmer = case.profile.calmer(case.trace.settings)
     sources: dict[str, float] = {}
-    for move in case.moves:
+    for move in moves:
         if move.kind == "shed":
             sources[move.source] = sources.get(move.source, 0.0) + move.throughput_bytes_per_s
     yield Finding(
@@ -323,9 +330,9 @@ def strategy_replaced(case: Outcome) -> Iterator[Finding]:
         code="strategy_replaced",
         title=f"{shedder.name} runs instead of the configured strategy",
         evidence=notes[0],
-        remedy=f"Set {_SHEDDING} to {shedder.java_class}, or the load manager to the other one.",
+        remedy=f"Set {_SHEDDING} to {shedder.java_class}.",
         severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
-        settings=(_SHEDDING, "loadManagerClassName"),
+        settings=(_SHEDDING,),
         changes={_SHEDDING: shedder.java_class},
     )
 
@@ -344,11 +351,24 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         u
         for c in case.trace.cycles
         for u in c.unloads
-        if u.reason.other is not None and u.move.reason.other is not None
+        if u.reason.other is not None and u.move.reason.other is not None and not case.is_internal(u.move.bundle)
     ]
     missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
     both = next(one for one in SHEDDERS if one.profile.paired_placement == (pair or placement))
-    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
+    config = case.trace.settings
+    if has_shedder(config.release, both):
+        remedy = Remedy(
+            f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
+            {_SHEDDING: both.java_class, _PLACEMENT: both.java_class},
+        )
+    else:
+        other = default_shedder(case.load_manager)
+        placed = placement_by_name(placement_beside(other, config, config), case.load_manager)
+        remedy = Remedy(
+            f"Pulsar {config.release.name} has no {both.name}: set {_SHEDDING} to {other.java_class} and {_PLACEMENT}"
+            f" to {placed.java_class}.",
+            {_SHEDDING: other.java_class, _PLACEMENT: placed.java_class},
+        )
     evidence = (
         f"{case.shedder} sheds and {placement} places: {missed} of {len(elsewhere)} bundles did not go to the other"
         " broker of their pair."
@@ -359,10 +379,10 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         code="fighting_strategies",
         title=f"{both.name} is configured on one side only",
         evidence=evidence,
-        remedy=f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
+        remedy=remedy.words,
         severity="high",
         settings=(_SHEDDING, _PLACEMENT),
-        changes=changes,
+        changes=remedy.changes,
     )
 
 
@@ -382,15 +402,14 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         average = float(np.nanmean(usage))
         for event in cycle.events:
             at = view.position.get(event.destination, -1)
-            if event.kind == "shed" and at >= 0:
+            if event.kind == "shed" and at >= 0 and not case.is_internal(event.bundle):
                 total += 1
                 if usage[at] > average:
                     wrong.append((event.bundle, event.destination))
     if not wrong or len(wrong) < _WRONG_SHARE * total:
         return
-    both = next(one for one in SHEDDERS if one.profile.paired_placement)
-    remedy = f"Use {both.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired."
-    changes = {_SHEDDING: both.java_class, _PLACEMENT: both.java_class}
+    act = _judged_alike(case)
+    remedy = act.words
     if case.trace.settings.flag(_EVENLY):
         remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
     yield Finding(
@@ -405,5 +424,23 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
         bundles=tuple(bundle for bundle, _ in wrong),
         settings=(_SHEDDING, _PLACEMENT, _EVENLY),
-        changes=changes,
+        changes=act.changes,
     )
+
+
+def _judged_alike(case: Outcome) -> Remedy:
+    """Return what makes shedding and placement agree: a pair, a placement of a like measure, or else less shedding."""
+    release = case.trace.settings.release
+    for one in offered_shedders(case.load_manager, release):
+        if one.profile.paired_placement:
+            return Remedy(
+                f"Use {one.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired.",
+                {_SHEDDING: one.java_class, _PLACEMENT: one.java_class},
+            )
+    for place in offered_placements(case.load_manager, release):
+        if place.name not in {*PAIRED, case.placement} and place.measure == _PLACED_BY[case.profile.measure]:
+            return Remedy(
+                f"Set {_PLACEMENT} to {place.java_class}: it judges by {place.judges_by}.",
+                {_PLACEMENT: place.java_class},
+            )
+    return case.profile.calmer(case.trace.settings)

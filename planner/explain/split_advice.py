@@ -9,6 +9,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes, dividing_boundary, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.explain.internal_bundles import internal_bundles
 from planner.explain.text import MIB, count
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
@@ -65,6 +66,12 @@ class SplitAdvice:
 
 def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     """Say whether a split of a bundle, by its position, is worth it under the limits of some settings."""
+    if internal_bundles(snapshot)[bundle]:
+        return SplitAdvice("No need", "Pulsar keeps this namespace for itself: leave its bundles to the brokers.", ())
+    return _advice(snapshot, bundle, config)
+
+
+def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     topics, rows = snapshot.topics, snapshot.topics.of_bundle(bundle)
     hashes = topics.hash[rows].astype(np.int64)
     traffic = topics.throughput_bytes_per_s(rows)

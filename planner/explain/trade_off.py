@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.explain.text import count, number
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.measures import Comparison, ComparisonRow
+from planner.simulate.strategies import obstacle, with_obstacle
+from planner.simulate.trace import Trace
 
 KEY_MEASURES: Final = (
     "final_peak_usage_percent",
@@ -25,8 +28,27 @@ def idle(found: Comparison) -> tuple[bool, ...]:
     return tuple(not value for value in shed) if any(shed) else (False,) * len(shed)
 
 
-def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
-    """Return which values are the best ones, without those that are so because nothing was done."""
+def obstacle_of(trace: Trace) -> str:
+    """Return why the cluster of a simulation cannot change to its strategy by settings alone; empty when it can."""
+    own = trace.start.info.load_manager
+    manager = trace.cycles[0].view.info.load_manager if trace.cycles else own
+    return obstacle(effective_shedder(manager, trace.settings)[0], own, trace.settings.release)
+
+
+def marks(found: Comparison, row: ComparisonRow, obstacles: Sequence[str] = ()) -> tuple[bool, ...]:
+    """Return which values are the best ones, without those that are so because nothing was done.
+
+    Args:
+        found: The simulations.
+        row: One measure of them.
+        obstacles: For each why the cluster cannot change to it by settings alone, empty where it can; such a one is
+            never the best. Without any all can be chosen.
+    """
+    free = _free(found, obstacles)
+    if len(free) < len(found.names):
+        fewer = found.among(free)
+        best = dict(zip(free, marks(fewer, fewer.by_name[row.measure.name]), strict=True))
+        return tuple(best.get(at, False) for at in range(len(found.names)))
     if not row.measure.of_moves or not any(idle(found)):
         return row.best
     working = [value for value, lazy in zip(row.values, idle(found), strict=True) if not lazy]
@@ -38,12 +60,45 @@ def marks(found: Comparison, row: ComparisonRow) -> tuple[bool, ...]:
     return tuple(good) if len(set(working)) > 1 else (False,) * len(good)
 
 
-def trade_off(found: Comparison, words: Sequence[str]) -> str:
-    """Say who ends best balanced, who disturbs least, and who does nothing; `words` are the names as written."""
+def _free(found: Comparison, obstacles: Sequence[str]) -> list[int]:
+    return [at for at in range(len(found.names)) if not (obstacles and obstacles[at])]
+
+
+def trade_off(found: Comparison, words: Sequence[str], obstacles: Sequence[str] = ()) -> str:
+    """Say which simulation ends best balanced, which disturbs least, and which does nothing.
+
+    Args:
+        found: The simulations.
+        words: What to call each.
+        obstacles: As in `marks`; what has one is named last, with it.
+    """
+    free = _free(found, obstacles)
+    if len(free) == len(found.names):
+        return _of_all(found, words)
+    parts = []
+    if _alike(found):
+        parts.append(_of_all(found, words))
+    elif len(free) == 1:
+        parts.append(f"{_names(words, free)} ends with {_end(found, free[0])}.")
+    elif free:
+        parts.append(_of_all(found.among(free), [words[at] for at in free]))
+    grouped: dict[str, list[str]] = {}
+    for at in range(len(words)):
+        if at not in free:
+            grouped.setdefault(obstacles[at], []).append(f"**{words[at]}**")
+    barred = [with_obstacle(", ".join(names), why) for why, names in grouped.items()]
+    return " ".join([*parts, f"Not a choice by settings alone: {', '.join(barred)}."])
+
+
+def _alike(found: Comparison) -> bool:
+    return all(len(set(found.of(name))) == 1 for name in (*KEY_MEASURES, "shed"))
+
+
+def _of_all(found: Comparison, words: Sequence[str]) -> str:
     lazy, shed = idle(found), found.of("shed")
     topics = [value or 0 for value in found.of("topics_disconnected")]
     deviation = [math.inf if value is None else value for value in found.of("final_std_percent")]
-    if all(len(set(found.of(name))) == 1 for name in (*KEY_MEASURES, "shed")):
+    if _alike(found):
         why = "" if any(shed) else " None of them sheds a bundle: no broker is beyond what they look for."
         return f"All {len(words)} do the same here, and end the same.{why}"
     if min(deviation) == math.inf:

@@ -15,6 +15,7 @@ from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
+from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.text import count
 from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.pulsar.manager.cycle import effective_shedder
@@ -199,6 +200,9 @@ def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Setti
             for config in (now, then)
         )
         return next(told) != next(told)
+    if switch is FOUR_PARTS:
+        own = (n for n in snapshot.namespaces if n.count("/") > 1)
+        return any(not is_heartbeat_or_sla_namespace(n, snapshot.settings.release) for n in own)
     return switch is not OVERFLOWS or _limits_dispatch(snapshot, now)
 
 

@@ -26,9 +26,10 @@ from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import offered_shedders
 from planner.simulate.load_model import USAGE_COLUMNS
 from planner.simulate.sequence import decide_cycles
+from planner.simulate.strategies import obstacle
 from planner.simulate.trace import Trace, cycle_seed
 
 _WATCHED = 10
@@ -125,6 +126,7 @@ class WhatIf:
         reasons: Why it is so: what the strategy says about the target.
         held: What holds the target even while the strategy's settings let it shed as much as it can; empty unless it is
             not shed and no setting changes that.
+        obstacle: Why the cluster cannot change to the strategy by its settings alone; empty when it can.
     """
 
     shedder: str
@@ -135,6 +137,7 @@ class WhatIf:
     usage_percent: float | None
     reasons: tuple[str, ...]
     held: tuple[str, ...] = ()
+    obstacle: str = ""
 
 
 def _written(value: SettingValue) -> str:
@@ -145,8 +148,14 @@ def _written(value: SettingValue) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder] = SHEDDERS) -> tuple[WhatIf, ...]:
+def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder] | None = None) -> tuple[WhatIf, ...]:
     """Answer for each of some strategies what would have to change about a target in a cycle, by its index.
+
+    Args:
+        trace: A simulation.
+        cycle: Index of the cycle.
+        target: The broker or bundle.
+        shedders: The strategies; None for the one that decided and those that its load manager and its release have.
 
     Returns:
         One for each strategy; the one that decided comes first.
@@ -156,11 +165,19 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
     """
     view = trace.cycles[cycle].view
     broker = _broker_of(view, target)
-    running, _ = effective_shedder(view.info.load_manager, trace.settings)
-    order = [running, *(s for s in shedders if s.name != running.name)]
-    wanted = {s.name for s in shedders}
+    manager = view.info.load_manager
+    running, _ = effective_shedder(manager, trace.settings)
+    asked = (running, *offered_shedders(manager, trace.settings.release)) if shedders is None else shedders
+    order = [running, *(s for s in asked if s.name != running.name)]
+    wanted = {s.name for s in asked}
     scenes = [_Scene.of(trace, cycle, one, ran=one is running) for one in order if one.name in wanted]
-    return tuple(_Question(scene, target, broker, scene.decide(scene.config)).answer() for scene in scenes)
+    return tuple(
+        replace(
+            _Question(scene, target, broker, scene.decide(scene.config)).answer(),
+            obstacle=obstacle(scene.shedder, manager, trace.settings.release),
+        )
+        for scene in scenes
+    )
 
 
 def _broker_of(view: Snapshot, target: Target) -> str:
@@ -188,9 +205,13 @@ class _Scene:
 
     @property
     def bounds(self) -> Mapping[str, Bounds]:
-        """What may flip a decision of the strategy, in the order of its settings; see `Profile.bounds`."""
+        """What may flip a decision of the strategy, in the order of its settings; see `Profile.bounds`.
+
+        A setting that the release does not have flips none.
+        """
         every = {**EVERY_BOUNDS, **self.shedder.profile.bounds}
-        return {name: every[name] for name in (*self.shedder.settings, *EVERY_BOUNDS) if name in every}
+        order = (*self.shedder.settings, *EVERY_BOUNDS)
+        return {name: every[name] for name in order if name in every and name in self.config}
 
     @property
     def eager(self) -> dict[str, SettingValue]:

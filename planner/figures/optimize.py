@@ -27,7 +27,7 @@ def frontier_figure(
     steps = frontier.frontier
     moves = [step.moves for step in steps]
     figure = go.Figure()
-    below = "no plan without splits gets below" if plan.splits else "no plan gets below"
+    below = f"no plan with as many moves{' and without splits' if plan.splits else ''} gets below"
     hover = "%{x:,} moves: %{y:.1f} %"
     peaks = [step.peak * 100 for step in steps]
     add_line(figure, "best plan found", moves, peaks, ACCENT, hover, width=2.5, mode=None)

@@ -56,7 +56,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 _MAX_TEXT_BYTES = 1 << 29
 _LISTED = 100
 _UNKNOWN = -2
-_WELL_FORMED = r"^(persistent|non-persistent)://[^/]+/[^/]+/"
+_WELL_FORMED = r"(?i)^(persistent|non-persistent|topic|segment)://[^/]+/[^/]+/"
 
 
 # Out of snapshots.
@@ -481,9 +481,10 @@ def bundle_of_topics(
         pc.match_substring_regex(texts, _WELL_FORMED), texts, pa.scalar("//none/none/none", type=texts.type)
     )
     spaces = _places(texts, namespaces, 2)
-    strays = np.flatnonzero(spaces < 0)
-    if len(strays) and any(name.count("/") > 1 for name in namespaces):
-        spaces[strays] = _places(texts.take(pa.array(strays)), namespaces, 3)
+    if any(name.count("/") > 1 for name in namespaces):  # then a name of four parts is of one of those
+        longer = np.flatnonzero(pc.greater(pc.count_substring(texts, "/"), 4).to_numpy(zero_copy_only=False))
+        if len(longer):
+            spaces[longer] = _places(texts.take(pa.array(longer)), namespaces, 3)
     order = np.lexsort((bundles.low, bundles.namespace))
     starts = (bundles.namespace[order].astype(np.int64) << 32) | bundles.low[order]
     at = np.searchsorted(starts, (spaces << 32) | hashes.astype(np.int64), side="right") - 1

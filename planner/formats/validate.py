@@ -15,6 +15,7 @@ from planner.cluster.errors import HIDDEN, FormatError, SnapshotError, Violation
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import MOST
 from planner.cluster.ranges import FULL_HIGH, format_range
+from planner.cluster.releases import Release
 from planner.cluster.snapshot import (
     MAX_NAME,
     MAX_NOTES,
@@ -28,6 +29,7 @@ from planner.cluster.snapshot import (
     TopicTable,
     column_info,
 )
+from planner.cluster.topic_names import FOUR_PARTS, is_namespace_with_cluster, refusal, topic_name
 from planner.formats.encoding import compact_json, head_to_json, parse_json, read_head
 from planner.pulsar.load.java_pattern import java_pattern
 
@@ -122,7 +124,7 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
         _namespaces(snapshot, found)
         _ranges(snapshot, found)
     _numbers(snapshot, found)
-    for what, remedy in [*_too_many(snapshot.policies)] or _policies(snapshot.policies):
+    for what, remedy in [*_too_many(snapshot.policies)] or _policies(snapshot.policies, snapshot.settings.release):
         found.add("policies", None, what, remedy)
     if not found.total:
         _comes_back(snapshot, found)
@@ -222,6 +224,17 @@ def _positions(snapshot: Snapshot, found: Findings) -> bool:
     )
 
 
+def _no_namespace(name: str, decides: Release) -> str:
+    """Return why a name is that of no namespace of a release; empty when it is."""
+    if len(name) <= MAX_NAME_LENGTH and _NAMESPACE.fullmatch(name):
+        return ""
+    if len(name) > MAX_NAME_LENGTH or not is_namespace_with_cluster(name):
+        return f"{_shown(name)} is not a namespace."
+    if decides.has(FOUR_PARTS):
+        return ""
+    return f"{_shown(name)} names a cluster, which Pulsar takes up to 4.0 only; this is decided as {decides.name}."
+
+
 def _namespaces(snapshot: Snapshot, found: Findings) -> None:
     first_row = np.full(len(snapshot.namespaces), -1, dtype=np.int64)
     ids, rows = np.unique(snapshot.bundles.namespace, return_index=True)
@@ -229,8 +242,8 @@ def _namespaces(snapshot: Snapshot, found: Findings) -> None:
     seen: set[str] = set()
     for name, row in zip(snapshot.namespaces, first_row.tolist(), strict=True):
         place = row if row >= 0 else None
-        if not _NAMESPACE.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
-            found.add("bundles", place, f"{_shown(name)} is not a namespace.", "Write tenant/namespace.")
+        if why := _no_namespace(name, snapshot.settings.release):
+            found.add("bundles", place, why, "Write tenant/namespace.")
         elif name in seen:
             found.add("bundles", place, f"The namespace {_shown(name)} is listed twice.", "Keep one of the two.")
         elif row < 0:
@@ -360,7 +373,7 @@ def _too_many(policies: Policies) -> Iterator[tuple[str, str]]:
         yield what, "Leave some out."
 
 
-def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
+def _policies(policies: Policies, decides: Release) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the policies, and what to do about it."""
     for policy in policies.isolation:
         name = _shown(policy.name)
@@ -373,51 +386,63 @@ def _policies(policies: Policies) -> Iterator[tuple[str, str]]:
                 remedy = "Write it as Java reads it (java.util.regex.Pattern)."
                 yield f"{place} is no regular expression: {pattern.problem}.", remedy
     for name in policies.anti_affinity_group:
-        if not _NAMESPACE.fullmatch(name):
-            yield f"anti_affinity_group: {_shown(name)} is not a namespace.", "Write tenant/name."
+        if why := _no_namespace(name, decides):
+            yield f"anti_affinity_group: {why}", "Write tenant/name."
     for rate in policies.dispatch_rates:
-        if not (_NAMESPACE.fullmatch(rate.target) or _TOPIC.fullmatch(rate.target)):
+        other = _no_namespace(rate.target, decides) and not _TOPIC.fullmatch(rate.target)
+        if other and refusal(rate.target, decides):
             what = f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name."
             yield what, "Write tenant/namespace or persistent://tenant/namespace/topic."
         if rate.rate.period_s < 1:
             yield f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds."
 
 
+def _no_topic(name: bytes, namespace: str, decides: Release) -> str:
+    """Return why a name is no full name of a topic of a namespace of a release; empty when it is."""
+    text = name.decode("utf-8", "replace")
+    if why := refusal(text, decides):
+        return f"{_shown(text)} is no full name of a topic: {why}."
+    known = topic_name(text, decides)
+    if known.full != text:
+        return f"{_shown(text)} has its domain in capitals, which Pulsar {decides.name} writes in lower case."
+    return "" if known.namespace == namespace else f"{_shown(text)} is no full name of a topic of {namespace}."
+
+
 def _topics(snapshot: Snapshot, found: Findings) -> None:
-    topics, bundles = snapshot.topics, snapshot.bundles
+    topics, bundles, decides = snapshot.topics, snapshot.bundles, snapshot.settings.release
     names = topics.name.cast(pa.large_binary()).to_pylist()
 
     def name(row: int) -> str:
         return _shown(names[row].decode("utf-8", "replace"))
 
+    def unheld(row: int) -> str:
+        why = refusal(names[row].decode("utf-8", "replace"), decides)
+        return f"No bundle of the snapshot holds {name(row)}{f': {why}' if why else ''}."
+
     if found.rows(
         "topics",
         (topics.bundle < 0) | (topics.bundle >= len(bundles)),
-        lambda row: f"No bundle of the snapshot holds {name(row)}.",
+        unheld,
         "List the bundles of its namespace, or leave the topic out.",
     ):
         return
-    starts = np.array(
-        [
-            prefix + ns.encode() + b"/"
-            for ns in snapshot.namespaces
-            for prefix in (b"persistent://", b"non-persistent://")
-        ]
-        or [b""],
-        dtype=object,
-    )
+    starts = np.array([b"persistent://" + ns.encode() + b"/" for ns in snapshot.namespaces] or [b""], dtype=object)
     space = bundles.namespace[topics.bundle]
-    persistent = np.fromiter(map(bytes.startswith, names, starts[2 * space]), np.bool_, len(names))
-    odd = np.flatnonzero(~persistent)
-    wrong = [row for row in odd.tolist() if not names[row].startswith(starts[2 * space[row] + 1])]
+    usual = np.fromiter(map(bytes.startswith, names, starts[space]), np.bool_, len(names))
+    wrong = {
+        row: why
+        for row in np.flatnonzero(~usual).tolist()
+        if not names[row].startswith(b"non-" + starts[space[row]])
+        and (why := _no_topic(names[row], snapshot.namespaces[space[row]], decides))
+    }
     found.rows(
         "topics",
-        np.array(wrong, dtype=np.int64),
-        lambda row: f"{name(row)} is no full name of a topic of {snapshot.namespaces[space[row]]}.",
+        np.array(list(wrong), dtype=np.int64),
+        wrong.__getitem__,
         "Write domain://tenant/namespace/topic.",
     )
     lengths = pc.binary_length(topics.name).to_numpy(zero_copy_only=False)
-    least = np.fromiter(map(len, starts), np.int64, len(starts))[2 * space + ~persistent]
+    least = np.fromiter(map(len, starts), np.int64, len(starts))[space] + len(b"non-") * ~usual
     found.rows(
         "topics",
         (lengths == least) | (lengths > MAX_NAME_LENGTH),

@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 
 from planner.cluster.errors import FormatError
-from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import (
     BROKER_COLUMNS,
@@ -46,6 +45,7 @@ from planner.cluster.pulsar_json import (
     whole,
 )
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.topic_names import namespace_of_topic
 from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
 from planner.history.records import Aside, Kind, Record, Tally, check_name

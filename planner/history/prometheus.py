@@ -14,10 +14,10 @@ import numpy as np
 from planner.cluster import pulsar_json
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError
-from planner.cluster.hashing import namespace_of_topic
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.topic_names import namespace_of_topic
 from planner.history.labels import broker_of, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Aside, Kind, Record, Tally, check_cluster, check_name
 

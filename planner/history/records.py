@@ -1,7 +1,7 @@
 """What is read out of raw files, before it becomes history: one row for each raw row, or run of samples.
 
-The rows pass through Spark, so that their Arrow types must match the declared schema exactly. Rows that cannot be
-read are in the same stream, in the lane `aside`.
+The process that reads rows keeps them, sorted, in files of its own (`planner.history.staged`): they pass through no
+other one. Rows that cannot be read are in the same stream, in the lane `aside`.
 """
 
 import hashlib

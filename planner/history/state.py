@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
-from planner.cluster.hashing import namespace_of_topic, topic_hash
+from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
@@ -29,6 +29,7 @@ from planner.cluster.snapshot import (
     make_bundles,
     make_topics,
 )
+from planner.cluster.topic_names import namespace_of_topic
 from planner.history.assumed import Hosts, cuts
 from planner.history.columns import (
     AVERAGES,

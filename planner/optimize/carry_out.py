@@ -267,9 +267,7 @@ def summary(plan: Plan) -> str:
     before = float(plan.usage_before[plan.counts].max(initial=0.0)) * 100
     moves, clients = round(plan.spent["moves"]), round(plan.spent["clients"])
     if not plan.moves:
-        return (
-            f"Nothing to move: the highest usage is {before:.1f} %; no plan gets below {plan.peak_bound * 100:.1f} %."
-        )
+        return f"Nothing to move: the highest usage is {before:.1f} %; {plan.none_below}."
     splits = f" and {len(plan.splits)} split{'' if len(plan.splits) == 1 else 's'}" if plan.splits else ""
     some = f"{moves:,} move{'' if moves == 1 else 's'}{splits} ({clients:,} clients reconnect)"
     verb = "brings" if moves == 1 and not plan.splits else "bring"
@@ -278,5 +276,6 @@ def summary(plan: Plan) -> str:
         who = plan.question.drain[0] if len(plan.question.drain) == 1 else f"{len(plan.question.drain)} brokers"
         said = f"{some} empty {who}; the highest usage of the others goes from {before:.1f} to {plan.peak * 100:.1f} %"
     if plan.question.under_percent is not None:
-        return f"{said}; no plan does it with fewer than {plan.bound:,.0f} {unit_of(plan.question.cost)}."
-    return f"{said}; no plan gets below {plan.bound * 100:.1f} %."
+        needs = f"no plan does it with fewer than {plan.bound:,.0f} {unit_of(plan.question.cost)}"
+        return f"{said}; {plan.question.within(needs)}."
+    return f"{said}; {plan.none_below}."

@@ -13,6 +13,7 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import UsageModel
+from planner.explain.text import bytes_per_s, count
 from planner.optimize.rules import Rules
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, load_of
@@ -69,6 +70,13 @@ class Question:
         """The budgets in the order of `COSTS`, infinite where there is none. Shape (4,)."""
         given = (self.moves, self.topics, self.clients, self.bytes_per_s)
         return np.array([math.inf if one is None else float(one) for one in given])
+
+    def within(self, claim: str) -> str:
+        """Return a claim about all plans with the budgets that it holds for, such as `with 18 moves no plan ...`."""
+        given = {"move": self.moves, "topic": self.topics, "client": self.clients}
+        parts = [count(most, what) for what, most in given.items() if most is not None]
+        parts += [] if self.bytes_per_s is None else [f"{bytes_per_s(self.bytes_per_s)} moved"]
+        return f"with {' and '.join(parts)} {claim}" if parts else claim
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from planner.cluster.internal_namespaces import MONITORS_REPORTED, SLA_OF_CLUSTER, SYSTEM_STAYS
 from planner.cluster.releases import NOT_RUN, RELEASES, Release, Switch, is_exact, is_newer, release
 from planner.cluster.settings import Settings
+from planner.cluster.topic_names import FOUR_PARTS
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES, ROUGH_ORDER
 from planner.pulsar.load.usage import UNWEIGHTED
 from planner.pulsar.placement.avg import BOUND_BY_NAME, PLANNED_DESTINATIONS, UNPAIRED, AvgPlacement
@@ -32,6 +33,7 @@ SWITCHES: Mapping[Switch, tuple[type, ...]] = {
     IDLE_BUNDLES: (TransferShedder,),
     ROUGH_ORDER: (TransferShedder,),
     OVERFLOWS: (),
+    FOUR_PARTS: (),
 }
 """Every rule that not all releases have, with the strategies that follow it; none where it concerns all of them."""
 

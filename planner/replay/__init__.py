@@ -1,1 +1,1 @@
-"""Replay: Spark, and the Java it runs on."""
+"""Days of history under other settings: spec, kernel, runners, jobs, results and their queries."""

@@ -190,12 +190,7 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
 
 def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list[str]:
     """Return those settings of some changes that count only after a restart of the brokers."""
-    return [name for name in changes if not REFERENCE.settings[name].dynamic or _read_at_start(name)]
-
-
-def _read_at_start(name: str) -> bool:
-    note = REFERENCE.settings[name].note.lower()
-    return "restart" in note or "read at start" in note
+    return [name for name in changes if REFERENCE.settings[name].takes_effect in {"restart", "migration"}]
 
 
 def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> bool:

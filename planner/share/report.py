@@ -197,7 +197,7 @@ def _verdict(trace: Trace) -> Iterator[str]:
     if not trace.cycles:
         yield "No cycle was simulated."
         return
-    found = before_after(trace, summary(trace))
+    found = before_after(trace)
     if found.worse:
         yield f"**It ends worse than now.** {_text(' '.join(found.worse))}"
     else:

@@ -383,6 +383,15 @@ class Comparison:
         """Return the values of a measure by its name, one for each simulation."""
         return self.by_name[measure].values
 
+    def among(self, places: Sequence[int]) -> "Comparison":
+        """Return the comparison of some of the simulations, by their places."""
+        rows = []
+        for row in self.rows:
+            values = tuple(row.values[at] for at in places)
+            rows.append(ComparisonRow(row.measure, values, _best(values, row.measure.better)))
+        settings = {name: tuple(values[at] for at in places) for name, values in self.settings.items()}
+        return Comparison(tuple(self.names[at] for at in places), tuple(rows), settings)
+
 
 _ALIKE = 1e-9
 

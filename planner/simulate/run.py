@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.decisions import SplitOrder
+from planner.cluster.decisions import Exceeded, SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
@@ -362,7 +362,7 @@ class Simulation:
         if at < 0:
             return
         if order.boundaries:
-            self.split(at, order.boundaries, now, order.reason.text, unload=unload)
+            self.split(at, order.boundaries, now, order.reason.text, unload=unload, exceeded=order.reason.exceeded)
         else:
             self._refuse(order.bundle, order.broker, now, f"{order.reason.text}, but nothing can be cut")
 
@@ -372,14 +372,25 @@ class Simulation:
         if at >= 0 and not any(e.kind == "split_refused" and e.bundle == bundle for e in self._events):
             self.note(now, "split_refused", at, broker, why=why)
 
-    def split(self, bundle: int, boundaries: Sequence[int], now: int, why: str, *, unload: bool) -> None:
+    def split(
+        self,
+        bundle: int,
+        boundaries: Sequence[int],
+        now: int,
+        why: str,
+        *,
+        unload: bool,
+        exceeded: Exceeded | None = None,
+    ) -> None:
         """Split a bundle, by its position, at boundaries in order inside it; look up children that are unloaded."""
         cluster = self.cluster
         name, broker, disconnected = cluster.names[bundle], cluster.server_of(bundle), self._disconnected(bundle, now)
         children = cluster.split(bundle, boundaries)
         names = tuple(cluster.names[i] for i in children.tolist())
         self._events.append(
-            Event(name, broker, broker, (), why, *disconnected, at_ms=now, kind="split", children=names)
+            Event(
+                name, broker, broker, (), why, *disconnected, at_ms=now, kind="split", children=names, exceeded=exceeded
+            )
         )
         if unload:
             self.look_up(cluster.release(children), now)

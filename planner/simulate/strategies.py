@@ -4,15 +4,34 @@ from dataclasses import replace
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import Release, release
 from planner.cluster.settings import Settings
-from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, placement_beside
-from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
+from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, offered_placements, placement_beside
+from planner.pulsar.shedding.protocol import Shedder
+from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
 from planner.simulate.scenario import Scenario
 
 _SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
 WITH_A_STRATEGY: Final = (_SHEDDING, PLACEMENT, "loadManagerClassName")
 """Settings that a choice of shedding strategy decides: itself, its placement, its load manager."""
+
+
+def obstacle(shedder: Shedder, load_manager: LoadManager, decides: Release) -> str:
+    """Return why a cluster cannot change to a strategy by its settings alone, in a few words; empty when it can.
+
+    Args:
+        shedder: The strategy.
+        load_manager: Load manager of the cluster.
+        decides: Release whose rules are followed.
+    """
+    if shedder.load_manager is not load_manager:
+        return f"needs the {shedder.load_manager} load manager: a migration"
+    return "" if has_shedder(decides, shedder) else f"not in Pulsar {decides.name}: decided as if it were there"
+
+
+def with_obstacle(name: str, obstacle: str) -> str:
+    """Return a name and, in brackets, what stands in its way."""
+    return f"{name} ({obstacle})" if obstacle else name
 
 
 def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManager, shedder: str) -> Scenario:
@@ -43,17 +62,19 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
 def strategy_pairs(scenario: Scenario, config: Settings, load_manager: LoadManager) -> dict[str, Scenario]:
     """Return a scenario under every pair of shedding and placement strategy that goes together, by their names.
 
-    What is given is as in `under_strategy`.
+    What is given is as in `under_strategy`. What the release that decides does not have is left out.
     """
-    found = {}
+    found, decides = {}, release(scenario.pulsar_version)
     for shedder in SHEDDERS:
+        if not has_shedder(decides, shedder):
+            continue
         under = under_strategy(scenario, config, load_manager, shedder.name)
         free = shedder.load_manager is LoadManager.MODULAR and not shedder.profile.paired_placement
         if not free:
             found[shedder.name] = under
             continue
-        for place in PLACEMENTS:
-            if place.load_manager is LoadManager.MODULAR and place.name not in PAIRED:
+        for place in offered_placements(LoadManager.MODULAR, decides):
+            if place.name not in PAIRED:
                 name = f"{shedder.name} + {place.name}"
                 found[name] = replace(under, name=name, settings={**under.settings, PLACEMENT: place.name})
     return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.decisions import Exceeded
 from planner.cluster.relocation import Relocation
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -36,12 +37,14 @@ class Event(Relocation):
         kind: What.
         children: Full names of the bundles that a split made.
         arrived_at_ms: When the receiver had the bundle, where that was later.
+        exceeded: The limit for which the load manager split a bundle; None of any other event.
     """
 
     at_ms: int = 0
     kind: EventKind = "moved"
     children: tuple[str, ...] = ()
     arrived_at_ms: int | None = None
+    exceeded: Exceeded | None = None
 
     @property
     def served_from_ms(self) -> int:

@@ -52,6 +52,7 @@ class Page:
         draw: Draws its content. It is called with the snapshot in view; where the page is about nothing in particular,
             with the place beside the title.
         subject: What it is about.
+        changes_scenario: Whether it is the page on which scenarios are changed.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Page:
     purpose: str
     draw: Callable[[Any], None]
     subject: Subject = Subject.SNAPSHOT
+    changes_scenario: bool = False
 
     def show(self) -> None:
         """Draw the page; what cannot be shown is said."""
@@ -104,7 +106,7 @@ class Page:
             adopt_settings(view)
         scenarios.attach(view)
         offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
-        if draw_bar(view, self.subject.value, offers=offers, own=self.title == "What-if"):
+        if draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario):
             found = scenarios.run(view, scenarios.present(view))
             if found is None:
                 return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import offered_shedders
 from planner.simulate.edits.edit import Edit, EditContext
 from planner.simulate.edits.registry import BrokerDrain, BrokerLoss, NewBrokers, TrafficGrowth
 from planner.simulate.scenario import Scenario, Step
@@ -28,9 +28,10 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
 
     The loss of `lost` is the worst of all, and `busiest` is used most.
     """
-    paired = next(one.name for one in SHEDDERS if one.profile.paired_placement)
-    running = effective_shedder(view.captured.info.load_manager, view.captured.settings)[0].name
-    other = paired if running != paired else next(one.name for one in SHEDDERS if one.name != running)
+    manager, config = view.captured.info.load_manager, view.captured.settings
+    running = effective_shedder(manager, config)[0].name
+    rivals = [one for one in offered_shedders(manager, config.release) if one.name != running]
+    rivals.sort(key=lambda one: not one.profile.paired_placement)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
         "Lose a broker": ("heart_broken", f"{lost} dies", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
         **{
@@ -38,7 +39,10 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
             for more in _GROWTHS
         },
         "Add a broker": ("add_circle", "Of the usual size", partial(_with_new_broker, view)),
-        f"Try {other}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other)),
+        **{
+            f"Try {other.name}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other.name))
+            for other in rivals[:1]
+        },
         "Drain a broker": ("output", f"{busiest} is emptied", partial(_with, BrokerDrain(broker=busiest))),
     }
     with st.container(horizontal=True, vertical_alignment="center"):

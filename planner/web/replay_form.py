@@ -20,7 +20,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, plain
 from planner.history.manifest import complete_days
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of, values_of
@@ -28,7 +28,7 @@ from planner.replay.runner import Runner
 from planner.replay.runners import cores
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
-from planner.simulate.strategies import WITH_A_STRATEGY
+from planner.simulate.strategies import WITH_A_STRATEGY, obstacle, with_obstacle
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
 from planner.web.session import bound
@@ -151,12 +151,12 @@ def _grid(snapshot: Snapshot) -> Grid:
     Raises:
         PlannerError: A value is wrong.
     """
-    base = _base()
+    base, manager = _base(), snapshot.info.load_manager
     left, right = st.columns(2)
     strategies = address.several(
         "strategies",
         "Shedding strategies",
-        [shedder.name for shedder in SHEDDERS],
+        {one.name: with_obstacle(one.name, obstacle(one, manager, snapshot.settings.release)) for one in SHEDDERS},
         () if _axes() else _rivals(snapshot),
         place=left,
         placeholder="the one in force",
@@ -197,8 +197,8 @@ def _grid(snapshot: Snapshot) -> Grid:
 def _rivals(snapshot: Snapshot) -> list[str]:
     """Return the other strategies of the load manager in force, so that a first replay compares something."""
     now, manager = snapshot.settings.text("loadBalancerLoadSheddingStrategy"), snapshot.info.load_manager
-    others = [s for s in SHEDDERS if s.load_manager is manager and now not in {s.name, s.java_class}]
-    return [shedder.name for shedder in others]
+    offered = offered_shedders(manager, snapshot.settings.release)
+    return [one.name for one in offered if now not in {one.name, one.java_class}]
 
 
 def _offered(strategies: Sequence[str], snapshot: Snapshot) -> list[str]:

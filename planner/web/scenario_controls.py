@@ -13,11 +13,11 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.settings import Settings
 from planner.explain.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PLACEMENT
-from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.manager.pairing import PLACEMENT, offered_placements, running_placement
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Step
+from planner.simulate.strategies import obstacle, with_obstacle
 from planner.web import names, scenarios, state
 from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_setting, set_setting, take
 from planner.web.edit_forms import edit_form
@@ -129,12 +129,17 @@ def _placement(config: Settings) -> str:
 
 def _strategies(view: state.Current, config: Settings) -> None:
     manager = scenarios.present(view).load_manager_over(view.captured)
-    shedders = [s.name for s in SHEDDERS if s.load_manager is manager]
+    shedders = {
+        s.name: with_obstacle(s.name, obstacle(s, manager, config.release))
+        for s in SHEDDERS
+        if s.load_manager is manager
+    }
     now = effective_shedder(manager, config)[0].name
-    box = partial(st.selectbox, "Shedding strategy", shedders)
+    box = partial(st.selectbox, "Shedding strategy", list(shedders), format_func=shedders.__getitem__)
     bound("scenario-shedder", now, box, partial(choose_shedder, view))
     if manager is LoadManager.MODULAR:
-        names = [p.name for p in PLACEMENTS if p.load_manager is manager]
+        running, offered = running_placement(manager, config), offered_placements(manager, config.release)
+        names = [p.name for p in (*offered, *(() if running in offered else (running,)))]
         placed = _placement(config)
         box = partial(st.selectbox, "Placement strategy", names)
         bound("scenario-placement", placed if placed in names else names[0], box, partial(set_setting, view, PLACEMENT))
@@ -149,8 +154,7 @@ def _settings(view: state.Current, config: Settings) -> None:
         field, drop = st.columns([6, 1], vertical_alignment="bottom")
         with field:
             store = partial(put_setting, view, name)
-            setting = config.of(name) if name in config else config.release.others[name]
-            setting_widget(setting, config.overrides.get(name, config[name]), f"scenario-{name}", store)
+            setting_widget(config.of(name), config.overrides.get(name, config[name]), f"scenario-{name}", store)
         button(
             "",
             "close",

@@ -1,1 +1,1 @@
-"""Store: the workspace database with the snapshots a person has loaded, and the samples that come along."""
+"""The workspace: the DuckDB file with the snapshots a person has loaded, and the samples that come along."""

@@ -4,8 +4,9 @@ Mirrors the frames of `ModularLoadManagerImpl.doLoadShedding` and `UnloadSchedul
 every unload succeeds at the moment of the snapshot.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +31,15 @@ from planner.pulsar.release_notes import release_notes
 from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
+
+_LISTED: Final = (
+    "Equal brokers or bundles decide this plan by the order in which the leader came to know them, which no capture"
+    " tells"
+)
+_GROWN: Final = (
+    "Equal brokers decide this plan by the order of the leader's map of brokers, which is another one for good once"
+    " that map held more of them"
+)
 
 _DISABLED = ReasonCode("cycle.disabled", "automatic unloading is switched off")
 _ALONE = ReasonCode("cycle.single_broker", "fewer than two brokers are active: nowhere to unload to")
@@ -195,7 +205,12 @@ def next_cycle(
     notes += release_notes(snapshot.info.pulsar_version, config)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     if explain:
-        notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1])
+        notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1], _LISTED)
+        for grown in once_larger(snapshot):
+            told = _order_notes(decision, shedder.decide(grown, known, config)[1], _GROWN)
+            notes += told
+            if told:
+                break
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
 
 
@@ -213,11 +228,24 @@ def the_other_way_round(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, **{**tables, "bundles": replace(tables["bundles"], owner=turned)}, topics=make_topics())
 
 
-def _order_notes(decision: SheddingDecision, other: SheddingDecision) -> tuple[str, ...]:
-    """Return a note when a leader that came to know all brokers and bundles the other way round moves others.
+def once_larger(snapshot: Snapshot) -> Iterator[Snapshot]:
+    """Yield a cluster as a leader visits it that once knew more brokers, so many that its map doubled, once and twice.
 
-    Java's maps visit the keys of one bucket as they were put in, turned round in part where the map grew. That decides
-    between equal ones, and no capture tells it.
+    Only where it then visits the brokers in another order.
+    """
+    size = snapshot.broker_table_size(len(snapshot.brokers))
+    for doublings in (1, 2):
+        most = (size << (doublings - 1)) * 3 // 4
+        grown = replace(snapshot, most_brokers=most).sharing(snapshot)
+        if not np.array_equal(grown.broker_map_order, snapshot.broker_map_order):
+            yield grown
+
+
+def _order_notes(decision: SheddingDecision, other: SheddingDecision, what: str) -> tuple[str, ...]:
+    """Return a note when a leader whose maps have another order moves others; `what` says which order decides.
+
+    Java's maps visit the keys of one bucket as they were put in, turned round in part where the map grew, and a map
+    that has grown never shrinks. That decides between equal ones, and no capture tells it.
     """
     here, there = ([(m.bundle, m.source, m.destination) for m in one.moves] for one in (decision, other))
     mine, yours = ([move for move in one if move not in set(two)] for one, two in ((here, there), (there, here)))
@@ -227,8 +255,7 @@ def _order_notes(decision: SheddingDecision, other: SheddingDecision) -> tuple[s
         f"{moves[0][0]} from {moves[0][1]}{f' to {moves[0][2]}' if moves[0][2] else ''}" if moves else "nothing"
         for moves in (yours, mine)
     ]
-    what = "Equal brokers or bundles decide this plan by the order in which the leader came to know them, which no"
-    return (f"{what} capture tells: Pulsar may take the other one ({said[0]} instead of {said[1]}).",)
+    return (f"{what}: Pulsar may take the other one ({said[0]} instead of {said[1]}).",)
 
 
 def _visited(moves: tuple[Move, ...]) -> list[Move]:

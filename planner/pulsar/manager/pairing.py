@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import Release
 from planner.cluster.settings import Settings
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import SHEDDERS, default_shedder
+from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder
 
 MANAGER_CLASSES: Final[Mapping[LoadManager, str]] = {
     LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
@@ -20,6 +21,12 @@ MANAGER_CLASSES: Final[Mapping[LoadManager, str]] = {
 PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
 PAIRED: Final = frozenset(filter(None, (shedder.profile.paired_placement for shedder in SHEDDERS)))
 """Placement strategies that only one shedding strategy takes, by name."""
+
+
+def offered_placements(load_manager: LoadManager, release: Release) -> tuple[Placement, ...]:
+    """Return the placement strategies of a load manager that a release has."""
+    lacking = {one.profile.paired_placement for one in SHEDDERS if not has_shedder(release, one)}
+    return tuple(one for one in PLACEMENTS if one.load_manager is load_manager and one.name not in lacking)
 
 
 def default_settings(load_manager: LoadManager) -> Settings:

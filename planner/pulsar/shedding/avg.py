@@ -335,6 +335,7 @@ _PROFILE = Profile(
     pairs=_pairs_of,
     spent=_spent,
     paired_placement="AvgShedder",
+    absent=ABSENT,
     calmer=_calmer,
     for_idle_brokers=lambda _: Remedy(
         "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.cluster.decisions import SheddingDecision
+from planner.cluster.releases import Switch
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 
@@ -111,6 +112,7 @@ class Profile:
         spent: The brokers, by position, whose counts were enough in a decision and start again: whether their pair
             acts, and how many points it is apart; None when it counts by no broker.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
+        absent: Rule of the releases that have neither the strategy nor its pair; None when all have it.
         calmer: What makes it shed less at once.
         for_idle_brokers: What makes it fill brokers that are nearly empty.
         for_never_reached: What makes it act although its threshold was never reached.
@@ -135,6 +137,7 @@ class Profile:
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None
     spent: Callable[[SheddingDecision], Mapping[int, tuple[bool, float]]] | None = None
     paired_placement: str = ""
+    absent: Switch | None = None
 
 
 EVERY_BOUNDS: Mapping[str, Bounds] = {

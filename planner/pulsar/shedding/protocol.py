@@ -28,7 +28,7 @@ class Shedder(Strategy, Protocol):
     ) -> tuple[SheddingMemory[Any], SheddingDecision]:
         """Decide one cycle.
 
-        Brokers are visited in `snapshot.brokers.map_order` and bundles in the order of Java's maps, so that ties fall
+        Brokers are visited in `snapshot.broker_map_order` and bundles in the order of Java's maps, so that ties fall
         as they do in Pulsar. The clock is `snapshot.info.captured_at_ms`. Brokers that left since the last call are
         forgotten first (`onActiveBrokersChange`).
 

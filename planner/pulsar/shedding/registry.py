@@ -4,6 +4,7 @@ import difflib
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import Release
 from planner.pulsar.shedding import avg, overload, threshold, transfer, uniform
 from planner.pulsar.shedding.protocol import Shedder
 
@@ -20,6 +21,20 @@ SHEDDERS: tuple[Shedder, ...] = (
 def default_shedder(load_manager: LoadManager) -> Shedder:
     """Return the strategy that a load manager runs when it is given none of its own."""
     return next(shedder for shedder in SHEDDERS if shedder.load_manager is load_manager)
+
+
+def has_shedder(release: Release, shedder: Shedder) -> bool:
+    """Return whether a release has a strategy."""
+    absent = shedder.profile.absent
+    return absent is None or not release.has(absent)
+
+
+def offered_shedders(load_manager: LoadManager, release: Release) -> tuple[Shedder, ...]:
+    """Return the strategies that a cluster can change to by its settings alone.
+
+    A strategy of the other load manager takes a migration, and is not among them; nor is one that the release lacks.
+    """
+    return tuple(one for one in SHEDDERS if one.load_manager is load_manager and has_shedder(release, one))
 
 
 def shedder_of_state(state: object) -> Shedder:

@@ -35,7 +35,7 @@ def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, .
 
     Shape (active brokers,).
     """
-    order = snapshot.brokers.map_order
+    order = snapshot.broker_map_order
     if snapshot.brokers.has_load_data.all():
         return order, ()
     known = snapshot.brokers.has_load_data[order]

@@ -264,11 +264,11 @@ class _Loads:
 def _store_order(snapshot: Snapshot) -> list[int]:
     """Return the brokers with load data in the order of the store, a `ConcurrentHashMap` of these brokers only."""
     brokers = snapshot.brokers
-    order = brokers.map_order
+    order = snapshot.broker_map_order
     if not brokers.has_load_data.all():
         stored = np.flatnonzero(brokers.has_load_data)
         hashes = java_string_hashes([brokers.name[i] for i in stored.tolist()])
-        order = stored[hash_map_order(hashes, concurrent=True)]
+        order = stored[hash_map_order(hashes, snapshot.broker_table_size(len(stored)), concurrent=True)]
     positions: list[int] = order.tolist()
     return positions
 

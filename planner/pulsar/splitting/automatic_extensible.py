@@ -32,22 +32,28 @@ SETTINGS = (
 """Real names of the settings that decide; the first is for the caller to heed."""
 
 _BY_TOPICS = ReasonCode(
-    "split_extensible.topics", "{topics:.0f} topics > {limit:.0f}, {hits:.0f} cycles in a row", acts=True
+    "split_extensible.topics",
+    "{topics:.0f} topics > {limit:.0f}, {hits:.0f} cycles in a row",
+    acts=True,
+    limited_by=LIMITS[0],
 )
 _BY_SESSIONS = ReasonCode(
     "split_extensible.sessions",
     "{sessions:.0f} producers and consumers > {limit:.0f}, {hits:.0f} cycles in a row",
     acts=True,
+    limited_by=LIMITS[1],
 )
 _BY_RATE = ReasonCode(
     "split_extensible.msg_rate",
     "{msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}, {hits:.0f} cycles in a row",
     acts=True,
+    limited_by=LIMITS[2],
 )
 _BY_BANDWIDTH = ReasonCode(
     "split_extensible.bandwidth",
     "{throughput_mib_per_s:.2f} MiB/s > {limit_mib_per_s:.0f}, {hits:.0f} cycles in a row",
     acts=True,
+    limited_by=LIMITS[3],
 )
 _ACTS = (_BY_TOPICS, _BY_SESSIONS, _BY_RATE, _BY_BANDWIDTH)
 

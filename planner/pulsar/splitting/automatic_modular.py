@@ -32,15 +32,21 @@ SETTINGS = (
 )
 """Real names of the settings that decide."""
 
-_BY_TOPICS = ReasonCode("split_modular.topics", "{topics:.0f} topics > {limit:.0f}", acts=True)
-_BY_SESSIONS = ReasonCode("split_modular.sessions", "{sessions:.0f} producers and consumers > {limit:.0f}", acts=True)
+_BY_TOPICS = ReasonCode("split_modular.topics", "{topics:.0f} topics > {limit:.0f}", acts=True, limited_by=LIMITS[0])
+_BY_SESSIONS = ReasonCode(
+    "split_modular.sessions", "{sessions:.0f} producers and consumers > {limit:.0f}", acts=True, limited_by=LIMITS[1]
+)
 _BY_RATE = ReasonCode(
-    "split_modular.msg_rate", "long-term average of {msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}", acts=True
+    "split_modular.msg_rate",
+    "long-term average of {msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}",
+    acts=True,
+    limited_by=LIMITS[2],
 )
 _BY_BANDWIDTH = ReasonCode(
     "split_modular.bandwidth",
     "long-term average of {throughput_mib_per_s:.2f} MiB/s > {limit_mib_per_s:.0f}",
     acts=True,
+    limited_by=LIMITS[3],
 )
 _ACTS = (_BY_TOPICS, _BY_SESSIONS, _BY_RATE, _BY_BANDWIDTH)
 
@@ -149,7 +155,7 @@ def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64
     if not len(positions):
         return positions
     place = np.empty(len(snapshot.brokers), dtype=np.int32)
-    place[snapshot.brokers.map_order] = np.arange(len(place), dtype=np.int32)
+    place[snapshot.broker_map_order] = np.arange(len(place), dtype=np.int32)
     owner = snapshot.bundles.owner
     sizes = np.bincount(place[owner[examined]], minlength=len(place))
     hashes = java_string_hashes(_names(snapshot, positions))

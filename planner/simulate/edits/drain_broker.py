@@ -32,6 +32,9 @@ class DrainBroker(Edit):
     def what(self) -> str:
         return f"drain {self.broker}, {self.bundles_per_min:g} bundles a minute"
 
+    def emptied(self) -> tuple[str, ...]:
+        return (self.broker,)
+
     def apply(self, run: Running, now: int) -> None:
         broker = run.cluster.broker(self.broker)
         if not run.cluster.present[broker]:

@@ -146,6 +146,10 @@ class Edit:
         """Return the brokers that it kills, so that no command can unload them."""
         return ()
 
+    def emptied(self) -> tuple[str, ...]:
+        """Return the brokers whose bundles all leave because that is what it is for."""
+        return ()
+
     def made_anew(self) -> tuple[str, ...]:
         """Return the namespaces that it makes anew, so that no command leads from their bundles to the new ones."""
         return ()

@@ -30,5 +30,8 @@ class KillBroker(Edit):
     def supposed(self) -> str:
         return f"{self.broker} dies at minute {self.at_min:g}."
 
+    def emptied(self) -> tuple[str, ...]:
+        return (self.broker,)
+
     def dying(self) -> tuple[str, ...]:
         return (self.broker,)

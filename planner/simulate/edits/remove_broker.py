@@ -20,6 +20,9 @@ class RemoveBroker(Edit):
     def what(self) -> str:
         return f"shut down {self.broker}"
 
+    def emptied(self) -> tuple[str, ...]:
+        return (self.broker,)
+
     def apply(self, run: Running, now: int) -> None:
         run.remove(self.broker, now, why="shut down")
 

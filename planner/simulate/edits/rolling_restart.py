@@ -30,6 +30,9 @@ class RollingRestart(Edit):
     def what(self) -> str:
         return f"restart {some(self.brokers, 'all brokers')} in turn, {self.down_min:g} min each"
 
+    def emptied(self) -> tuple[str, ...]:
+        return self.brokers or ("every broker",)
+
     def plan(self, run: Running) -> None:
         for number, name in enumerate(self.brokers or run.cluster.present_names()):
             down = run.minute(self.at_min + number * (self.down_min + self.pause_min))

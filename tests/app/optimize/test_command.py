@@ -26,9 +26,26 @@ def test_it_says_the_answer_first(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert main(["optimize", "--snapshot", "pip-364", "--moves", "8", "--csv", str(rows)]) == 0
     said = capsys.readouterr().out
     assert "8 moves" in said
-    assert "no plan gets below" in said
+    assert "; with 8 moves no plan gets below" in said
     assert "table" in said  # stable, or not stable
     assert len(rows.read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "; no plan gets below"),
+        (["--moves", "1"], "; with 1 move no plan gets below"),
+        (["--clients", "200"], "; with 200 clients no plan gets below"),
+        (["--moves", "5", "--megabytes", "10"], "; with 5 moves and 9.54 MiB/s moved no plan gets below"),
+        (["--under", "60", "--topics", "90"], "; with 90 topics no plan does it with fewer than"),
+    ],
+)
+def test_what_no_plan_gets_below_names_its_budget(
+    capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
+    assert main(["optimize", "--snapshot", "pip-364", *words]) == 0
+    assert sentence in capsys.readouterr().out
 
 
 def test_a_saved_plan_is_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

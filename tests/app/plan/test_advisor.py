@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.advise.advisor import Advice, Configured, advise, apply_commands
+from planner.advise.advisor import Advice, Configured, advise, apply_commands, comparable
 from planner.advise.objectives import Question
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import DayRow
@@ -190,8 +191,26 @@ class TestYardsticks:
         modular = {"east": Configured(heap, LoadManager.MODULAR)}
         other = [scenario("now"), Scenario(name="a", load_manager="extensible")]
         with pytest.raises(SettingError, match="loadBalancerMemoryResourceWeight"):
-            advise(self.rows(), other, ASK, modular)
-        assert advise(self.rows(), other, ASK, NOW).chosen == "now"
+            comparable(ASK, other, modular)
+        assert comparable(ASK, other, NOW) == (ASK, [])
+
+    def test_another_load_manager_is_never_advised(self) -> None:
+        """Changing the load manager is a migration, however much better it is."""
+        other = [scenario("now"), Scenario(name="TransferShedder", load_manager="extensible")]
+        rows = replay({"now": [(9, 9)], "TransferShedder": [(1, 1)]})
+        advice = advise(rows, other, ASK, NOW)
+        assert (advice.chosen, advice.knee, advice.current) == ("now", "now", "now")
+        assert advice.notes == ("TransferShedder (needs the extensible load manager: a migration) is left out.",)
+        with pytest.raises(PlannerError, match="No scenario of the replay can be advised"):
+            advise(rows, other[1:], ASK, NOW)
+
+    def test_a_strategy_that_the_release_lacks_is_never_advised(self) -> None:
+        old = {"east": Configured(Settings({}, release("3.2.3")), LoadManager.MODULAR)}
+        avg = {"loadBalancerLoadSheddingStrategy": "AvgShedder", "loadBalancerLoadPlacementStrategy": "AvgShedder"}
+        both = [Scenario(name=name, settings=own, pulsar_version="3.2.3") for name, own in (("now", {}), ("a", avg))]
+        advice = advise(replay({"now": [(9, 9)], "a": [(1, 1)]}), both, ASK, old)
+        assert advice.chosen == "now"
+        assert advice.notes == ("a (not in Pulsar 3.2.3: decided as if it were there) is left out.",)
 
 
 class TestEvidence:

@@ -74,7 +74,7 @@ def test_everything_is_there(small: Snapshot) -> None:
     assert "| `idle_cpu_percent` | 2.0 | 5.0 |" in text
     assert f"1. Shut down {small.brokers.name[0]} at minute 1" in text
     assert "2. (switched off) Unload acme/" in text
-    found = before_after(trace, summary(trace))
+    found = before_after(trace)
     for row in found.rows:
         assert f"| {row.measure} | {row.now} | {row.after} |" in text
     worst = review_losses(trace.start, assumptions=trace.scenario.assumptions)

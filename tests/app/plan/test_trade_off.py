@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.load_manager import LoadManager
-from planner.explain.trade_off import KEY_MEASURES, marks, trade_off
+from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
 from planner.pulsar.manager.pairing import PAIRED, PLACEMENT
 from planner.simulate.measures import Comparison, Summary, compare_summaries, summary
 from planner.simulate.run import simulate
@@ -76,6 +76,38 @@ def test_alike(base: Summary) -> None:
     assert trade_off(moving, moving.names) == "All 2 do the same here, and end the same."
     assert "None of them sheds a bundle" in trade_off(still, still.names)
     assert set(KEY_MEASURES) <= {row.measure.name for row in still.rows}
+
+
+class TestObstacles:
+    """What the cluster cannot change to by its settings alone is shown, and never named as the best."""
+
+    NEEDS = "needs the extensible load manager: a migration"
+
+    def test_it_is_named_last_and_has_no_star(self, base: Summary) -> None:
+        found = side_by_side(base, other=numbers(1.0, 5, 1), fine=numbers(3.0, 90, 9), calm=numbers(5.0, 20, 2))
+        said = trade_off(found, found.names, (self.NEEDS, "", ""))
+        assert said.startswith("**fine** ends best balanced")
+        assert "**calm** disconnects fewer topics" in said
+        assert said.endswith(f" Not a choice by settings alone: **other** ({self.NEEDS}).")
+        assert marks(found, found.by_name["final_std_percent"], (self.NEEDS, "", "")) == (False, True, False)
+        assert marks(found, found.by_name["topics_disconnected"], (self.NEEDS, "", "")) == (False, False, True)
+
+    def test_one_that_is_left_is_not_the_best_of_any(self, base: Summary) -> None:
+        found = side_by_side(base, own=numbers(3.0, 90, 9), other=numbers(1.0, 5, 1))
+        assert trade_off(found, found.names, ("", self.NEEDS)) == (
+            "**own** ends with highest usage 53 %, deviation 3 points, 90 topics disconnected."
+            f" Not a choice by settings alone: **other** ({self.NEEDS})."
+        )
+        assert trade_off(found, found.names, (self.NEEDS,) * 2).startswith("Not a choice by settings alone: **own**")
+        assert not any(marks(found, found.by_name["final_std_percent"], (self.NEEDS,) * 2))
+
+    def test_the_load_manager_of_the_cluster_decides(self) -> None:
+        modular = cluster([0.9, 0.2])
+        assert obstacle_of(simulate(modular, Scenario(cycles=1))) == ""
+        moved = simulate(modular, Scenario(cycles=1, load_manager="extensible"))
+        assert obstacle_of(moved) == self.NEEDS
+        there = simulate(cluster([0.9, 0.2], load_manager=LoadManager.EXTENSIBLE), Scenario(cycles=1))
+        assert obstacle_of(there) == ""
 
 
 @pytest.mark.parametrize("manager", LoadManager)

@@ -184,3 +184,11 @@ def test_the_command_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_data_can_be_written(small: Snapshot) -> None:
     assert json.loads(json.dumps(upgrade_json(ask(small, "3.0.7"))))["steps"]
+
+
+def test_namespaces_with_a_cluster_are_gone_after_an_upgrade(small: Snapshot) -> None:
+    """Up to 4.0 a namespace may name a cluster; 4.2 refuses its topics."""
+    plain = of(small, "4.0.8")
+    old = replace(plain, namespaces=("t/c/n", *plain.namespaces[1:]))
+    said = [upgrade_of(one, before_upgrade(Scenario(), one), "4.2.4").rules for one in (plain, old)]
+    assert [any("four parts" in rule for rule in rules) for rules in said] == [False, True]

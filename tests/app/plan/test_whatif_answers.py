@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import ReleaseName
 from planner.cluster.settings import Settings
 from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import next_cycle
@@ -144,7 +145,28 @@ class TestOtherStrategies:
         trace = trace_of([[0.9, 0.1]], settings={"loadBalancerLoadSheddingStrategy": "OverloadShedder"})
         found = what_if(trace, 0, HALF)
         assert [(w.shedder, w.ran) for w in found][:2] == [("OverloadShedder", True), ("ThresholdShedder", False)]
-        assert {w.shedder for w in found} == {s.name for s in SHEDDERS}
+        assert {w.shedder for w in found} == {s.name for s in SHEDDERS if s.load_manager is LoadManager.MODULAR}
+        assert not any(w.obstacle for w in found)
+
+    def test_a_strategy_of_the_other_load_manager_is_marked(self) -> None:
+        found = what_if(trace_of([[0.9, 0.1]]), 0, HALF, SHEDDERS)
+        barred = {w.shedder: w.obstacle for w in found if w.obstacle}
+        assert barred == {"TransferShedder": "needs the extensible load manager: a migration"}
+
+    @pytest.mark.parametrize("version", ["3.0.0", "3.2.3"])
+    @pytest.mark.parametrize("manager", LoadManager)
+    def test_a_release_without_a_strategy_answers_without_it(self, version: ReleaseName, manager: LoadManager) -> None:
+        own = cluster([0.9, 0.1], load_manager=manager)
+        own = replace(own, info=replace(own.info, pulsar_version=version))
+        trace = simulate(own, Scenario(cycles=2, pulsar_version=version))
+        broker = own.brokers.name[0]
+        found = what_if(trace, 1, Target(broker))
+        assert found[0].ran
+        assert "AvgShedder" not in {w.shedder for w in found}
+        asked = {w.shedder: w.obstacle for w in what_if(trace, 1, Target(broker), SHEDDERS)}
+        assert set(asked) == {s.name for s in SHEDDERS}
+        if manager is LoadManager.MODULAR:
+            assert asked["AvgShedder"] == f"not in Pulsar {version}: decided as if it were there"
 
     def test_hit_counts_of_the_cycles_watched(self) -> None:
         rates = {0: (16_000, 1500), 1: (100,)}

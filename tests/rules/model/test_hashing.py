@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import (
-    full_topic_name,
     grouped_map_order,
     hash_map_order,
     hash_map_size,
     java_string_hash,
     java_string_hashes,
-    namespace_of_topic,
     partition_index,
     topic_hash,
     topic_hashes,
 )
+from planner.cluster.topic_names import full_topic_name, namespace_of_topic
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 
