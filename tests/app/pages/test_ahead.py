@@ -1,6 +1,7 @@
 """What a page needs is begun when it is asked for, and once."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -41,6 +42,29 @@ def test_a_browser_is_told_what_code_its_page_will_need(monkeypatch: pytest.Monk
     assert _link_of_answer(b"text/html; charset=utf-8", b"scenario=1.x&snapshot=b")
     assert loaded.get(timeout=60) == "b"
     assert loaded.empty()
+
+
+def test_many_requests_wait_for_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of addresses with a snapshot starts no flood of threads; what is left out, its page loads."""
+    gate, begun = threading.Event(), SimpleQueue[str]()
+
+    def slow(asked: str) -> None:
+        begun.put(asked)
+        assert gate.wait(60)
+
+    monkeypatch.setattr(state, "load_ahead", slow)
+    before = threading.active_count()
+    for number in range(50):
+        assert _link_of_answer(b"text/html", f"snapshot={number}".encode())
+    assert threading.active_count() <= before + 4
+    gate.set()
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_load)"):
+            thread.join(60)
+    assert 0 < begun.qsize() <= 4
+    assert _link_of_answer(b"text/html", b"snapshot=later")
+    while begun.get(timeout=60) != "later":
+        pass
 
 
 @pytest.fixture
