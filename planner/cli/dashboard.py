@@ -27,7 +27,8 @@ def dashboard(
         workspace: File that keeps what is loaded (PLANNER_WORKSPACE, else .workspace/planner.duckdb in this folder).
         port: Port of the page server.
         host: Address to listen at.
-        allow: Name by which visitors open it, such as that of a proxy, without port; besides `host` and this machine's own.
+        allow: Name by which visitors open it, such as that of a proxy, without port; besides `host` and this machine's
+            own names.
     """
     if workspace is not None:
         os.environ["PLANNER_WORKSPACE"] = str(workspace.resolve())
