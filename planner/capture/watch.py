@@ -143,8 +143,9 @@ def watch_cluster(
     holds the load reports that the leader knows; the interval counts from there on.
 
     A capture that fails, whatever it fails at, is told and tried again at the next interval with the next address; when
-    all have failed, at longer and longer intervals, up to a minute. Only a history that may not be written ends it. A capture that takes longer than the interval moves the next one to the
-    next multiple. Killed at any moment, the history holds whole snapshots only.
+    all have failed, at longer and longer intervals, up to a minute. Only a history that may not be written ends it. A
+    capture that takes longer than the interval moves the next one to the next multiple. Killed at any moment, the
+    history holds whole snapshots only.
 
     Args:
         options: What is watched, and how.
@@ -261,7 +262,7 @@ def _once(
         _check_same(state.last, result.snapshot, state.url)
         snapshot = with_estimated_averages(result.snapshot, state.last)
         folder = history.add(snapshot)
-    except Exception as error:  # noqa: BLE001 - a watch goes on whatever one capture stumbles over
+    except Exception as error:
         if _may_not_be_written(error, options.history):
             raise
         state.failed += 1

@@ -151,6 +151,17 @@ def opened(path: Path, *, stream: bool = False) -> io.BufferedReader:
     return file
 
 
+def plain_file(path: Path) -> Path:
+    """Return the path of a file for what opens it by name; a pipe would be waited for, and a device need have no end.
+
+    Raises:
+        OSError: It is not there, or is no file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, _NO_FILE)
+    return path
+
+
 def content_of_file(path: Path) -> bytes:
     """Return what a file of a few facts holds.
 
@@ -194,7 +205,8 @@ def only_writer(lock: Path, *, wait: bool = True) -> Iterator[bool]:
     Raises:
         OSError: It cannot be opened.
     """
-    with lock.open("ab") as file:  # to lock it alone, NFS wants it open for writing
+    # To lock it alone, NFS wants it open for writing; a pipe in its place would be waited for.
+    with open(lock, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

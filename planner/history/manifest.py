@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from planner.cluster.errors import FormatError, spelled
-from planner.cluster.files import check_file, content_of_file
+from planner.cluster.files import check_file, content_of_file, plain_file
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
@@ -230,7 +230,7 @@ class DayFolder:
         total = self.manifest.rows_of(table)
         for segment in self.segments.values():
             try:
-                total += pq.read_metadata(segment / snapshot_folder.FILES[table]).num_rows
+                total += pq.read_metadata(plain_file(segment / snapshot_folder.FILES[table])).num_rows
             except FileNotFoundError:
                 continue  # it has no topics, or it was compacted meanwhile
             except (OSError, pa.ArrowException) as error:

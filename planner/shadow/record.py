@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import opened, reading, write_whole, writing
+from planner.cluster.files import opened, plain_file, reading, write_whole, writing
 from planner.cluster.relocation import Relocation
 from planner.history.manifest import cluster_of_folder
 
@@ -302,7 +302,7 @@ class ShadowRecord:
         line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
         with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            size = self.path.stat().st_size if self.path.exists() else 0
+            size = plain_file(self.path).stat().st_size if self.path.exists() else 0
             if size + len(line) > self.max_bytes:
                 self._keep_newest(self.max_bytes // 2 - len(line))
             with self.path.open("ab") as file:

@@ -135,7 +135,7 @@ def test_why_the_last_capture_failed_is_what_is_told_in_the_end(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
 
     monkeypatch.setattr("planner.history.watched.put_in_place", full)
-    with pytest.raises(CaptureError, match="No space left on device.* Make room") as raised:
+    with pytest.raises(CaptureError, match=r"No space left on device.* Make room") as raised:
         watch(options(cluster), failures=2, captures=0)
     assert "the cluster answers" not in str(raised.value)
 
