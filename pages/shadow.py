@@ -126,6 +126,8 @@ def _following(folder: Path, stamp: tuple[int, int]) -> None:
         show_error(error)
         return
     if following is not None:
+        if following.too_seldom:
+            st.warning(following.too_seldom, icon=":material/timer_off:")
         _next(following)
 
 
@@ -164,7 +166,12 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
             "Of these, the ones whose inputs the captures showed before the leader decided.",
         ),
         ("Destinations", score.destinations_right, score.destinations, "Bundles that went to a predicted broker."),
-        ("Splits", score.splits_right, score.splits, "Splits made as predicted, at the same boundaries."),
+        (
+            "Splits",
+            score.splits_right,
+            score.splits,
+            "Splits made as predicted, at the same boundaries; a child may be cut again.",
+        ),
     )
     shares = [(label, percent(right / of) if of else "none yet", meaning) for label, right, of, meaning in cards]
     metrics(shares, _CARD_PX, {label: f"{right:,} of {of:,}" for label, right, of, _ in cards if of})
