@@ -19,7 +19,8 @@ from planner.cluster.errors import PlannerError, ReplayError, spelled
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
-_NO_FILE = "It is a pipe or a device, not a file"
+NO_FILE = "It is a pipe or a device, not a file"
+"""What the errors of `opened` and `plain_file` say of what is in the place of a file."""
 _MOST_FACTS_BYTES = 256 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
@@ -59,7 +60,7 @@ def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
         OSError: It cannot be written; the old file is still there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise OSError(errno.EINVAL, _NO_FILE)  # else a file would take the place of `/dev/null`
+        raise OSError(errno.EINVAL, NO_FILE)  # else a file would take the place of `/dev/null`
     fresh = path.parent / f".{path.name}.{os.getpid()}"
     try:
         with fresh.open("wb") as file:
@@ -147,7 +148,7 @@ def opened(path: Path, *, stream: bool = False) -> io.BufferedReader:
         os.set_blocking(file.fileno(), True)
     elif not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, _NO_FILE)
+        raise OSError(errno.EINVAL, NO_FILE)
     return file
 
 
@@ -158,7 +159,7 @@ def plain_file(path: Path) -> Path:
         OSError: It is not there, or is no file.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, _NO_FILE)
+        raise OSError(errno.EINVAL, NO_FILE)
     return path
 
 

@@ -106,3 +106,18 @@ def test_few_snapshots_are_kept() -> None:
         with pytest.raises(StoreError):
             state.snapshot_of(digest)
     assert list(state._SNAPSHOTS) == ["b", "c", "d"]
+
+
+@pytest.mark.usefixtures("reads")
+def test_a_snapshot_can_be_looked_at_though_its_file_is_gone(
+    small: Snapshot, workspace_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = state.workspace().add(small, "small").digest
+    workspace_file.unlink()
+    said: list[str] = []
+    monkeypatch.setattr(state.address, "note", said.append)
+    monkeypatch.setattr(state.address, "browser", lambda: "a")
+    monkeypatch.setattr(state.address, "replace", lambda **_: None)
+    state.select(digest)
+    assert len(said) == 1
+    assert "was deleted while it was open" in said[0]
