@@ -12,6 +12,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.relocation import Relocation
 from planner.explain.text import count, moment, percent, plain
 from planner.figures.shadow import shadow_score, shadow_text
+from planner.history.passed_over import passed_over
 from planner.shadow.record import (
     NEXT,
     RECORD,
@@ -105,6 +106,11 @@ def _record(folder: str, changed_ns: int, size: int) -> tuple[ShadowCycle, ...]:
     """Return the newest cycles; the stamps of the file tell whether it has changed."""
     del changed_ns, size
     return ShadowRecord(Path(folder)).read(last=_MOST_CYCLES)
+
+
+@st.cache_data(ttl=30, show_spinner=False)
+def _passed_over(root: str) -> list[str]:
+    return passed_over(Path(root))
 
 
 def _stamp(folder: Path) -> tuple[int, int]:
@@ -242,6 +248,7 @@ def draw(aside: Any) -> None:
         _how_to_record()
         return
     name = address.choice("cluster", "Cluster", list(found), named=True, clears=("cycle",), place=aside)
+    show_notes(_passed_over(str(found[name].parent)), "Folders of this history that are passed over")
     stamp = _stamp(found[name])
     cycles = _record(str(found[name]), *stamp)
     names.BROKERS.put(brokers_of(cycles))

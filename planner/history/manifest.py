@@ -39,7 +39,8 @@ LOCK = ".lock"
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 
-_FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
+FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
+"""What the manifest of a day says that it is."""
 _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _CLUSTER = "cluster="
@@ -165,7 +166,7 @@ class DayManifest(Sealed):
 
     model_config = ConfigDict(strict=True)
 
-    format: Literal["pulsar-bundle-planner history"] = _FORMAT
+    format: Literal["pulsar-bundle-planner history"] = FORMAT
     version: Literal[1] = 1
     cluster: str
     day: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]

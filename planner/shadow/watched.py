@@ -10,6 +10,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
+from planner.history.passed_over import passed_over
 from planner.history.watched import HistoryFolder
 from planner.shadow.predict import ShadowResult, ShadowState, misses_report, shadow_step
 from planner.shadow.record import NextCycle, Score, ShadowCycle, ShadowRecord, score_of, write_next
@@ -125,6 +126,8 @@ class ShadowWatch:
             CaptureError: There are fewer than two.
             FormatError: There is no such history.
         """
+        for sentence in passed_over(root):
+            self.complain(f"shadow: {sentence}")
         count = 0
         for day in complete_days(root, cluster):
             try:
