@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from planner.capture.catalogue import CATALOGUE
 from planner.cluster.errors import CaptureError, FormatError
-from planner.cluster.files import opened, write_whole, writing
+from planner.cluster.files import PRIVATE, opened, write_whole, writing
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
 
@@ -104,7 +104,7 @@ class Parts:
         self.kept = 0
         journal = folder / JOURNAL
         with writing(folder, CaptureError):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             if journal.exists():
                 self._go_on(journal, dict(purpose), fresh)
             elif any(folder.iterdir()):

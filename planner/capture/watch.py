@@ -38,8 +38,8 @@ _BEFORE_CYCLE_S = 0.25
 _READS_S = 0.13
 """How long before it is due the load reports are read; most leaders decide a tenth of a second before it seems due."""
 _RECENT = 5
-_ENDS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
-"""What the system says of a folder that nothing can be written to until somebody changes it."""
+_ENDS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
+"""What the system says of a folder, or of a file in its place, that cannot be written until somebody changes it."""
 _OF_BROKERS = "owned."
 _AFTERWARDS = "brokers-after."
 """What is asked after the load reports, which may be waited for."""

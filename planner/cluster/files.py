@@ -17,6 +17,9 @@ from typing import BinaryIO
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
 
+PRIVATE = 0o700
+"""Rights of the folders that hold what was captured: names of topics and addresses are their owner's alone."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
 NO_FILE = "It is a pipe or a device, not a file"

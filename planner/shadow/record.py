@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import opened, plain_file, reading, write_whole, writing
+from planner.cluster.files import PRIVATE, opened, plain_file, reading, write_whole, writing
 from planner.cluster.relocation import Relocation
 from planner.history.manifest import cluster_of_folder
 
@@ -260,7 +260,7 @@ def write_next(folder: Path, following: NextCycle) -> None:
         CaptureError: The file cannot be written.
     """
     with _writing(folder / NEXT):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         write_whole(folder / NEXT, _NEXT.dump_json(following, exclude_defaults=True))
 
 
@@ -308,7 +308,7 @@ class ShadowRecord:
         """Append a cycle, and make room for it."""
         line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
         with _writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             size = plain_file(self.path).stat().st_size if self.path.exists() else 0
             if size + len(line) > self.max_bytes:
                 self._keep_newest(self.max_bytes // 2 - len(line))

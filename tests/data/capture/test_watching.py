@@ -124,7 +124,7 @@ def test_a_watch_goes_on_whatever_one_capture_stumbles_over(
 def test_a_history_that_may_not_be_written_ends_it(cluster: Cluster, options: Options, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "cluster=planner").write_text("a file in the place of the folder")
-    with pytest.raises(CaptureError, match="Not a directory"):
+    with pytest.raises(CaptureError, match="File exists"):
         watch(options(cluster), captures=0)
 
 
