@@ -267,8 +267,8 @@ def _once(
             raise
         state.failed += 1
         _next_address(options, state, working)
-        told = error if isinstance(error, PlannerError) else _unforeseen(error, asked.admin_url)
-        return Watched(number, None, None, told, time.monotonic() - began_s, state.interval_s)
+        known = error if isinstance(error, PlannerError) else _unforeseen(error, asked.admin_url)
+        return Watched(number, None, None, known, time.monotonic() - began_s, state.interval_s)
     if whole:
         state.refreshed_s = began_s
     else:

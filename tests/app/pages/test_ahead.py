@@ -12,7 +12,7 @@ import streamlit as st
 
 from planner.cluster.errors import StoreError
 from planner.cluster.snapshot import Snapshot
-from planner.web import ahead, state
+from planner.web import address, ahead, state
 from planner.workspace.database import Workspace
 
 STATIC = Path(st.__file__).parent / "static"
@@ -115,9 +115,9 @@ def test_a_snapshot_can_be_looked_at_though_its_file_is_gone(
     digest = state.workspace().add(small, "small").digest
     workspace_file.unlink()
     said: list[str] = []
-    monkeypatch.setattr(state.address, "note", said.append)
-    monkeypatch.setattr(state.address, "browser", lambda: "a")
-    monkeypatch.setattr(state.address, "replace", lambda **_: None)
+    monkeypatch.setattr(address, "note", said.append)
+    monkeypatch.setattr(address, "browser", lambda: "a")
+    monkeypatch.setattr(address, "replace", lambda **_: None)
     state.select(digest)
     assert len(said) == 1
     assert "was deleted while it was open" in said[0]

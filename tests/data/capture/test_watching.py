@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from planner.__main__ import main
-from planner.capture import watch as watching
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.raw_answers import RawAnswers
+from planner.capture.run import capture_cluster
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
 from planner.cluster.errors import CaptureError
 from planner.cluster.snapshot import Snapshot
@@ -105,7 +105,7 @@ def test_too_many_failures_in_a_row(cluster: Cluster, options: Options) -> None:
 def test_a_watch_goes_on_whatever_one_capture_stumbles_over(
     cluster: Cluster, options: Options, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
-    real, asked = watching.capture_cluster, []
+    real, asked = capture_cluster, []
 
     def stumbles(*given: Any, **how: Any) -> Any:
         asked.append(given)
@@ -113,7 +113,7 @@ def test_a_watch_goes_on_whatever_one_capture_stumbles_over(
             raise trouble
         return real(*given, **how)
 
-    monkeypatch.setattr(watching, "capture_cluster", stumbles)
+    monkeypatch.setattr("planner.capture.watch.capture_cluster", stumbles)
     first, second, third = watch(options(cluster))
     assert [w.snapshot is not None for w in (first, second, third)] == [True, False, True]
     assert str(second.error).startswith(f"{cluster.url}: The capture failed: {type(trouble).__name__}")

@@ -29,7 +29,7 @@ def day(root: Path) -> Path:
 
 SPOILT: dict[str, Callable[[Path], object]] = {
     "no manifest.json": lambda path: (path / "manifest.json").unlink(),
-    "is no folder": lambda path: (shutil.rmtree(path), path.write_text("x")),
+    "is no folder": lambda path: path.rename(path.parent / ".gone") and path.write_text("x"),
     "day=2027-1-15: It looks": lambda path: path.rename(path.with_name("day=2027-1-15")),
     "2027-01-15: It looks": lambda path: path.rename(path.with_name("2027-01-15")),
     "copy: It looks": lambda path: path.rename(path.with_name("a copy")),
