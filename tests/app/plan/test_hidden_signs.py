@@ -1,4 +1,4 @@
-"""Signs that turn text around act nowhere: names of scenarios refuse them, names of topics are shown with them spelled."""
+"""Signs that turn text around act nowhere: names of scenarios refuse them, names of topics are shown spelled."""
 
 import pytest
 
