@@ -12,6 +12,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.relocation import Relocation
 from planner.explain.text import count, moment, percent, plain
 from planner.figures.shadow import shadow_score, shadow_text
+from planner.history.passed_over import passed_over
 from planner.shadow.record import (
     NEXT,
     RECORD,
@@ -107,6 +108,11 @@ def _record(folder: str, changed_ns: int, size: int) -> tuple[ShadowCycle, ...]:
     return ShadowRecord(Path(folder)).read(last=_MOST_CYCLES)
 
 
+@st.cache_data(ttl=30, show_spinner=False)
+def _passed_over(root: str) -> list[str]:
+    return passed_over(Path(root))
+
+
 def _stamp(folder: Path) -> tuple[int, int]:
     try:
         status = (folder / RECORD).stat()
@@ -126,6 +132,8 @@ def _following(folder: Path, stamp: tuple[int, int]) -> None:
         show_error(error)
         return
     if following is not None:
+        if following.too_seldom:
+            st.warning(following.too_seldom, icon=":material/timer_off:")
         _next(following)
 
 
@@ -164,7 +172,12 @@ def _score(cycles: Sequence[ShadowCycle]) -> None:
             "Of these, the ones whose inputs the captures showed before the leader decided.",
         ),
         ("Destinations", score.destinations_right, score.destinations, "Bundles that went to a predicted broker."),
-        ("Splits", score.splits_right, score.splits, "Splits made as predicted, at the same boundaries."),
+        (
+            "Splits",
+            score.splits_right,
+            score.splits,
+            "Splits made as predicted, at the same boundaries; a child may be cut again.",
+        ),
     )
     shares = [(label, percent(right / of) if of else "none yet", meaning) for label, right, of, meaning in cards]
     metrics(shares, _CARD_PX, {label: f"{right:,} of {of:,}" for label, right, of, _ in cards if of})
@@ -235,6 +248,7 @@ def draw(aside: Any) -> None:
         _how_to_record()
         return
     name = address.choice("cluster", "Cluster", list(found), named=True, clears=("cycle",), place=aside)
+    show_notes(_passed_over(str(found[name].parent)), "Folders of this history that are passed over")
     stamp = _stamp(found[name])
     cycles = _record(str(found[name]), *stamp)
     names.BROKERS.put(brokers_of(cycles))

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from planner.advise.advisor import Configured
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
+from planner.cluster.files import plain_file
 from planner.cluster.snapshot import Snapshot
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
@@ -70,7 +71,7 @@ def read_rows(folder: Path) -> list[DayRow]:
     if not files:
         raise ReplayError("This replay has no results yet.", where=folder.name, remedy="Wait until it has finished.")
     try:
-        table = pa.concat_tables([pq.read_table(file, columns=_ROWS.names) for file in files]).cast(_ROWS)
+        table = pa.concat_tables([pq.read_table(plain_file(file), columns=_ROWS.names) for file in files]).cast(_ROWS)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ReplayError(
             "The results of this replay cannot be read.", where=folder.name, remedy="Retry the job, or delete it."

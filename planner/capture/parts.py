@@ -1,5 +1,6 @@
 """The folder of raw answers: each part written whole or not at all, and a journal from which a capture goes on."""
 
+import io
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 from planner.capture.catalogue import CATALOGUE
 from planner.cluster.errors import CaptureError, FormatError
-from planner.cluster.files import write_whole, writing
+from planner.cluster.files import PRIVATE, opened, write_whole, writing
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import INDEX
 
@@ -103,7 +104,7 @@ class Parts:
         self.kept = 0
         journal = folder / JOURNAL
         with writing(folder, CaptureError):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             if journal.exists():
                 self._go_on(journal, dict(purpose), fresh)
             elif any(folder.iterdir()):
@@ -174,7 +175,8 @@ class Parts:
 
     def read(self, part: Part) -> bytes:
         """Return the content of a part."""
-        return (self.folder / part.file).read_bytes()
+        with opened(self.folder / part.file) as file:
+            return file.read()
 
     def json(self, part: Part, kind: type) -> Any:
         """Return a part as JSON.
@@ -214,7 +216,7 @@ def _line(value: Mapping[str, Any]) -> str:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", errors="replace") as journal:
+    with io.TextIOWrapper(opened(path), encoding="utf-8", errors="replace") as journal:
         for text in journal:
             try:
                 line = json.loads(text)

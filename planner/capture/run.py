@@ -15,7 +15,7 @@ from planner.capture.options import CaptureOptions, Progress, ProgressSink
 from planner.capture.parts import Part, Parts
 from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import writing
+from planner.cluster.files import PRIVATE, writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.snapshot import MAX_TEXT, Snapshot
 from planner.formats.folder import write_folder
@@ -125,6 +125,8 @@ def capture_cluster(
     source = f"{snapshot.info.source}, asked at {options.admin_url}"
     info = replace(snapshot.info, warnings=fitting_notes(warnings), source=source[:MAX_TEXT])
     snapshot = replace(snapshot, info=info)
+    with writing(options.out, CaptureError):
+        (options.out / SNAPSHOT).mkdir(mode=PRIVATE, exist_ok=True)
     write_folder(snapshot, options.out / SNAPSHOT)
     return CaptureResult(
         snapshot,

@@ -1,5 +1,6 @@
 """Captures a cluster again and again, at every report interval, into a history folder."""
 
+import errno
 import shutil
 import threading
 import time
@@ -37,6 +38,8 @@ _BEFORE_CYCLE_S = 0.25
 _READS_S = 0.13
 """How long before it is due the load reports are read; most leaders decide a tenth of a second before it seems due."""
 _RECENT = 5
+_ENDS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
+"""What the system says of a folder, or of a file in its place, that cannot be written until somebody changes it."""
 _OF_BROKERS = "owned."
 _AFTERWARDS = "brokers-after."
 """What is asked after the load reports, which may be waited for."""
@@ -139,9 +142,10 @@ def watch_cluster(
     Where it is known when the load balancer decides next, a capture is made that is done shortly before, so that it
     holds the load reports that the leader knows; the interval counts from there on.
 
-    A capture that fails is told and tried again at the next interval with the next address; when all have failed, at
-    longer and longer intervals, up to a minute. A capture that takes longer than the interval moves the next one to the
-    next multiple. Killed at any moment, the history holds whole snapshots only.
+    A capture that fails, whatever it fails at, is told and tried again at the next interval with the next address; when
+    all have failed, at longer and longer intervals, up to a minute. Only a history that may not be written ends it. A
+    capture that takes longer than the interval moves the next one to the next multiple. Killed at any moment, the
+    history holds whole snapshots only.
 
     Args:
         options: What is watched, and how.
@@ -153,7 +157,8 @@ def watch_cluster(
         How many captures succeeded.
 
     Raises:
-        CaptureError: The options cannot be carried out, or too many captures in a row failed.
+        CaptureError: The options cannot be carried out, the history may not be written, or too many captures in a row
+            failed.
     """
     options.check()
     ended = stop or threading.Event()
@@ -174,7 +179,7 @@ def watch_cluster(
                 raise CaptureError(
                     f"{state.failed} captures in a row failed; the last one: {watched.error}",
                     where=state.url,
-                    remedy="Watch again when the cluster answers.",
+                    remedy="Watch again when that is put right.",
                 )
             if options.captures and number >= options.captures:
                 break
@@ -226,6 +231,25 @@ def _check_same(before: Snapshot | None, now: Snapshot, url: str) -> None:
         )
 
 
+def _may_not_be_written(error: BaseException | None, history: Path) -> bool:
+    """Say whether a capture failed since the history may not be written, so that every other one will, too."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _ENDS and error.filename is not None:
+            return Path(str(error.filename)).is_relative_to(history)
+        error = error.__cause__
+    return False
+
+
+def _unforeseen(error: Exception, url: str) -> CaptureError:
+    """Return what to say of an error of the planner itself."""
+    text = (str(error).splitlines() or [""])[0][:200].rstrip(".")
+    return CaptureError(
+        f"The capture failed: {type(error).__name__}{': ' if text else ''}{text}.",
+        where=url,
+        remedy="Watching goes on. If it happens again, capture once with `capture --out FOLDER` and report the folder.",
+    )
+
+
 def _once(
     options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int, reports_at_s: float
 ) -> Watched:
@@ -238,10 +262,13 @@ def _once(
         _check_same(state.last, result.snapshot, state.url)
         snapshot = with_estimated_averages(result.snapshot, state.last)
         folder = history.add(snapshot)
-    except PlannerError as error:
+    except Exception as error:
+        if _may_not_be_written(error, options.history):
+            raise
         state.failed += 1
         _next_address(options, state, working)
-        return Watched(number, None, None, error, time.monotonic() - began_s, state.interval_s)
+        known = error if isinstance(error, PlannerError) else _unforeseen(error, asked.admin_url)
+        return Watched(number, None, None, known, time.monotonic() - began_s, state.interval_s)
     if whole:
         state.refreshed_s = began_s
     else:

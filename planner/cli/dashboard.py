@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.host_names import allowed_name
 from planner.cluster.resources import resources
 
 _LAST_PORT = 65_535
@@ -26,7 +27,8 @@ def dashboard(
         workspace: File that keeps what is loaded (PLANNER_WORKSPACE, else .workspace/planner.duckdb in this folder).
         port: Port of the page server.
         host: Address to listen at.
-        allow: Name by which visitors open it, such as that of a proxy; besides `host` and this machine's own.
+        allow: Name by which visitors open it, such as that of a proxy, without port; besides `host` and this machine's
+            own names.
     """
     if workspace is not None:
         os.environ["PLANNER_WORKSPACE"] = str(workspace.resolve())
@@ -37,9 +39,10 @@ def dashboard(
     except (OSError, UnicodeError) as error:
         what = f"Nothing can listen at {host[:100]!r}."
         raise PlannerError(what, where="--host", remedy="Give an address of this machine.") from error
+    allowed = [allowed_name(name, "--allow") for name in allow]
     command = [sys.executable, "-m", "streamlit", "run", str(resources() / "app.py")]
     sys.stdout.flush()
     command += [f"--server.port={port}", f"--server.address={host}"]
-    if allow or host not in _OWN_NAMES:
-        command += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host, *allow))]
+    if allowed or host not in _OWN_NAMES:
+        command += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host, *allowed))]
     os.execv(command[0], command)  # noqa: S606 - Streamlit itself

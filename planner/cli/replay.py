@@ -106,6 +106,7 @@ def replay(
         detach: Print the job's name and do not wait for it.
         as_json: Print the results as JSON.
     """
+    from planner.history.passed_over import passed_over
     from planner.replay import jobs
     from planner.replay.grid import grids_of, job_over
     from planner.replay.report import job_line
@@ -147,6 +148,7 @@ def replay(
             runner=runner,
             workers=workers,
         )
+        sys.stderr.writelines(f"note: {sentence}\n" for sentence in passed_over(history))
         sys.stderr.write(f"{len(tasks_of(job)):,} tasks: {len(job.scenarios):,} scenarios over {job.history}\n")
         stored = jobs.submit(job)
     if detach:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planner.shadow.watched import ShadowWatch
 
 _ALL = 100.0
+_UNJUDGED = 3
 
 
 def shadow(
@@ -33,7 +34,8 @@ def shadow(
         history: Folder of the histories.
         cluster: Name of the cluster, where there are several.
         record: Write the record that the page Shadow shows, too.
-        at_least: Fail (status 1) when, of the cycles with unloads seen in time, fewer percent were right; for alerts.
+        at_least: Fail when, of the cycles with unloads seen in time, fewer percent were right (status 1), or when there
+            was none to judge (status 3); for alerts.
         as_json: Print each cycle as a line of JSON, then the score.
     """
     from planner.shadow.record import ShadowRecord, clusters_of
@@ -68,8 +70,20 @@ def shadow(
     else:
         print_scores(watch, "")
     score = watch.score
+    if at_least and not score.in_time:
+        print_line(f"shadow: {_unjudged(watch)}", sys.stderr)
+        raise SystemExit(_UNJUDGED)
     if 100.0 * score.in_time_right < at_least * score.in_time:
         raise SystemExit(1)
+
+
+def _unjudged(watch: "ShadowWatch") -> str:
+    """Say why nothing could be judged, and what to do."""
+    acting = watch.score.acting
+    if not acting:
+        return "Nothing could be judged: there was no cycle with unloads. Watch for longer."
+    reason = watch.too_seldom or "Watch for longer, or with a shorter --interval."
+    return f"Nothing could be judged: of {acting} cycles with unloads none was seen in time. {reason}"
 
 
 def print_scores(watch: "ShadowWatch", start: str) -> None:

@@ -59,7 +59,7 @@ def watch(
     """
     from planner.capture.raw_answers import RawAnswers
     from planner.capture.watch import WatchOptions, watch_cluster
-    from planner.cluster.errors import CaptureError
+    from planner.cluster.errors import CaptureError, PlannerError, shown
     from planner.shadow.watched import ShadowWatch
 
     for name, gib in (("--max-gib", max_gib), ("--raw-gib", raw_gib)):
@@ -82,8 +82,15 @@ def watch(
 
     def tell(watched: "Watched") -> None:
         _print(watched, said)
-        if predictions is not None and watched.snapshot is not None:
+        if predictions is None or watched.snapshot is None:
+            return
+        try:
             _follow(watched, watched.snapshot, predictions, answers)
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # noqa: BLE001 - captures go on without what is made of them
+            text = str(error) if isinstance(error, PlannerError) else f"{type(error).__name__}: {error}"
+            print_line(f"shadow: {shown(text)} Captures go on.", sys.stderr)
 
     try:
         watch_cluster(options, tell, cycle_ms=lambda: predictions.cycle_ms if predictions is not None else 0)

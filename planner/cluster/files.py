@@ -17,9 +17,13 @@ from typing import BinaryIO
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
 
+PRIVATE = 0o700
+"""Rights of the folders that hold what was captured: names of topics and addresses are their owner's alone."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
-_NO_FILE = "It is a pipe or a device, not a file"
+NO_FILE = "It is a pipe or a device, not a file"
+"""What the errors of `opened` and `plain_file` say of what is in the place of a file."""
 _MOST_FACTS_BYTES = 256 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
@@ -59,7 +63,7 @@ def whole_file(path: Path, mode: int = 0) -> Iterator[BinaryIO]:
         OSError: It cannot be written; the old file is still there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise OSError(errno.EINVAL, _NO_FILE)  # else a file would take the place of `/dev/null`
+        raise OSError(errno.EINVAL, NO_FILE)  # else a file would take the place of `/dev/null`
     fresh = path.parent / f".{path.name}.{os.getpid()}"
     try:
         with fresh.open("wb") as file:
@@ -147,8 +151,19 @@ def opened(path: Path, *, stream: bool = False) -> io.BufferedReader:
         os.set_blocking(file.fileno(), True)
     elif not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, _NO_FILE)
+        raise OSError(errno.EINVAL, NO_FILE)
     return file
+
+
+def plain_file(path: Path) -> Path:
+    """Return the path of a file for what opens it by name; a pipe would be waited for, and a device need have no end.
+
+    Raises:
+        OSError: It is not there, or is no file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, NO_FILE)
+    return path
 
 
 def content_of_file(path: Path) -> bytes:
@@ -194,7 +209,8 @@ def only_writer(lock: Path, *, wait: bool = True) -> Iterator[bool]:
     Raises:
         OSError: It cannot be opened.
     """
-    with lock.open("ab") as file:  # to lock it alone, NFS wants it open for writing
+    # To lock it alone, NFS wants it open for writing; a pipe in its place would be waited for.
+    with open(lock, "ab", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from planner.cluster.errors import HIDDEN
 from planner.cluster.moments import LAST_MS
 
 _JOINER = "\u2060"
@@ -82,9 +83,10 @@ def short_digest(digest: str) -> str:
 def plain(text: str) -> str:
     """Return text on one line in which nothing is Markdown, an address or an icon; names may come from anywhere.
 
+    Signs that turn text around are spelled, as a topic may have them in its name.
     Addresses and icons are looked for in the finished text, so that a sign without width parts them.
     """
-    text = " ".join(text.split())
+    text = HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), " ".join(text.split()))
     for found, parted in _PARTED:
         text = found.sub(parted, text)
     for mark in "\\`*_[]<>#|$~:":

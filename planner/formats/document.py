@@ -270,7 +270,7 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
             where=file,
             remedy="Documents are for small clusters; give a snapshot (zip).",
         )
-    value = parse_json(data, file)
+    value = parse_json(data, file, is_bounded=True)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise FormatError(
             "This JSON is not a snapshot document.",

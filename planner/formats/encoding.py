@@ -15,6 +15,8 @@ from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 
+_LONG = re.compile(r"[0-9]{309}")
+"""In whatever has a whole number that is no double."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
 _SHOWN = 80
@@ -52,6 +54,12 @@ def _constant(name: str) -> Any:
     raise FormatError(f"{name} is not a number in JSON.", remedy="Give a finite number, or leave it out.")
 
 
+def _int(text: str) -> int:
+    value = int(text)
+    _float(text)
+    return value
+
+
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
@@ -76,11 +84,16 @@ def _check_text(text: str, file: str) -> None:
         )
 
 
-def parse_json(data: bytes | str, file: str) -> Any:
+def parse_json(data: bytes | str, file: str, *, is_bounded: bool = False) -> Any:
     """Read untrusted JSON, UTF-8 with or without byte order mark; messages call it by the file name given.
 
     Refused with a message: other encodings than UTF-8, an HTML page, text cut off, NaN and Infinity, numbers beyond
     double precision, repeated keys, halves of surrogate pairs, endless nesting, millions of lists and objects.
+
+    Args:
+        data: The text.
+        file: What messages call it.
+        is_bounded: Whether each number is looked at later, so that one beyond double precision is named with its row.
 
     Raises:
         FormatError: Naming the file and, where it is not JSON, the line.
@@ -91,7 +104,10 @@ def parse_json(data: bytes | str, file: str) -> Any:
         raise FormatError(f"Byte {error.start} is not UTF-8.", where=file, remedy="Save the file as UTF-8.") from error
     _check_text(text, file)
     try:
-        value = json.loads(text, parse_constant=_constant, parse_float=_float, object_pairs_hook=_unique)
+        whole = _int if not is_bounded and _LONG.search(text) else None
+        value = json.loads(
+            text, parse_constant=_constant, parse_float=_float, parse_int=whole, object_pairs_hook=_unique
+        )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except FormatError as error:

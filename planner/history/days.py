@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
-from planner.cluster.files import clear_unfinished, only_writer, sync_folder, write_whole, writing
+from planner.cluster.files import PRIVATE, clear_unfinished, only_writer, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, make_topics
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moments, snapshots_of_rows
@@ -251,7 +251,7 @@ class DayWriter:
         self._parts: dict[str, Part] = {}
         self._stays = False
         with writing_history(root):
-            self.folder.mkdir(parents=True)
+            self.folder.mkdir(mode=PRIVATE, parents=True)
             self.run = self._next_run()
 
     def _next_run(self) -> RunWriter:
@@ -350,7 +350,7 @@ def commit_day(root: Path, manifest: DayManifest, made: Sequence[Runs]) -> DayMa
     )
     files = [Path(runs.folder) / name for runs in made for name in runs.parts]
     with writing_history(root):
-        final.parent.mkdir(parents=True, exist_ok=True)
+        final.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         with only_writer(final.parent / LOCK):
             check_replaceable(final, whole.made_by)
             return _put_in_place(files, whole, final)

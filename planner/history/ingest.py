@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
-from planner.cluster.files import check_spelling, put_in_place
+from planner.cluster.files import PRIVATE, check_spelling, put_in_place
 from planner.history.days import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
@@ -343,7 +343,7 @@ class _Ingest:
         if not sources:
             return []
         with writing_history(self.root):
-            self.aside.mkdir(exist_ok=True)
+            self.aside.mkdir(mode=PRIVATE, exist_ok=True)
         work = [_ToRead(n, b, self._name(source, b)) for n, source in enumerate(sources) for b in blocks_of(source)]
         pieces = self._read(work)
         strays = strays_of(pieces)
@@ -424,7 +424,7 @@ class _Ingest:
         bad = _grouped((piece for piece in pieces if piece.lane == Lane.ASIDE), lambda piece: piece.source)
         if not bad:
             return ()
-        (self.root / SET_ASIDE).mkdir(exist_ok=True)
+        (self.root / SET_ASIDE).mkdir(mode=PRIVATE, exist_ok=True)
         blocks = _grouped((piece for piece in pieces if piece.lane == Lane.BLOCK), lambda piece: piece.source)
         work = []
         for n, mine in bad.items():

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError, ReplayError
-from planner.cluster.files import content_of_file, only_writer, write_whole
+from planner.cluster.files import PRIVATE, content_of_file, only_writer, write_whole
 from planner.formats.encoding import first_error, parse_json
 from planner.history.days import STAGING, writing_history
 from planner.history.manifest import Sealed, SourceRows
@@ -127,7 +127,7 @@ def only_ingest(root: Path) -> Iterator[None]:
         ReplayError: Another one is at it, or the folder cannot be written.
     """
     with writing_history(root):
-        (root / STAGING).mkdir(parents=True, exist_ok=True)
+        (root / STAGING).mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     with only_writer(root / STAGING / "lock", wait=False) as alone:
         if not alone:
             raise ReplayError(

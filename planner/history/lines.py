@@ -70,7 +70,10 @@ class _Usage(msgspec.Struct, frozen=True, gc=False):
 
 
 _Stats = msgspec.defstruct(
-    "_Stats", [*((key, _Rate, 0.0) for key in RATES), *((key, _Count, 0) for key in BUNDLE_COUNTS)], gc=False
+    "_Stats",
+    [*((key, _Rate) for key in RATES), *((key, _Count) for key in BUNDLE_COUNTS)],
+    gc=False,
+    forbid_unknown_fields=True,  # and none is optional, so that its keys are known without a look at them
 )
 _Report = msgspec.defstruct(
     "_Report",
@@ -96,7 +99,17 @@ class _Line(msgspec.Struct):
     status: msgspec.UnsetType = msgspec.UNSET
 
 
+class _Outline(msgspec.Struct, forbid_unknown_fields=True):
+    """The same, with the parts of the report as they are written."""
+
+    time_ms: msgspec.Raw
+    broker: msgspec.Raw
+    report: dict[str, msgspec.Raw]
+    cluster: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 _read_line = msgspec.json.Decoder(_Line).decode
+_read_outline = msgspec.json.Decoder(_Outline).decode
 _values_of = attrgetter(*BUNDLE_STATS)
 _usages_of = attrgetter(*RESOURCES)
 _rates_of = attrgetter(*RATES)
@@ -147,6 +160,8 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     report: Any = said.report
+    if _repeats_a_key(text, len(report.lastStats)):
+        return None
     own: list[float] = []
     for pair in _usages_of(report):
         is_percentage = max(pair.usage, pair.limit) <= MOST and not 0 < pair.limit < 1 / MOST
@@ -176,6 +191,40 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
     )
 
 
+def _written_keys(text: bytes) -> int:
+    """Return how many keys a valid JSON text has, as it is written; -1 where that takes a closer look."""
+    if b" :" in text or b"\t:" in text or b"\r:" in text or b"\n:" in text:
+        return -1
+    if b"\\" in text:  # what is left of a text without its escapes has no quote inside
+        text = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    return text.count(b'":')
+
+
+def _keys(value: Any) -> int:
+    """Return how many keys a JSON value has, each once in its object."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(item) for item in value.values() if isinstance(item, (dict, list)))
+    if isinstance(value, list):
+        return sum(_keys(item) for item in value if isinstance(item, (dict, list)))
+    return 0
+
+
+def _repeats_a_key(text: bytes, bundles: int) -> bool:
+    """Say whether a line with a report may hold a key twice, of which readers take the last; False is sure.
+
+    Args:
+        text: The line.
+        bundles: How many bundles it has, each with the keys of `_Stats`: nearly all of it.
+    """
+    try:
+        line = _read_outline(text)
+    except msgspec.MsgspecError:  # it has more beside the report
+        return True
+    parts = (part for name, part in line.report.items() if name != "lastStats")
+    around = 3 + (line.cluster is not msgspec.UNSET) + sum(_keys(msgspec.json.decode(part)) for part in parts)
+    return _written_keys(text) != around + len(line.report) + bundles * (1 + len(BUNDLE_STATS))
+
+
 @lru_cache(maxsize=1 << 10)
 def _facts(*facts: Any) -> str:
     names = _Report.__struct_fields__[-len(facts) :]
@@ -195,6 +244,8 @@ def _parse(text: bytes) -> dict[str, Any]:
     """Read an object; the slow reader, which tells what is wrong, only reads what the fast one refuses."""
     try:
         value = msgspec.json.decode(text)
+        if _written_keys(text) != _keys(value):
+            value = parse_json(text, "")
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = parse_json(text, "")
     if not isinstance(value, dict):

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import write_whole
+from planner.cluster.files import PRIVATE, opened, write_whole
 from planner.history.assemble import DayAssembler
 from planner.history.days import STAGING, DayWriter, RunLength, Runs, writing_history
 from planner.history.manifest import DAY_MS, DayManifest, day_start_ms
@@ -171,7 +171,7 @@ def _go_ahead(root: Path, options: Options, assembler: DayAssembler, pieces: Seq
     """Take all records of a day, and keep the state at the start of each run."""
     folder = root / STAGING / f"ahead-{uuid.uuid4().hex}"
     with writing_history(root):
-        folder.mkdir(parents=True)
+        folder.mkdir(mode=PRIVATE, parents=True)
     starts, length = [_keep(root, folder / "0", assembler)], RunLength(options.run_rows)
     following: Start | None = None
     for moment in _moments(assembler, pieces):
@@ -197,8 +197,8 @@ def make_run(root: Path, options: Options, given: ToMakeRun) -> Runs:
     """
     start = given.start
     with naming_day(given.cluster, given.day):
-        with writing_history(root):
-            content = Path(start.path).read_bytes()
+        with writing_history(root), opened(Path(start.path)) as kept:
+            content = kept.read()
         if hashlib.sha256(content).hexdigest() != start.sha256:
             raise ReplayError("What was kept aside of it has changed.", remedy="Run the same command again.")
         assembler: DayAssembler = pickle.loads(content)  # noqa: S301 - what this ingest has kept, by its digest

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from planner.cluster.errors import FormatError, spelled
-from planner.cluster.files import check_file, content_of_file
+from planner.cluster.files import check_file, content_of_file, plain_file
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
@@ -39,7 +39,8 @@ LOCK = ".lock"
 DAY_MS = 86_400_000
 """Milliseconds of a day."""
 
-_FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
+FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
+"""What the manifest of a day says that it is."""
 _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _CLUSTER = "cluster="
@@ -165,7 +166,7 @@ class DayManifest(Sealed):
 
     model_config = ConfigDict(strict=True)
 
-    format: Literal["pulsar-bundle-planner history"] = _FORMAT
+    format: Literal["pulsar-bundle-planner history"] = FORMAT
     version: Literal[1] = 1
     cluster: str
     day: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -230,7 +231,7 @@ class DayFolder:
         total = self.manifest.rows_of(table)
         for segment in self.segments.values():
             try:
-                total += pq.read_metadata(segment / snapshot_folder.FILES[table]).num_rows
+                total += pq.read_metadata(plain_file(segment / snapshot_folder.FILES[table])).num_rows
             except FileNotFoundError:
                 continue  # it has no topics, or it was compacted meanwhile
             except (OSError, pa.ArrowException) as error:

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError, spelled
-from planner.cluster.files import reading
+from planner.cluster.files import opened, plain_file, reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
@@ -172,7 +172,9 @@ def _kind(path: Path) -> SourceKind:
 
 
 def _open(path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(path, "rb")) if path.name.lower().endswith(".gz") else path.open("rb")
+    if path.name.lower().endswith(".gz"):
+        return cast("BinaryIO", gzip.open(plain_file(path), "rb"))
+    return opened(path)
 
 
 def blocks_of(source: Source) -> list[Block]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
-from planner.cluster.files import whole_file
+from planner.cluster.files import content_of_file, plain_file, whole_file
 from planner.history.manifest import DAY_MS
 from planner.history.records import EMPTY, SCHEMA, Hint, Kind, Lane, Row, rows_of_batch
 
@@ -97,7 +97,7 @@ def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]
     """
     summary = folder / f"{name}.json"
     if summary.exists():
-        return _PIECES.validate_json(summary.read_bytes())
+        return _PIECES.validate_json(content_of_file(summary))
     found = list(_written(rows(), folder))
     fresh = folder / f"{uuid4().hex}.json"  # another attempt may be at it as well
     with whole_file(fresh) as file:
@@ -153,7 +153,7 @@ def batches_of(piece: Piece, columns: Sequence[str] = ()) -> Iterator[pa.RecordB
     fields = [SCHEMA.get_field_index(name) for name in columns]
     only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)  # one column holds nearly everything
     for number in range(piece.batch, piece.batch + piece.batches):
-        with pa.OSFile(piece.path) as file:
+        with pa.OSFile(str(plain_file(Path(piece.path)))) as file:
             batch = pa.ipc.open_file(file, options=only).get_batch(number)
         yield batch
 

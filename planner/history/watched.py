@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from planner.cluster.errors import CaptureError, FormatError, PlannerError
-from planner.cluster.files import clear_unfinished, only_writer, put_in_place, sync_folder, write_whole, writing
+from planner.cluster.files import (
+    PRIVATE,
+    clear_unfinished,
+    only_writer,
+    put_in_place,
+    sync_folder,
+    write_whole,
+    writing,
+)
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
@@ -68,7 +76,8 @@ class HistoryFolder:
         target = folder / stamp_of(at)
         unfinished = folder / f".{target.name}{_UNFINISHED}"
         with writing(folder, CaptureError, "Make room, or choose another folder."):
-            folder.mkdir(parents=True, exist_ok=True)
+            cluster.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
             with only_writer(cluster / LOCK):
                 _clear_leftovers(cluster)
                 write_folder(snapshot, unfinished)

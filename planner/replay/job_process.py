@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.files import writing_results
+from planner.cluster.files import content_of_file, writing_results
 from planner.replay.jobs import (
     RESERVE,
     ahead,
@@ -143,7 +143,7 @@ class _Worker:
     def work(self) -> None:
         """Run the tasks that are left and put the results together."""
         (self.folder / RESERVE).touch()
-        job = job_from_json((self.folder / "spec.json").read_bytes())
+        job = job_from_json(content_of_file(self.folder / "spec.json"))
         self.tell(state="starting", stage="Reads the history's days")
         tasks = tasks_of(job)
         writer = ResultWriter(results_folder(self.folder), tasks, every_s=_FLUSH_S)

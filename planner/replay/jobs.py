@@ -35,6 +35,7 @@ from planner.cluster.files import (
     content_of_file,
     only_writer,
     opened,
+    plain_file,
     put_in_place,
     reading,
     write_whole,
@@ -359,7 +360,8 @@ def _start(folder: Path, alive: IO[bytes]) -> None:
     paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
     environment = {**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
-    with (folder / "log.txt").open("ab") as log:
+    log_file = folder / "log.txt"
+    with (plain_file(log_file) if log_file.exists() else log_file).open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own module
             command,
             stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import StoreError
+from planner.cluster.files import plain_file
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.results import FILES
 from planner.simulate.measures import MEASURES
@@ -104,7 +105,7 @@ class ReplayResults:
         for name, paths in () if self._checked else self._files.items():
             for path in paths:
                 try:
-                    found = pq.read_schema(path)
+                    found = pq.read_schema(plain_file(Path(path)))
                 except (pa.ArrowException, OSError) as error:
                     raise pa.ArrowInvalid(f"{name}.parquet is damaged") from error
                 for column in FILES[name]:

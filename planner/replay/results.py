@@ -28,6 +28,7 @@ from planner.cluster.files import (
     clear_unfinished,
     content_of_file,
     file_digest,
+    plain_file,
     put_in_place,
     write_whole,
     writing_results,
@@ -141,7 +142,7 @@ class ResultWriter:
             for part in parts:
                 try:
                     _checked(part, part / _DIGESTS)
-                    self._note(pq.read_table(part / "tasks.parquet", columns=["task", "error"]))
+                    self._note(pq.read_table(plain_file(part / "tasks.parquet"), columns=["task", "error"]))
                 except (ReplayError, OSError, pa.ArrowException):
                     self.damaged += 1
                     shutil.rmtree(part)
@@ -235,7 +236,7 @@ class ResultWriter:
         with pq.ParquetWriter(fresh, FILES[name], compression="zstd") as writer:
             waiting: list[pa.Table] = []
             for part in parts:
-                table = pq.read_table(part / f"{name}.parquet").cast(FILES[name])
+                table = pq.read_table(plain_file(part / f"{name}.parquet")).cast(FILES[name])
                 if name == "tasks":
                     table = pa.Table.from_pylist([r for r in table.to_pylist() if self._counts(r)], schema=TASKS)
                 waiting.append(table)
@@ -252,7 +253,7 @@ class ResultWriter:
         return not row["error"] or (row["task"] not in self.finished and row["error"] == self.failed[row["task"]])
 
     def _summary(self, seconds: float, moves: int) -> ResultSummary:
-        found = {row["task"]: row for row in pq.read_table(self.folder / "tasks.parquet").to_pylist()}
+        found = {row["task"]: row for row in pq.read_table(plain_file(self.folder / "tasks.parquet")).to_pylist()}
         errors = sorted(self.failed.items())
         return ResultSummary(
             digest=combined_digest([row["digest"] for row in found.values()]),

@@ -101,8 +101,8 @@ def run_processes(tasks: Sequence[ReplayTask], workers: int, cancelled: Cancelle
             try:
                 while (given or running) and not cancelled():
                     while given and len(running) < (1 if alone else 2 * count):
-                        task = given.popleft()
-                        running[pool.submit(_work, task_to_json(task))] = task
+                        running[pool.submit(_work, task_to_json(given[0]))] = given[0]
+                        given.popleft()  # a pool that is broken by now has not taken it
                     done, _ = wait(running, timeout=1, return_when=FIRST_COMPLETED)
                     for future in done:
                         result = unpack_result(future.result())

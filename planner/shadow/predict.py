@@ -288,6 +288,17 @@ def _updates(before: Snapshot, after: Snapshot) -> list[tuple[int, int]]:
     return [(known[name], at) for name, at in zip(now.name, now.updated_at_ms.tolist(), strict=True) if name in known]
 
 
+def misses_report(before: Snapshot, after: Snapshot) -> bool:
+    """Say whether a broker made a report between two captures that neither shows, and that may have been another."""
+    every_ms = before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+    from_ms = before.info.captured_at_ms
+    twice = any(
+        at - from_ms >= _WINDOW * every_ms and at - since >= _TWICE * every_ms for since, at in _updates(before, after)
+    )
+    pairs = ((getattr(before.bundles, name), getattr(after.bundles, name)) for name in BUNDLE_STATS.values())
+    return twice and not all(np.array_equal(*pair) for pair in pairs)
+
+
 def _skipped(was: Mapping[str, float], said: Mapping[str, float]) -> bool:
     """Say whether an extensible leader has counted a cycle that unloaded nothing, by its metrics before and now."""
     return any(said[name] > was.get(name, 0) for name in said if name.startswith(_SKIP))
@@ -444,15 +455,8 @@ class _Step:
 
     def follow_samples(self) -> None:
         """Count the samples of averages since a broker may have reported something else between two captures."""
-        every_ms = self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
         was, now = self.before, self.after
-        twice = any(
-            at - self.from_ms >= _WINDOW * every_ms and at - since >= _TWICE * every_ms
-            for since, at in _updates(was, now)
-        )
-        pairs = ((getattr(was.bundles, name), getattr(now.bundles, name)) for name in BUNDLE_STATS.values())
-        unseen = twice and not all(np.array_equal(*pair) for pair in pairs)
-        self.change(samples=0 if unseen else self.state.samples + len(new_reports(was, now)))
+        self.change(samples=0 if misses_report(was, now) else self.state.samples + len(new_reports(was, now)))
 
     def follow_splits(self) -> None:
         """Let splits be judged."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from planner.cluster.errors import CaptureError
-from planner.cluster.files import opened, reading, write_whole, writing
+from planner.cluster.files import PRIVATE, opened, plain_file, reading, write_whole, writing
 from planner.cluster.relocation import Relocation
 from planner.history.manifest import cluster_of_folder
 
@@ -60,6 +60,10 @@ class Split:
 
     bundle: str
     boundaries: tuple[int, ...] | None
+
+    def is_among(self, cuts: tuple[int, ...] | None) -> bool:
+        """Whether the bundle was cut here; a child of it may have been cut again before the next capture."""
+        return self.boundaries is not None and cuts is not None and set(self.boundaries) <= set(cuts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class Score:
         destinations: Bundles unloaded as predicted whose new broker is known.
         destinations_right: Those that went to a broker that was predicted to be acceptable.
         splits: Splits predicted or made.
-        splits_right: Those predicted and made at the same boundaries.
+        splits_right: Those predicted and made at the same boundaries; a child that was cut again changes nothing.
         by_hand: Cycles that differ in nothing but bundles unloaded by hand; counted here and nowhere above.
     """
 
@@ -204,10 +208,10 @@ def score_of(cycles: Iterable[ShadowCycle]) -> Score:
             if unload.bundle in went:
                 numbers["destinations"] += 1
                 numbers["destinations_right"] += went[unload.bundle] in unload.acceptable
-        cuts = {split.bundle: split.boundaries for split in cycle.predicted_splits}
+        cuts = {split.bundle: split for split in cycle.predicted_splits}
         made = {split.bundle: split.boundaries for split in cycle.actual_splits}
         numbers["splits"] += len(cuts.keys() | made.keys())
-        numbers["splits_right"] += sum(1 for name, at in made.items() if name in cuts and cuts[name] == at)
+        numbers["splits_right"] += sum(1 for name, at in made.items() if name in cuts and cuts[name].is_among(at))
     return Score(**numbers)
 
 
@@ -231,6 +235,8 @@ class NextCycle:
         unloads: Bundles that are to be unloaded.
         splits: Splits that are expected.
         notes: What a reader should know.
+        too_seldom: Why no cycle can count as seen in time at the pace of these captures, and which pace would do;
+            empty where some can.
     """
 
     captured_at_ms: int
@@ -240,6 +246,7 @@ class NextCycle:
     unloads: tuple[Relocation, ...] = ()
     splits: tuple[Split, ...] = ()
     notes: tuple[str, ...] = ()
+    too_seldom: str = ""
 
 
 _ADAPTER: TypeAdapter[ShadowCycle] = TypeAdapter(ShadowCycle)
@@ -253,7 +260,7 @@ def write_next(folder: Path, following: NextCycle) -> None:
         CaptureError: The file cannot be written.
     """
     with _writing(folder / NEXT):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         write_whole(folder / NEXT, _NEXT.dump_json(following, exclude_defaults=True))
 
 
@@ -301,8 +308,8 @@ class ShadowRecord:
         """Append a cycle, and make room for it."""
         line = _ADAPTER.dump_json(cycle, exclude_defaults=True) + b"\n"
         with _writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            size = self.path.stat().st_size if self.path.exists() else 0
+            self.path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            size = plain_file(self.path).stat().st_size if self.path.exists() else 0
             if size + len(line) > self.max_bytes:
                 self._keep_newest(self.max_bytes // 2 - len(line))
             with self.path.open("ab") as file:

@@ -1,20 +1,27 @@
 """Follows a cluster that is being watched, and keeps the record."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 from planner.cluster.errors import CaptureError, FormatError, PlannerError, SnapshotError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.captured_settings import settings_warning
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
+from planner.history.passed_over import passed_over
 from planner.history.watched import HistoryFolder
-from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
+from planner.shadow.predict import ShadowResult, ShadowState, misses_report, shadow_step
 from planner.shadow.record import NextCycle, Score, ShadowCycle, ShadowRecord, score_of, write_next
 
 _KINDS = 3
 _MOST_CYCLES = 100_000
+_PACE_OF = 20
+_LEAST_PAIRS = 5
+_MISSED_SHARE = 0.8
+"""Captures that miss reports so often never hold enough of them in a row."""
 
 
 class ShadowWatch:
@@ -27,6 +34,9 @@ class ShadowWatch:
         tell: Told what is found, a line each.
         interval_ms: Time from one cycle to the next; 0 for that of the settings.
         complain: Told what goes wrong, a line each; `tell` is when there is none.
+
+    Attributes:
+        too_seldom: Why no cycle can count as seen in time at the pace of the last captures; empty where some can.
     """
 
     def __init__(
@@ -43,8 +53,10 @@ class ShadowWatch:
         self.state = ShadowState()
         self.last: Snapshot | None = None
         self.cycles: list[ShadowCycle] = []
+        self.too_seldom = ""
         self._failed = ""
         self._warned = False
+        self._pace: deque[tuple[int, bool]] = deque(maxlen=_PACE_OF)
 
     def add(self, snapshot: Snapshot) -> tuple[ShadowCycle, ...]:
         """Take the next capture in; return the cycles that are complete with it. What fails is told once."""
@@ -54,6 +66,7 @@ class ShadowWatch:
             self.complain(f"warning: {warning}")
         if before is None or before.info.captured_at_ms == snapshot.info.captured_at_ms:
             return ()
+        self._look_at_pace(before, snapshot)
         try:
             self.state, result = shadow_step(self.state, before, snapshot, interval_ms=self.interval_ms)
         except Exception as error:  # noqa: BLE001 - a watch goes on whatever a strategy stumbles over
@@ -71,6 +84,28 @@ class ShadowWatch:
             self._keep(self.root, result, snapshot)
         return result.cycles
 
+    def _look_at_pace(self, before: Snapshot, snapshot: Snapshot) -> None:
+        """See whether captures are so far apart that no cycle can count as seen in time; it is told once.
+
+        The averages of the modular load manager's leader are known after dozens of reports in a row.
+        """
+        gap_ms = snapshot.info.captured_at_ms - before.info.captured_at_ms
+        is_modular = snapshot.info.load_manager is LoadManager.MODULAR
+        self._pace.append((gap_ms, is_modular and misses_report(before, snapshot)))
+        missed = sum(misses for _, misses in self._pace)
+        if len(self._pace) < _LEAST_PAIRS or missed < _MISSED_SHARE * len(self._pace):
+            self.too_seldom = ""
+            return
+        every_s = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis") / 1000
+        apart_s = median(gap for gap, _ in self._pace) / 1000
+        told = (
+            f"Captures are {apart_s:,.0f} s apart and brokers report every {every_s:g} s: reports are missed between"
+            f" captures, and no cycle counts as seen in time. Watch with --interval {every_s:g}, or less."
+        )
+        if not self.too_seldom:
+            self.complain(f"shadow: {told}")
+        self.too_seldom = told
+
     def _keep(self, root: Path, result: ShadowResult, snapshot: Snapshot) -> None:
         folder = HistoryFolder(root, 1).folder_of(snapshot.info.cluster)
         record = ShadowRecord(folder)
@@ -85,6 +120,7 @@ class ShadowWatch:
             made.unloads,
             result.splits,
             made.decision.notes,
+            self.too_seldom,
         )
         write_next(folder, following)
 
@@ -95,6 +131,8 @@ class ShadowWatch:
             CaptureError: There are fewer than two.
             FormatError: There is no such history.
         """
+        for sentence in passed_over(root):
+            self.complain(f"shadow: {sentence}")
         count = 0
         for day in complete_days(root, cluster):
             try:

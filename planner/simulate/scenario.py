@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
-from planner.cluster.errors import ScenarioError
+from planner.cluster.errors import HIDDEN, ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, ReleaseName, release
 from planner.cluster.settings import Settings
@@ -35,6 +36,12 @@ class Step:
     on: bool = True
 
 
+def _shows_what_it_says(name: str) -> str:
+    if HIDDEN.search(name):
+        raise PydanticCustomError("hidden", "it holds signs that control a terminal or turn text around")
+    return name
+
+
 _NO_SETTINGS: Mapping[str, str | int | float | bool] = MappingProxyType({})
 
 
@@ -54,7 +61,7 @@ class Scenario:
         assumptions: What no snapshot tells.
     """
 
-    name: Annotated[str, Field(max_length=120)] = ""
+    name: Annotated[str, Field(max_length=120), AfterValidator(_shows_what_it_says)] = ""
     steps: Annotated[tuple[Step, ...], Field(max_length=MOST_STEPS)] = ()
     settings: Mapping[str, str | int | float | bool] = field(default_factory=lambda: _NO_SETTINGS)
     load_manager: Literal["", "modular", "extensible"] = ""

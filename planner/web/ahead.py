@@ -18,10 +18,28 @@ def _links() -> str:
     return ", ".join(f"<./{file.relative_to(_STATIC).as_posix()}>; rel=modulepreload" for file in files)
 
 
+_MOST_AT_ONCE = 4
+_FREE = threading.BoundedSemaphore(_MOST_AT_ONCE)
+"""For how many requests a snapshot is looked for at once; the pages of others load theirs when they are drawn."""
+
+
 def _load(asked: str) -> None:
     from planner.web import state  # noqa: PLC0415 - the server starts without it in half the time
 
-    state.load_ahead(asked)
+    try:
+        state.load_ahead(asked)
+    finally:
+        _FREE.release()
+
+
+def _begin(asked: str) -> None:
+    """Begin to load a snapshot in another thread, unless enough are under way."""
+    if not _FREE.acquire(blocking=False):
+        return
+    try:
+        threading.Thread(target=_load, args=(asked,), daemon=True).start()
+    except RuntimeError:  # the system gives no thread
+        _FREE.release()
 
 
 class Ahead:
@@ -40,7 +58,7 @@ class Ahead:
                 if answer.get("content-type", "").startswith("text/html"):
                     answer["link"] = self._links
                     if asked := QueryParams(scope["query_string"]).get("snapshot"):
-                        threading.Thread(target=_load, args=(asked,), daemon=True).start()
+                        _begin(asked)
             await send(message)
 
         await self._app(scope, receive, with_links if scope["type"] == "http" else send)

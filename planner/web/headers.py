@@ -1,18 +1,20 @@
-"""Whom the server answers, how much it holds for them, and security headers: what Streamlit does not do by itself."""
+"""Whom the server answers, and security headers: what Streamlit does not do by itself."""
 
+import logging
 import re
 import secrets
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import runtime
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.host_names import allowed_name, host_name
+from planner.web.uploads import Uploads
 
 
 def _inline_scripts() -> str:
@@ -48,31 +50,31 @@ _HEADERS = {
 COOKIE = "planner-browser"
 """Names a browser by a random number, so that its next visit begins with what it looked at last."""
 _COOKIE_S = 365 * 86_400
+_LOG = logging.getLogger(__name__)
 _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
 """What tells of other visitors, or drives the pages for a program."""
-_UPLOADS = "/_stcore/upload_file/"
-_MOST_UPLOADED_BYTES = 600 << 20
-_MOST_OF_A_SESSION_BYTES = 300 << 20
 
 
-def _is_known(host: str) -> bool:
-    """Say whether a `Host` header has a name of `server.allowedHosts`; `*.` stands for any name before the rest."""
-    try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return False
-    allowed = [known.lower() for known in st.get_option("server.allowedHosts")]
-    return any(
-        known in {"*", name} or (known.startswith("*.") and name.endswith(known[1:])) for known in allowed if name
-    )
+def allowed_hosts() -> tuple[str, ...]:
+    """Return the names of `server.allowedHosts`; what is no name is told in the log and left out."""
+    names = []
+    for given in st.get_option("server.allowedHosts"):
+        try:
+            names.append(allowed_name(given, "server.allowedHosts"))
+        except PlannerError as error:
+            _LOG.warning("%s", error)
+    return tuple(names)
 
 
-def _is_same_origin(origin: str | None, host: str) -> bool:
-    """Say whether a page of this server, or no page at all, opens a WebSocket."""
-    try:
-        return origin in {None, *st.get_option("server.corsAllowedOrigins")} or urlsplit(origin).netloc == host
-    except ValueError:
-        return False
+def _is_same_origin(origin: str | None, host: str, *, is_secure: bool) -> bool:
+    """Say whether a page of this server, or no page at all, opens a WebSocket.
+
+    A proxy may end TLS, so that a connection that is not secure here can be one of an `https` page; not the other way.
+    """
+    if origin is None or origin in st.get_option("server.corsAllowedOrigins"):
+        return True
+    scheme, _, named = origin.partition("://")
+    return named == host and scheme in ({"https"} if is_secure else {"http", "https"})
 
 
 _UNKNOWN = PlainTextResponse(
@@ -83,15 +85,6 @@ _UNKNOWN = PlainTextResponse(
 
 
 _NOTHING = PlainTextResponse("Not found", 404)
-_TOO_MUCH = PlainTextResponse("There are too many uploads at once. Try again in a minute.", 413)
-
-
-def _held_bytes(session: str) -> tuple[int, int]:
-    """Return how much uploads of one session and of all take, until pages have read them."""
-    manager = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
-    kept = list(manager.file_storage.items()) if isinstance(manager, MemoryUploadedFileManager) else []
-    sizes = {of: sum(len(file.data) for file in list(files.values())) for of, files in kept}
-    return sizes.get(session, 0), sum(sizes.values())
 
 
 class SecurityHeaders:
@@ -104,7 +97,17 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._incoming_bytes = 0
+        self._uploads = Uploads(app)
+        self._allowed = allowed_hosts()
+
+    def _is_known(self, host: str) -> bool:
+        """Say whether a `Host` header has a name that is allowed; `*.` stands for any name before the rest."""
+        name = host_name(host)
+        return any(
+            known in {"*", name} or (known.startswith("*.") and name.endswith(known[1:]))
+            for known in self._allowed
+            if name
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and add the headers to the answer."""
@@ -124,30 +127,18 @@ class SecurityHeaders:
         if kind in {"http", "websocket"}:
             headers = Headers(scope=scope)
             host = headers.get("host", "")
-            if kind == "http" and not _is_known(host):
+            if kind == "http" and not self._is_known(host):
                 await _UNKNOWN(scope, receive, with_headers)
                 return
-            if kind == "websocket" and not (_is_known(host) and _is_same_origin(headers.get("origin"), host)):
+            is_secure = scope.get("scheme") == "wss"
+            is_same = _is_same_origin(headers.get("origin"), host, is_secure=is_secure)
+            if kind == "websocket" and not (self._is_known(host) and is_same):
                 await send({"type": "websocket.close", "code": 1008})
                 return
             if kind == "http" and any(hidden in scope["path"] for hidden in _HIDDEN):
                 await _NOTHING(scope, receive, with_headers)
                 return
             if kind == "http" and scope["method"] in {"PUT", "POST"}:
-                await self._upload(scope, receive, with_headers, headers.get("content-length", ""))
+                await self._uploads.take(scope, receive, with_headers, headers.get("content-length", ""))
                 return
         await self._app(scope, receive, with_headers if kind == "http" else send)
-
-    async def _upload(self, scope: Scope, receive: Receive, send: Send, length: str) -> None:
-        """Take in a body, if there is room for what it says to be; one that does not say it is not taken in."""
-        _, _, path = scope["path"].partition(_UPLOADS)
-        size = int(length) if length.isascii() and length.isdecimal() else _MOST_UPLOADED_BYTES + 1
-        mine, held = _held_bytes(path.partition("/")[0])
-        if mine + size > _MOST_OF_A_SESSION_BYTES or held + self._incoming_bytes + size > _MOST_UPLOADED_BYTES:
-            await _TOO_MUCH(scope, receive, send)
-            return
-        self._incoming_bytes += size
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._incoming_bytes -= size

@@ -20,6 +20,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count, plain
 from planner.history.manifest import complete_days
+from planner.history.passed_over import passed_over
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
@@ -32,6 +33,7 @@ from planner.simulate.strategies import WITH_A_STRATEGY, obstacle, with_obstacle
 from planner.spark.session import spark_place
 from planner.web import address, scenarios, state
 from planner.web.session import bound
+from planner.web.widgets import show_notes
 
 _SAMPLE: Final = "sample"
 _SAMPLE_ARGUMENTS: Final = (
@@ -52,6 +54,11 @@ def _covered(root: str, name: str) -> pd.DataFrame:
     days = complete_days(Path(root) / name)
     rows = [(day.manifest.cluster, day.manifest.day, day.manifest.moments, day.rows("bundles")) for day in days]
     return pd.DataFrame(rows, columns=["cluster", "day", "moments", "rows"])
+
+
+@st.cache_data(ttl=5, show_spinner=False)
+def _passed_over(root: str, name: str) -> list[str]:
+    return passed_over(Path(root) / name)
 
 
 def histories() -> dict[str, str]:
@@ -102,6 +109,7 @@ def _no_history() -> None:
 def _time(history: str) -> tuple[pd.DataFrame, tuple[str, ...], str, str, int] | None:
     """Draw which clusters and days, and return them with all days there are of them; None while nothing is chosen."""
     covered = _covered(str(jobs.histories_root()), history)
+    show_notes(_passed_over(str(jobs.histories_root()), history), "Folders that are passed over")
     names = sorted(set(covered["cluster"]))
     left, begin, end, right = st.columns([2, 1, 1, 2])
     chosen = address.several("clusters", "Clusters", names, names, place=left)

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import HIDDEN, PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.settings import Settings
@@ -74,7 +74,7 @@ def _saving(view: state.Current) -> None:
     kept = state.workspace().scenarios
 
     def save() -> None:
-        named = replace(scenarios.present(view), name=widget_state("scenario-name").strip())
+        named = replace(scenarios.present(view), name=HIDDEN.sub("", widget_state("scenario-name")).strip())
         scenarios.change(view, named)
         kept.save(named, view.digest, view.saved.name)
         st.toast(f"Saved as {plain(named.name)}.", icon=":material/save:")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from planner.cluster.decisions import SplitDecision
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, StoreError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import short_digest
+from planner.explain.text import plain, short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address
@@ -177,8 +177,11 @@ def _remember(digest: str) -> None:
     if digest != SELECTED.get():
         SELECTED.put(digest)
         browser = address.browser()
-        if browser:
-            workspace().looks_at(browser, digest)
+        try:
+            if browser:
+                workspace().looks_at(browser, digest)
+        except StoreError as error:  # the snapshot can be looked at, and exported, all the same
+            address.note(plain(str(error)))
     IS_NEW.put(False)
 
 

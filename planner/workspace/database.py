@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import PlannerError, StoreError
+from planner.cluster.files import NO_FILE, plain_file
 from planner.cluster.snapshot import Snapshot, column_info
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
@@ -78,13 +79,19 @@ def open_workspace(path: Path | None = None) -> "Workspace":
     file = path or default_path()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if file.exists() and not file.is_dir():
+            plain_file(file)
         connection = duckdb.connect(str(file))
-        with suppress(PermissionError):  # somebody else's, who lets us write
-            file.chmod(0o600)
     except (duckdb.Error, OSError, RuntimeError) as error:  # the last where its name is not UTF-8
         raise _trouble(error, file) from error
     try:
+        _check_ours(connection, file)
+        with suppress(PermissionError):  # somebody else's, who lets us write
+            file.chmod(0o600)
         return Workspace(connection, file)
+    except (duckdb.Error, OSError) as error:
+        connection.close()
+        raise _trouble(error, file) from error
     except BaseException:
         connection.close()
         raise
@@ -103,7 +110,11 @@ _TROUBLES: tuple[tuple[str, str, str], ...] = (
         "The workspace may not be written.",
         f"Check the rights of the file and its folder, {_ELSEWHERE}",
     ),
-    ("is a directory|file exists", "The workspace is no file.", f"Move the folder away, {_ELSEWHERE}"),
+    (
+        f"is a directory|file exists|{NO_FILE}",
+        "The workspace is no file.",
+        f"Move what is in its place away, {_ELSEWHERE}",
+    ),
     (
         "file with version number|newer version|newer duckdb",
         "The workspace was written by a newer planner.",
@@ -112,7 +123,7 @@ _TROUBLES: tuple[tuple[str, str, str], ...] = (
     (
         "corrupt|checksum|not a valid duckdb|could not read enough|replaying wal|serializ|internal error|invalidated",
         "The workspace is damaged.",
-        f"Put a copy of the file back, or move it away and start the planner again, {_ELSEWHERE}",
+        f"Stop the planner, put a copy of the file back or move it away, and start it again, {_ELSEWHERE}",
     ),
     ("out of memory|failed to allocate", "There is too little memory.", "Close other programs, then do it again."),
 )
@@ -132,6 +143,26 @@ def _trouble(error: Exception, file: Path) -> StoreError:
     )
 
 
+def _check_ours(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """See that a database holds nothing, or a workspace; what belongs to another program is not written to.
+
+    Raises:
+        StoreError: It has tables, and none of a workspace.
+    """
+    found: dict[str, set[str]] = {}
+    query = "SELECT schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    for schema, table, column in connection.execute(query).fetchall():
+        found.setdefault(table if schema == "main" else f"{schema}.{table}", set()).add(column)
+    snapshots = found.get("snapshots", {"digest", "info"})
+    if found and not (found.get("schema_version") == {"version"} and {"digest", "info"} <= snapshots):
+        named = min(found.keys() - {"schema_version"}, default="schema_version")
+        raise StoreError(
+            f"This database is no workspace: it has the table {named[:100]!r} of another program.",
+            where=file.name,
+            remedy=f"Nothing was written to it. Set {WORKSPACE_VARIABLE} to another file.",
+        )
+
+
 class Workspace:
     """The saved snapshots. Safe to use from several threads; every call works on a cursor of its own.
 
@@ -143,9 +174,10 @@ class Workspace:
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self.path = path
         self._connection = connection
+        self._file = self._identity()
         self._writing = threading.Lock()
         self._create()
-        self.scenarios = Scenarios(self._cursor, self._writing)
+        self.scenarios = Scenarios(self._cursor, self._writes)
 
     def close(self) -> None:
         """Close the file; the workspace cannot be used afterwards."""
@@ -160,6 +192,37 @@ class Workspace:
             raise _trouble(error, self.path) from error
         finally:
             cursor.close()  # what was begun and not committed is taken back
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Return which file is at the path; None where there is none."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _check_in_place(self) -> None:
+        """See that what is written goes to the file that the next start opens.
+
+        Raises:
+            StoreError: Another file is there by now, or none.
+        """
+        if (now := self._identity()) != self._file:
+            raise StoreError(
+                f"The file of the workspace was {'deleted' if now is None else 'replaced'} while it was open. What is"
+                " stored from now on would be lost, so nothing more is.",
+                where=self.path.name,
+                remedy="Export what is only here, stop the planner, put the file back, and start the planner again.",
+            )
+
+    @contextmanager
+    def _writes(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a cursor to write with, to one thread at a time, as long as the file is the one that was opened."""
+        with self._writing:
+            self._check_in_place()
+            with self._cursor() as cursor:
+                yield cursor
+            self._check_in_place()
 
     def _create(self) -> None:
         with self._cursor() as cursor:
@@ -197,7 +260,7 @@ class Workspace:
             StoreError: It cannot be written.
         """
         digest = snapshot_digest(snapshot)
-        with self._writing:
+        with self._writes() as cursor:
             known = self.find(digest)
             if known is not None:
                 return known
@@ -212,10 +275,9 @@ class Workspace:
                 stored_at_ms=int(time.time() * 1000),
                 **columns,
             )
-            with self._cursor() as cursor:
-                cursor.execute("BEGIN")
-                self._insert(cursor, snapshot, saved)
-                cursor.execute("COMMIT")
+            cursor.execute("BEGIN")
+            self._insert(cursor, snapshot, saved)
+            cursor.execute("COMMIT")
         return saved
 
     def _insert(self, cursor: duckdb.DuckDBPyConnection, snapshot: Snapshot, saved: SavedSnapshot) -> None:
@@ -311,12 +373,12 @@ class Workspace:
     def rename(self, digest: str, name: str) -> None:
         """Give a saved snapshot another name; an empty one changes nothing."""
         if name.strip():
-            with self._writing, self._cursor() as cursor:
+            with self._writes() as cursor:
                 cursor.execute("UPDATE snapshots SET name = ? WHERE digest = ?", [name.strip()[:200], digest])
 
     def delete(self, digest: str) -> None:
         """Delete a saved snapshot; one that is not there is no error."""
-        with self._writing, self._cursor() as cursor:
+        with self._writes() as cursor:
             cursor.execute("BEGIN")
             for part in TABLES:
                 cursor.execute(f"DELETE FROM {part} WHERE snapshot = ?", [digest])
@@ -325,7 +387,7 @@ class Workspace:
 
     def looks_at(self, browser: str, digest: str) -> None:
         """Keep which snapshot a browser looks at; the browsers that came last are kept."""
-        with self._writing, self._cursor() as cursor:
+        with self._writes() as cursor:
             now_ms = int(time.time() * 1000)
             cursor.execute("INSERT OR REPLACE INTO browsers VALUES (?, ?, ?)", [browser, digest, now_ms])
             cursor.execute(

@@ -1,6 +1,5 @@
 """The scenarios that a workspace keeps: those a person saved, and those too large for a link."""
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -42,11 +41,11 @@ class Scenarios:
     def __init__(
         self,
         cursor: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
-        writing: threading.Lock,
+        writes: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
     ) -> None:
-        """Take what the workspace shares: what gives a cursor for one use, and the lock held by whoever writes."""
+        """Take what the workspace shares: what gives a cursor for one use, and what gives one to write with."""
         self._cursor = cursor
-        self._writing = writing
+        self._writes = writes
         with cursor() as opened:
             opened.execute(
                 "CREATE TABLE IF NOT EXISTS scenarios (digest VARCHAR, snapshot VARCHAR, name VARCHAR,"
@@ -72,7 +71,7 @@ class Scenarios:
             edits=len(scenario.steps),
             stored_at_ms=int(time.time() * 1000),
         )
-        with self._writing, self._cursor() as cursor:
+        with self._writes() as cursor:
             cursor.execute(
                 f"INSERT OR REPLACE INTO scenarios ({self._COLUMNS}, content) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [*astuple(saved), content],
@@ -115,7 +114,7 @@ class Scenarios:
 
     def delete(self, digest: str, snapshot: str | None = None) -> None:
         """Delete a saved scenario, of one snapshot or of all; one that is not there is no error."""
-        with self._writing, self._cursor() as cursor:
+        with self._writes() as cursor:
             cursor.execute(
                 "DELETE FROM scenarios WHERE digest = ? AND (? IS NULL OR snapshot = ?)", [digest, snapshot, snapshot]
             )

@@ -7,15 +7,20 @@ are two outcomes: refused in words that name place and remedy, or loaded and usa
 import argparse
 import contextlib
 import copy
+import faulthandler
 import hashlib
 import io
 import json
+import os
+import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -339,8 +344,46 @@ KINDS: tuple[Callable[[Random], Snapshot | None], ...] = (
     document, folder, capture, scenario, link, replay_spec, recording, workspace, settings, grid,
 )  # fmt: skip
 _SLOW_EVERY = 50
+MOST_S = 120.0
+"""How long one input may take; a pipe that is waited for takes for ever."""
 _LONGEST = 5_000
 _AT_ONCE = 250
+
+
+class TooLongError(BaseException):
+    """An input took longer than it may; nothing that is tried takes it for an error of its own."""
+
+
+@contextlib.contextmanager
+def at_most(seconds: float, what: str = "It") -> Iterator[None]:
+    """End what takes longer, also where it waits; the alarm of whoever runs the tests goes on afterwards.
+
+    What waits inside of a library hears no alarm. Half a minute later that is named on standard error, and the process
+    ends.
+
+    Raises:
+        TooLongError: It did.
+    """
+
+    def stop(*_: object) -> None:
+        raise TooLongError
+
+    def end() -> None:
+        os.write(2, f"{what}: took more than {seconds:g} s, and hears no alarm.\n".encode())
+        faulthandler.dump_traceback(2)
+        os._exit(3)
+
+    handler, began = signal.signal(signal.SIGALRM, stop), time.monotonic()
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    last = threading.Timer(seconds + 30, end)
+    last.daemon = True
+    last.start()
+    try:
+        yield
+    finally:
+        last.cancel()
+        signal.setitimer(signal.ITIMER_REAL, left_s and max(left_s - (time.monotonic() - began), 0.001))
+        signal.signal(signal.SIGALRM, handler)
 
 
 def kind_of(number: int) -> Callable[[Random], Snapshot | None]:
@@ -360,10 +403,14 @@ def run(seed: int, first: int, inputs: int) -> tuple[Counter[str], list[str]]:
         random = Random(f"{seed}/{number}")  # noqa: S311 - reproducible
         kind = kind_of(number)
         try:
-            loaded = kind(random)
-            if loaded is not None:
-                use_snapshot(loaded)
+            with at_most(MOST_S, f"--seed {seed} --first {number}: {kind.__name__}"):
+                loaded = kind(random)
+                if loaded is not None:
+                    use_snapshot(loaded)
             outcome = "loaded"
+        except TooLongError:
+            outcome = "fault"
+            faults.append(f"--seed {seed} --first {number}: {kind.__name__}: it took more than {MOST_S:g} s")
         except PlannerError as error:
             outcome = "refused"
             said = str(error)

@@ -1,5 +1,6 @@
 """The metrics in a raw capture: `metrics.bN.json` of the admin API and the Prometheus text."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,9 +23,10 @@ _NAMES = {"jvm_max_memory": "jvm_memory_bytes_max", "jvm_max_direct_memory": "jv
 def read_metrics(answers: Answers, tag: str) -> list[Metric]:
     """Return the load-balancing, bundle and JVM metrics of a broker (`b1`, `b2`, …); those of the admin API first.
 
-    Names of the admin API (`brk_…`) are turned into those of Prometheus.
+    Names of the admin API (`brk_…`) are turned into those of Prometheus. A value that is no finite number is none.
     """
-    return [*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}"))]
+    found = (*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}")))
+    return [metric for metric in found if math.isfinite(metric[2])]
 
 
 def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerName, Edit, Running
+from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class DrainBroker(Edit):
     kind: Literal["drain_broker"] = "drain_broker"
     at_min: AtMinute = 0.0
     bundles_per_min: Annotated[
-        float, Field(gt=0, le=1_000_000), Ask(label="Bundles a minute", step=10.0, least=0.1)
+        float, Field(ge=LEAST, le=1_000_000), Ask(label="Bundles a minute", step=10.0, least=0.1)
     ] = 60.0
 
     def what(self) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.admin_commands import Command
@@ -64,7 +65,17 @@ _SIZE_HELP = "0: as it is, or as the others have"
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]
 OptionalName: TypeAlias = Annotated[str, Field(max_length=_MAX_NAME)]
-Minutes: TypeAlias = Annotated[float, Field(ge=0, le=100_000)]
+LEAST = 1e-6
+"""Of what is divided by: a minute or a rate below it is nothing, and what it divides could be infinite."""
+
+
+def _least(value: float) -> float:
+    if 0 < value < LEAST:
+        raise PydanticCustomError("least", "it should be 0, or 0.000001 and more")
+    return value
+
+
+Minutes: TypeAlias = Annotated[float, Field(ge=0, le=100_000), AfterValidator(_least)]
 AtMinute: TypeAlias = Annotated[Minutes, Ask(label="At minute")]
 BrokerName: TypeAlias = Annotated[Name, Ask(pick="broker")]
 BrokerNames: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=2000), Ask(pick="brokers")]

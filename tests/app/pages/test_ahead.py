@@ -1,6 +1,7 @@
 """What a page needs is begun when it is asked for, and once."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -11,7 +12,7 @@ import streamlit as st
 
 from planner.cluster.errors import StoreError
 from planner.cluster.snapshot import Snapshot
-from planner.web import ahead, state
+from planner.web import address, ahead, state
 from planner.workspace.database import Workspace
 
 STATIC = Path(st.__file__).parent / "static"
@@ -41,6 +42,29 @@ def test_a_browser_is_told_what_code_its_page_will_need(monkeypatch: pytest.Monk
     assert _link_of_answer(b"text/html; charset=utf-8", b"scenario=1.x&snapshot=b")
     assert loaded.get(timeout=60) == "b"
     assert loaded.empty()
+
+
+def test_many_requests_wait_for_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of addresses with a snapshot starts no flood of threads; what is left out, its page loads."""
+    gate, begun = threading.Event(), SimpleQueue[str]()
+
+    def slow(asked: str) -> None:
+        begun.put(asked)
+        assert gate.wait(60)
+
+    monkeypatch.setattr(state, "load_ahead", slow)
+    before = threading.active_count()
+    for number in range(50):
+        assert _link_of_answer(b"text/html", f"snapshot={number}".encode())
+    assert threading.active_count() <= before + 4
+    gate.set()
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_load)"):
+            thread.join(60)
+    assert 0 < begun.qsize() <= 4
+    assert _link_of_answer(b"text/html", b"snapshot=later")
+    while begun.get(timeout=60) != "later":
+        pass
 
 
 @pytest.fixture
@@ -82,3 +106,18 @@ def test_few_snapshots_are_kept() -> None:
         with pytest.raises(StoreError):
             state.snapshot_of(digest)
     assert list(state._SNAPSHOTS) == ["b", "c", "d"]
+
+
+@pytest.mark.usefixtures("reads")
+def test_a_snapshot_can_be_looked_at_though_its_file_is_gone(
+    small: Snapshot, workspace_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = state.workspace().add(small, "small").digest
+    workspace_file.unlink()
+    said: list[str] = []
+    monkeypatch.setattr(address, "note", said.append)
+    monkeypatch.setattr(address, "browser", lambda: "a")
+    monkeypatch.setattr(address, "replace", lambda **_: None)
+    state.select(digest)
+    assert len(said) == 1
+    assert "was deleted while it was open" in said[0]

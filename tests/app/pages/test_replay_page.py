@@ -1,5 +1,6 @@
 """The Replay page: what can be chosen, what is submitted, and what a job looks like in every state."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -306,6 +307,18 @@ class TestJob:
         assert [b for b in test.button if b.key == "confirm-delete-job"]
         assert "Its results are deleted, too." in shown(test)
         assert [one.name for one in list_jobs()] == [stored.name]
+
+
+def test_folders_that_look_like_days_are_named(
+    page: Page, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "spoilt" / "small"
+    shutil.copytree(history, place)
+    (place / "cluster=east" / "day=2027-01-11" / "manifest.json").unlink()
+    monkeypatch.setenv("PLANNER_HISTORIES", str(place.parent))
+    test = page("replay")
+    assert not test.exception
+    assert any("cluster=east/day=2027-01-11: It is named as a day" in text.value for text in test.text)
 
 
 def test_a_job_that_never_began_took_no_time(stored: StoredJob) -> None:

@@ -115,6 +115,14 @@ def test_the_next_cycle_is_told(page: Page, histories: Path) -> None:
     assert "Nothing is to be unloaded or split." in shown(test)
 
 
+def test_a_watch_that_can_see_nothing_in_time_is_told(page: Page, histories: Path) -> None:
+    folder = histories / "cluster=east"
+    write_next(folder, NextCycle(1, 2, True, "AvgShedder", too_seldom="Captures are 10 s apart."))
+    assert "Captures are 10 s apart." in [warning.value for warning in page("shadow").warning]
+    write_next(folder, NextCycle(1, 2, True, "AvgShedder"))
+    assert not page("shadow").warning
+
+
 def test_brokers_are_named_without_their_domain(page: Page, histories: Path) -> None:
     one, two, three = (f"b{number}.messaging.svc.example:8080" for number in range(3))
     unload, folder = Relocation(A, one, two, (two, three)), histories / "cluster=east"

@@ -8,10 +8,13 @@ from typing import Any, cast, get_type_hints
 
 import pytest
 
+from planner.cluster.errors import ScenarioError
+from planner.explain.outcome import Outcome
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Ask, EditContext
 from planner.simulate.edits.registry import EDITS, KINDS
 from planner.simulate.generate import generate
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json
 from tests.app.plan.random_scenarios import random_edit
 
@@ -55,3 +58,38 @@ def test_an_edit_says_what_it_does_and_goes_through_json(seed: int) -> None:
     (step,) = scenario_from_json(scenario_to_json(Scenario(steps=(Step(edit),)))).steps
     assert step.edit == edit
     assert all(command.note or command.words for command in edit.commands("c", ("pulsar-admin",)))
+
+
+def _numbers(kind: str) -> list[str]:
+    return [name for name, hint in get_type_hints(KINDS[kind]).items() if hint is float]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        (kind, shape)
+        for kind in KINDS
+        if _numbers(kind)
+        for shape in (("step", "growth", "daily", "spike") if "shape" in get_type_hints(KINDS[kind]) else ("",))
+    ],
+)
+def test_no_number_that_is_taken_makes_a_moment_infinite(kind: str, shape: str) -> None:
+    """What is nearly nothing is refused by the name of its field where something is divided by it."""
+    cluster = generate(ClusterSpec(brokers=3, namespaces=2, bundles=8, topics=20), 0)
+    edit = next(e for seed in range(500) if (e := random_edit(cluster, random.Random(seed))).kind == kind)  # noqa: S311
+    refused = 0
+    for field in _numbers(kind):
+        for value in (5e-324, 1e-320, 1e-306, 1e-300, 1e-9, 1e-6, 0.0, 0.1, 4_096.0, 100_000.0):
+            given = scenario_to_json(Scenario(steps=(Step(edit),), cycles=2))
+            given["steps"][0]["edit"] |= {field: value, "at_min": 0.0, **({"shape": shape} if shape else {})}
+            if field == "at_min":
+                given["steps"][0]["edit"]["at_min"] = value
+            try:
+                scenario = scenario_from_json(given)
+            except ScenarioError as error:
+                refused += 1
+                named = error.where.rpartition(".")[2] == field
+                assert named, error  # noqa: PT017 - it need not be refused
+                continue
+            Outcome(simulate(cluster, scenario)).prepare()
+    assert refused or kind in {"add_brokers", "change_capacity"}

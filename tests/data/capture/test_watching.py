@@ -1,5 +1,6 @@
 """A watched cluster leaves a history of whole snapshots, whatever happens to the watcher."""
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from planner.__main__ import main
 from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.raw_answers import RawAnswers
+from planner.capture.run import capture_cluster
 from planner.capture.watch import Watched, WatchOptions, watch_cluster
 from planner.cluster.errors import CaptureError
 from planner.cluster.snapshot import Snapshot
@@ -95,6 +97,60 @@ def test_too_many_failures_in_a_row(cluster: Cluster, options: Options) -> None:
     cluster.answers["", "/admin/v2/brokers"] = (503, b"", "text/plain")
     with pytest.raises(CaptureError, match="2 captures in a row failed"):
         watch(options(cluster, limits={"attempts": 1}), failures=2, captures=0)
+
+
+@pytest.mark.parametrize(
+    "trouble", [OverflowError("int too large"), RecursionError(), AssertionError("a\nb"), MemoryError()]
+)
+def test_a_watch_goes_on_whatever_one_capture_stumbles_over(
+    cluster: Cluster, options: Options, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    real, asked = capture_cluster, []
+
+    def stumbles(*given: Any, **how: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 2:
+            raise trouble
+        return real(*given, **how)
+
+    monkeypatch.setattr("planner.capture.watch.capture_cluster", stumbles)
+    first, second, third = watch(options(cluster))
+    assert [w.snapshot is not None for w in (first, second, third)] == [True, False, True]
+    assert str(second.error).startswith(f"{cluster.url}: The capture failed: {type(trouble).__name__}")
+    assert "capture --out" in str(second.error)
+    assert str(second.error).isprintable(), "one line"
+
+
+def test_a_history_that_may_not_be_written_ends_it(cluster: Cluster, options: Options, tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history" / "cluster=planner").write_text("a file in the place of the folder")
+    with pytest.raises(CaptureError, match="File exists"):
+        watch(options(cluster), captures=0)
+
+
+def test_why_the_last_capture_failed_is_what_is_told_in_the_end(
+    cluster: Cluster, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
+
+    monkeypatch.setattr("planner.history.watched.put_in_place", full)
+    with pytest.raises(CaptureError, match=r"No space left on device.* Make room") as raised:
+        watch(options(cluster), failures=2, captures=0)
+    assert "the cluster answers" not in str(raised.value)
+
+
+def test_what_is_made_of_a_capture_does_not_end_a_watch(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stumbles(*_: Any) -> Any:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr("planner.shadow.watched.ShadowWatch.add", stumbles)
+    told = ["--admin-url", cluster.url, "--history", str(tmp_path / "h"), "--captures", "2", "--interval", "0.05"]
+    assert main(["watch", "--shadow", *told]) == 0
+    assert capsys.readouterr().err.count("shadow: OverflowError: int too large Captures go on.") == 2
+    assert len(moments(tmp_path / "h")) == 2
 
 
 def test_the_interval_is_the_clusters_own(cluster: Cluster, options: Options) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from planner.cluster.errors import SnapshotError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.pulsar_json import BUNDLE_METRICS
 from planner.cluster.releases import release
 from planner.cluster.snapshot import DispatchRate, IsolationPolicy, Snapshot
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -282,6 +284,30 @@ class TestExtensible:
         assert brokers.weighted_max_ema[at] == 0.022406847809969897
         assert brokers.memory_limit_mib[at] == 371.25
         assert brokers.memory_usage_mib[at] == pytest.approx(0.35623478 * 371.25)
+
+    @pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 400, "9" * 5_000, "1e400"])
+    @pytest.mark.parametrize("stem", ["metrics.b2", "topics.b2"])
+    def test_a_number_that_is_no_double_costs_its_answer_alone(
+        self, files: dict[str, bytes], stem: str, number: str
+    ) -> None:
+        name = f"{stem}.json"
+        files[name] = re.sub(rb'(":) ?[0-9][0-9.E]*', rb"\g<1>" + number.encode(), files[name], count=3)
+        assert number.encode() in files[name]
+        snapshot = snapshot_of_capture(files)
+        assert len(snapshot.brokers) == 3
+        assert [w for w in snapshot.info.warnings if re.match(rf"{stem}: (the|a) number .* too", w)]
+
+    @pytest.mark.parametrize("value", ["+Inf", "-Inf", "NaN", "1e999"])
+    def test_a_metric_that_is_no_finite_number_is_none(
+        self, snapshot: Snapshot, files: dict[str, bytes], value: str
+    ) -> None:
+        del files["system-topics.json"]
+        for name in [n for n in files if n.startswith("metrics.")]:
+            del files[name]
+        for name in [n for n in files if n.startswith("prometheus.")]:
+            lines = [f'{of}{{bundle="{bundle}"}} {value}' for of in BUNDLE_METRICS for bundle in snapshot.bundle_names]
+            files[name] = b"\n".join([*(line.encode() for line in lines), files[name]])
+        assert np.isfinite(snapshot_of_capture(files).bundles.msg_rate_in_per_s).all()
 
     def test_the_refusal_tells_the_load_manager(self, files: dict[str, bytes]) -> None:
         for name in [n for n in files if n.startswith(("system-topics", "runtime-config", "zookeeper"))]:

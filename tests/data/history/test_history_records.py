@@ -120,6 +120,46 @@ def test_messages_of_the_extensible_load_manager() -> None:
     assert message("top-bundles-load-data", "b:1", "").text == "withdrawn"
 
 
+_USUAL = json.dumps({"time_ms": AT, "cluster": "c", "broker": "b:1", "report": REPORT})
+_TOPICS = json.dumps({"time_ms": AT, "broker": "b:1", "topics": {"acme/orders": {BUNDLE.rpartition("/")[2]: {}}}})
+
+
+@pytest.mark.parametrize(
+    ("line", "was", "now"),
+    [
+        (_USUAL, '"time_ms"', '"time_ms": 5, "time_ms"'),
+        (_USUAL, '"broker"', '"broker": "x:1", "br\\u006fker"'),
+        (_USUAL, '"cpu"', '"cpu": {"usage": 1, "limit": 2}, "cpu"'),
+        (_USUAL, '"usage"', '"usage": 1, "usage"'),
+        (_USUAL, f'"{BUNDLE}"', f'"{BUNDLE}": {{}}, "{BUNDLE}"'),
+        (_USUAL, f'"{BUNDLE}"', f'"{BUNDLE}": {json.dumps(STATS)}, "{BUNDLE}"'),
+        (_USUAL, '"topics"', '"topics": 9, "topics"'),
+        (_USUAL, '"topics"', '"topics" : 9, "topics"'),
+        (_USUAL, '"topics": 2', '"topics": 9, "topics": 2, "nobody": 1'),
+        (_USUAL, '"cacheSize": 5', '"topics": 9'),
+        (_USUAL, '"numTopics"', '"protocols": {"a": 1, "a": 2}, "numTopics"'),
+        (_USUAL, '"numTopics"', '"gains": [{"a": 1, "a": 2}], "numTopics"'),
+        (_USUAL.replace("4.2.4", 'a\\"b\\\\'), '"cpu"', '"cpu": {}, "cpu"'),
+        (_TOPICS, '"time_ms"', '"time_ms": 5, "time_ms"'),
+        (_TOPICS, '"acme/orders"', '"acme/orders": {}, "acme/orders"'),
+    ],
+)
+def test_a_key_that_occurs_twice_is_put_aside(line: str, was: str, now: str) -> None:
+    assert was in line
+    (found,) = lines(line.replace(was, now, 1).encode())
+    assert isinstance(found, Aside)
+    assert "occurs twice in one object" in found.reason
+    assert isinstance(only(line.encode()), Record)
+
+
+@pytest.mark.parametrize(
+    "extra", ['"a\\":b": 1', '"a\\\\": 1', '"a" : 1', '"a": "x\\":y"', '"a": ":", "b": {"c": [{"d": 1}]}']
+)
+def test_what_looks_like_a_key_is_none(extra: str) -> None:
+    assert isinstance(only(_USUAL.replace('"cpu"', f'{extra}, "cpu"', 1).encode()), Record)
+    assert isinstance(only(_TOPICS.replace('"time_ms"', f'{extra}, "time_ms"', 1).encode()), Record)
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [

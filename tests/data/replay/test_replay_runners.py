@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -125,6 +127,31 @@ def deadly(text: str) -> bytes:
     if DEADLY in text:
         os.kill(os.getpid(), signal.SIGKILL)
     return work_of_the_pool(text)
+
+
+@pytest.mark.parametrize("before", [1, 3, 6])
+def test_a_pool_that_breaks_just_before_it_is_given_a_task(
+    before: int, replay_history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tasks_of(make_job(replay_history))
+    asked: list[str] = []
+
+    class Breaks(ProcessPoolExecutor):
+        def submit(self, work: Any, text: str) -> "Future[Any]":  # type: ignore[override]
+            asked.append(text)
+            if len(asked) == before + 1:
+                for process in list(self._processes.values()):
+                    process.kill()
+                until = time.monotonic() + 60
+                while not self._broken:
+                    assert time.monotonic() < until
+                    time.sleep(0.01)
+            return super().submit(work, text)
+
+    monkeypatch.setattr(runners, "ProcessPoolExecutor", Breaks)
+    found = by_name(run_processes(tasks, 2, never))
+    assert found.keys() == {task.task for task in tasks}
+    assert not [one.task for one in found.values() if one.error]
 
 
 def test_a_task_that_kills_its_process_fails_alone(

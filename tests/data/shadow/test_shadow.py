@@ -25,7 +25,7 @@ from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
 from planner.pulsar.shedding.transfer import TransferState
 from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.predict import ShadowResult, ShadowState, shadow_step
-from planner.shadow.record import Cause, ShadowCycle, score_of
+from planner.shadow.record import Cause, ShadowCycle, Split, score_of
 from planner.shadow.splits import actual_splits
 from planner.shadow.view import at_decision, leader_view, other_orders, statistics_maps, with_reported_order
 from planner.simulate.cluster_spec import ClusterSpec
@@ -511,6 +511,14 @@ def test_an_automatic_split_is_predicted_and_seen() -> None:
     assert cycles[0].differences == ()
     _, cycles, _ = follow([at(calm, 0), at(hot, 10), *still(split(cold, at_row, first.boundaries[0] + 5), (20, 110))])
     assert [(d.what, d.cause) for d in cycles[0].differences] == [("split elsewhere", Cause.LATE_REPORT)]
+    # The next report cut a child of it again before it was captured: the first cut is the predicted one.
+    once = split(cold, at_row, first.boundaries[0])
+    child = (first.boundaries[0] + int(cold.bundles.high[at_row])) // 2
+    _, cycles, _ = follow([at(calm, 0), at(hot, 10), *still(split(once, at_row + 1, child), (20, 110))])
+    assert cycles[0].actual_splits == (Split(first.bundle, (first.boundaries[0], child)),)
+    assert cycles[0].predicted_splits == (first,)
+    assert cycles[0].differences == ()
+    assert (score_of(cycles).splits_right, score_of(cycles).splits) == (1, 1)
     _, cycles, _ = follow([at(calm, 0), at(calm, 10), *still(split(calm, at_row, first.boundaries[0]), (20, 110))])
     assert [(d.what, d.cause) for d in cycles[0].differences] == [("split", Cause.MANUAL_SPLIT)]
     _, cycles, _ = follow(still(hot, (0, 110)))

@@ -170,6 +170,50 @@ def test_shadow_goes_through_a_history(
     assert "error: " in capsys.readouterr().err
 
 
+def reporting(captures: list[Snapshot], every_s: int) -> list[Snapshot]:
+    """Return captures of brokers that report so often, each at its own moment."""
+    made = []
+    for capture in captures:
+        now_ms = capture.info.captured_at_ms
+        lag_ms = [(now_ms - broker * 1_700) % (every_s * 1_000) for broker in range(len(capture.brokers))]
+        brokers = replace(capture.brokers, updated_at_ms=np.array([now_ms - lag for lag in lag_ms], dtype=np.int64))
+        made.append(replace(capture, brokers=brokers))
+    return made
+
+
+@pytest.mark.parametrize(("every_s", "status"), [(5, 3), (10, 0)])
+def test_an_alert_that_cannot_judge_has_a_status_of_its_own(
+    tmp_path: Path, captures: list[Snapshot], capsys: pytest.CaptureFixture[str], every_s: int, status: int
+) -> None:
+    """Captures 10 s apart see every report that comes every 10 s, and miss those that come every 5 s."""
+    lines = []
+    for number, capture in enumerate(reporting(captures, every_s)):
+        rates = capture.bundles.msg_rate_in_per_s + number * 1e-6  # no two reports are alike
+        seen = replace(capture, bundles=replace(capture.bundles, msg_rate_in_per_s=rates))
+        interval = {"loadBalancerReportUpdateMinIntervalMillis": every_s * 1_000}
+        HistoryFolder(tmp_path, 1 << 30).add(replace(seen, settings=seen.settings.changed(**interval)))
+    asked = ["shadow", "--history", str(tmp_path)]
+    assert main(asked) == 0
+    capsys.readouterr()
+    found = 0
+    try:
+        found = main([*asked, "--at-least", "90", "--record"])
+    except SystemExit as ended:
+        found = int(str(ended.code))
+    err = capsys.readouterr().err
+    following = read_next(HistoryFolder(tmp_path, 1).folder_of("by-hand"))
+    assert following is not None
+    lines = [line for line in err.splitlines() if "--interval 5, or less" in line]
+    if status:
+        assert found == 3
+        assert "Nothing could be judged: of 1 cycles with unloads none was seen in time." in err
+        assert lines
+        assert "10 s apart and brokers report every 5 s" in following.too_seldom
+    else:
+        assert not lines
+        assert following.too_seldom == ""
+
+
 @pytest.mark.parametrize(("version", "sheds"), [("3.0.7", True), ("4.2.4", False)])
 def test_a_history_is_followed_by_the_rules_of_its_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, *, sheds: bool

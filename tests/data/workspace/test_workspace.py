@@ -1,5 +1,6 @@
 """The workspace keeps what is added, whole, and nothing of what fails."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import moment
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
+from planner.simulate.scenario import Scenario
 from planner.workspace.database import Workspace, open_workspace
 from planner.workspace.place import default_path
 
@@ -253,3 +255,59 @@ def test_place_of_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_path() == Path("/some/where.duckdb")
     monkeypatch.delenv("PLANNER_WORKSPACE")
     assert default_path() == Path(".workspace/planner.duckdb")
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_what_would_be_lost_at_the_next_start_is_not_stored(small: Snapshot, tmp_path: Path, how: str) -> None:
+    path = tmp_path / "w.duckdb"
+    workspace = open_workspace(path)
+    kept = workspace.add(small, "kept")
+    other = generate(ClusterSpec(brokers=2, bundles=4, topics=0), 1)
+    if how == "deleted":
+        path.unlink()
+    else:
+        open_workspace(tmp_path / "other.duckdb").close()
+        (tmp_path / "other.duckdb").replace(path)
+    for write in (
+        lambda: workspace.add(other, "lost"),
+        lambda: workspace.add(small, "kept"),
+        lambda: workspace.rename(kept.digest, "x"),
+        lambda: workspace.delete(kept.digest),
+        lambda: workspace.looks_at("browser", kept.digest),
+        lambda: workspace.scenarios.save(Scenario(name="lost")),
+        lambda: workspace.scenarios.delete("0" * 64),
+    ):
+        with pytest.raises(StoreError, match=f"was {how} while it was open.*stop the planner"):
+            write()
+    assert workspace.saved() == (kept,), "what is there can be read, and exported"
+    assert workspace.snapshot(kept.digest).info == small.info
+    workspace.close()
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "CREATE TABLE sales (day DATE)",
+        "CREATE TABLE snapshots (name VARCHAR)",
+        "CREATE TABLE schema_version (version INTEGER, day DATE); CREATE TABLE x (a INTEGER)",
+        "CREATE TABLE schema_version (version INTEGER); CREATE TABLE snapshots (name VARCHAR)",
+        "CREATE SCHEMA shop; CREATE TABLE shop.sales (day DATE)",
+        "CREATE VIEW recent AS SELECT 1 AS a",
+    ],
+)
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path, tables: str) -> None:
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(tables)
+    path.chmod(0o644)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"no workspace: it has the table .*Nothing was written"):
+        open_workspace(path)
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_pipe_is_no_workspace(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "w.duckdb")
+    with pytest.raises(StoreError, match="The workspace is no file"):
+        open_workspace(tmp_path / "w.duckdb")
