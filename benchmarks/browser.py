@@ -23,7 +23,8 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario, Step
 from planner.workspace.database import open_workspace
-from tests.e2e.conftest import AS_A_PERSON, CHROMIUM, Server, Visitor
+from tests.chromium import bring_chromium
+from tests.e2e.conftest import AS_A_PERSON, Server, Visitor
 
 # What a page shows when it is done.
 PAGES = {
@@ -126,13 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         msg_rate_per_s=3_000 * args.brokers,
         ownership_skew=0.6,
     )
+    program = bring_chromium(print)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         workspace = open_workspace(Path(folder) / "planner.duckdb")
         digest = workspace.add(generate(spec, 1), "large").digest
         workspace.close()
         server = Server(Path(folder) / "planner.duckdb")
-        own = {"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {}
-        browser = playwright.chromium.launch(args=AS_A_PERSON, **own)  # type: ignore[arg-type]
+        browser = playwright.chromium.launch(args=AS_A_PERSON, executable_path=program or None)
         try:
             print("  page                    by clock  server      sent    memory now and at most")
             for path in PAGES if args.only is None else [args.only] if args.only in PAGES else []:

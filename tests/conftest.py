@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
+from tests.chromium import bring_chromium
 
 ROOT = Path(__file__).parent.parent
+BROWSER_TESTS = ROOT / "tests" / "e2e"
 
 
 def _keep_files_in_memory() -> None:
@@ -63,6 +66,16 @@ _TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_comma
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: a third of what tests take is waiting for a browser, a process or a clock."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Bring a browser where tests need one and the machine has none; workers find it."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.option.collectonly or config.option.markexpr.startswith("not e2e"):
+        return
+    asked = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    if any(path.is_relative_to(BROWSER_TESTS) or BROWSER_TESTS.is_relative_to(path) for path in asked):
+        bring_chromium(lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201 - it takes minutes
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,10 +17,10 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from planner.web import registry
 from planner.web.registry import GROUPS
+from tests.chromium import MISSING, find_chromium
 
 ROOT = Path(__file__).parent.parent.parent
 SHOTS = Path(os.environ.get("PLANNER_SCREENSHOTS", ROOT / "artifacts" / "screenshots"))
-CHROMIUM = Path("/usr/bin/chromium")
 AS_A_PERSON = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # A window runs code for a second or two: to optimize it meanwhile takes longer than that saves.
 ARGUMENTS = [*AS_A_PERSON, "--js-flags=--no-opt --no-maglev"]
@@ -82,10 +82,12 @@ def fresh_server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium where there is one, else Playwright's own; its absence is a failure."""
+    """The browser that `tests.chromium` finds; its absence is a failure."""
+    program = find_chromium()
+    if not program:
+        pytest.fail(MISSING, pytrace=False)
     with sync_playwright() as playwright:
-        own = {} if not CHROMIUM.exists() else {"executable_path": str(CHROMIUM)}
-        opened = playwright.chromium.launch(args=ARGUMENTS, **own)  # type: ignore[arg-type]
+        opened = playwright.chromium.launch(args=ARGUMENTS, executable_path=program)
         yield opened
         opened.close()
 
