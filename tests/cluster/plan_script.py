@@ -72,9 +72,10 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         killed = admin.run(script.replace("\nbatch ", "\nkill -KILL $$\nbatch ", 1))
         assert killed.returncode == -9, killed.stdout + killed.stderr
         assert scene.admin.ask("/brokers/configuration/runtime")[SPLITTING] == "false"
-        mark = hold_of(_overrides(scene)[SPLITTING])
-        assert mark is not None
-        assert (mark.overridden, mark.was_on) == (False, True)
+        marks = [hold_of(_overrides(scene)[name]) for name in (SHEDDING, SPLITTING)]
+        was_on = [running[name] == "true" for name in (SHEDDING, SPLITTING)]
+        assert [(mark.overridden, mark.was_on) for mark in marks if mark] == [(True, True), (False, was_on[1])]
+        mark = next(mark for mark in marks if mark)
         held = scene.snapshot(PLANNED)
         assert [one.setting for one in switched_off(held)] == [SHEDDING, SPLITTING]
         assert {one.hold.script for one in switched_off(held) if one.hold} == {mark.script}
