@@ -69,7 +69,7 @@ def five() -> Snapshot:
 
 def test_bundles_that_missed_their_pair_are_counted(five: Snapshot) -> None:
     """AvgShedder pairs each overloaded broker with another one; another placement strategy puts bundles elsewhere."""
-    settings = {
+    settings: dict[str, str | int | float | bool] = {
         "loadBalancerLoadSheddingStrategy": "AvgShedder",
         "loadBalancerLoadPlacementStrategy": "LeastLongTermMessageRate",
         "loadBalancerAvgShedderHitCountHighThreshold": 1,
@@ -101,9 +101,13 @@ def test_heap_counts_for_the_extensible_load_manager_alone() -> None:
     for manager in LoadManager:
         snapshot = cluster([0.2, 0.2, 0.2], sizes, load_manager=manager)
         count = len(snapshot.brokers)
-        brokers = {"memory_usage_mib": np.array([900.0, 100.0, 100.0]), "memory_limit_mib": np.full(count, 1_000.0)}
         weights = {"loadBalancerMemoryResourceWeight": 1.0, "loadBalancerDirectMemoryResourceWeight": 0.0}
-        heavy = snapshot.with_columns(brokers=replace(snapshot.brokers, **brokers))
+        brokers = replace(
+            snapshot.brokers,
+            memory_usage_mib=np.array([900.0, 100.0, 100.0]),
+            memory_limit_mib=np.full(count, 1_000.0),
+        )
+        heavy = snapshot.with_columns(brokers=brokers)
         found = review_losses(heavy, heavy.settings.changed(**weights))
         peaks[manager] = dict(zip((found.names(at) for at in range(count)), found.peak_usage.tolist(), strict=True))
     assert peaks[LoadManager.EXTENSIBLE]["b2:8080",] == pytest.approx(0.9)
