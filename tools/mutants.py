@@ -18,7 +18,6 @@ from pathlib import Path
 
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
-from cosmic_ray.plugins import operator_names
 from cosmic_ray.work_db import WorkDB, use_db
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["PYTHONPATH"] = str(checkout)
         files = [path for room in rooms for path in sorted(Path(room).glob("*.py"))]
         with use_db(Path(folder) / "mutants.sqlite", WorkDB.Mode.create) as known:
-            init(files, known, {name: [] for name in operator_names()})
+            init(files, known, {})
             items = sorted(known.work_items, key=lambda item: str(item.mutations))
         chosen = random.Random(args.seed).sample(items, min(args.sample, len(items)))  # noqa: S311 - no secret
         print(f"{len(chosen):,} of {len(items):,} mutants", flush=True)
