@@ -13,7 +13,7 @@ def test_tables_are_those_of_the_catalogue() -> None:
 
 
 def test_bounds_are_those_of_the_code() -> None:
-    bounds = PAGE.read_text(encoding="utf-8").split("## Bounds")[1].split("## ")[0]
+    bounds = PAGE.read_text(encoding="utf-8").split("## Limits")[1].split("## ")[0]
     limits = Limits()
     for text in (
         f"| {limits.in_flight}, {limits.in_flight_per_broker} |",
