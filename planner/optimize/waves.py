@@ -73,7 +73,7 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
             tried.add(place)
             move = waiting[at][1]
             name = plan.at_start.brokers.name[to]
-            why = f"a temporary place: {move.destination} has no room for it yet"
+            why = f"temporary destination: {move.destination} has no room for it yet"
             moves = [(at, to, replace(move, destination=name, acceptable=(name,), why=why))]
             waiting[at] = (waiting[at][0], replace(move, source=name))
         else:
@@ -156,8 +156,8 @@ def scenario_of(
         steps += [Step(BundleMoves(moves=pairs, at_min=number * pause_min))] if pairs else []
     if len(steps) > MOST_STEPS:
         raise ScenarioError(
-            f"A scenario has at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
-            remedy="Allow more clients in a wave.",
+            f"A scenario can have at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
+            remedy="Allow more clients per wave.",
         )
     return unchanged(
         plan.snapshot.info.pulsar_version,

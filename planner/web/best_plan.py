@@ -57,7 +57,7 @@ def first_of(view: state.Current, question: Question) -> Plan | None:
     def look(cancelled: Callable[[], bool]) -> Plan:
         return best_plan(view.snapshot, first, cancelled=cancelled)
 
-    return later.answer(_key(view, first), look, "Looking for the best plan")
+    return later.answer(_key(view, first), look, "Searching for the best plan")
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
@@ -82,9 +82,9 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
         return
     stopped = _STOPPED.get() == _key(view, questions[-1])
     with st.container(horizontal=True, vertical_alignment="center"):
-        place, looking = st.empty(), f"The first answer: {percent(first.peak)}. Looking for a better plan"
-        place.caption("The first answer; nobody looks for a better plan." if stopped else f"{looking} …")
-        if st.button("Look further" if stopped else "Stop looking"):
+        place, looking = st.empty(), f"First result: {percent(first.peak)}. Searching for a better plan"
+        place.caption("First result; search stopped." if stopped else f"{looking} …")
+        if st.button("Continue search" if stopped else "Stop search"):
             _STOPPED.put("" if stopped else _key(view, questions[-1]))
             st.rerun()
     if stopped:
@@ -124,7 +124,7 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-    words = "Watching what Pulsar makes of it"
+    words = "Simulating whether Pulsar undoes the plan"
     return later.answer(f"stability {plan.digest()}", lambda cancelled: stability_of(plan, cancelled=cancelled), words)
 
 
@@ -133,7 +133,7 @@ def ungrouped(view: state.Current, question: Question) -> float | None:
     plan = known(view, question)
     if plan is None:
         return None
-    words = "Looking for what anti-affinity groups cost"
+    words = "Measuring the effect of anti-affinity groups"
     return later.answer(f"ungrouped {plan.digest()}{question!r}", partial(without_groups, plan), words)
 
 
@@ -201,12 +201,12 @@ def knee(frontier: Plan) -> int:
 def best_plan_sentence(view: state.Current) -> str:
     """Return what the page opens with, for other pages, or why they do not say it; empty while it is looked for."""
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
-        return "In a cluster of this size it is looked for when you ask."
+        return "For clusters of this size, the plan is computed on request."
     try:
         plan = usual(view)
         if plan is None:
             return ""
         proven = plan.gap_percent <= _PROVEN_PERCENT or known(view, plan.question) is not None
-        return f"{summary(plan)}{'' if proven else ' A first answer: the page looks further.'}"
+        return f"{summary(plan)}{'' if proven else ' This is a first result; the page Best plan continues the search.'}"
     except PlannerError as error:
         return str(error)

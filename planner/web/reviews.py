@@ -19,7 +19,7 @@ def losses(
     def review(_: object) -> FailureReview:
         return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
 
-    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Taking brokers away")
+    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

@@ -153,7 +153,7 @@ def test_pages_are_given_under_known_names(server: Server, host: str, status: in
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("bundle-map", "Click a row to open it"),
+        ("bundle-map", "Click a row to open a namespace"),
         ("snapshots", "In this workspace"),
     ],
 )
@@ -197,7 +197,7 @@ def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) 
     page.locator('input[type="file"]').set_input_files(
         {"name": "again.json", "mimeType": "application/json", "buffer": again}
     )
-    window.settled("was here already")
+    window.settled("already existed")
 
 
 def test_an_upload_is_in_view_though_another_row_was_selected(
@@ -207,14 +207,14 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
     one, other = samples()[0], samples()[1]
     for sample in (one, other):
         window.open(f"{fresh_server.url}/?snapshot={sample.digest[:12]}", "Broker scores")
-    page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "The one in view")
+    page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "Current snapshot")
     page.set_viewport_size({"width": 1400, "height": 2400})
-    window.settled("The one in view")  # a click while the page is still being drawn leaves two rows open
+    window.settled("Current snapshot")  # a click while the page is still being drawn leaves two rows open
     box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 16, box["y"] + 35 * 2 + 18)  # the second row
     page.wait_for_url(f"**snapshot={one.digest[:12]}*")
-    window.settled("The one in view")  # while it is drawn, fields of before and of now are there
+    window.settled("Current snapshot")  # while it is drawn, fields of before and of now are there
     expect(page.get_by_label("Name", exact=True)).to_have_value(one.title)
     page.locator('input[type="file"]').set_input_files(
         {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}
@@ -265,7 +265,7 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
 def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
     sample = REAL
     window = visitor(height=1400)
-    page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open it")
+    page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open a namespace")
     chart = page.locator(".js-plotly-plot").first
     chart.wait_for()
     box = chart.locator(".nsewdrag").first.bounding_box()
@@ -279,13 +279,13 @@ def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
     assert inner is not None
     page.mouse.click(inner["x"] + inner["width"] * 0.95, inner["y"] + inner["height"] * 0.9)
     page.wait_for_url("**bundle=0xe0000000_0xffffffff**", timeout=20_000)
-    window.settled("at their places in the hash space")
+    window.settled("by position in the hash space")
     window.shot("drill-down")
 
 
 def test_a_row_and_a_bar_lead_to_what_they_name(server: Server, visitor: Window) -> None:
     window = visitor(height=2_400)
-    page = window.open(f"{server.url}/failure-review?snapshot={samples()[0].digest[:12]}", "Worst: losing")
+    page = window.open(f"{server.url}/failure-review?snapshot={samples()[0].digest[:12]}", "Worst loss: ")
     rows = page.locator('[data-testid="stDataFrame"]').first
     rows.locator("canvas").first.wait_for()
     box = rows.bounding_box()
@@ -304,7 +304,7 @@ def test_a_row_and_a_bar_lead_to_what_they_name(server: Server, visitor: Window)
 
 def test_download(server: Server, visitor: Window, tmp_path: Path) -> None:
     window = visitor(height=2_400)
-    page = window.open(f"{server.url}/snapshots?snapshot={samples()[0].digest[:12]}", "The one in view")
+    page = window.open(f"{server.url}/snapshots?snapshot={samples()[0].digest[:12]}", "Current snapshot")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download as JSON document").click()
     kept = tmp_path / "taken.json"

@@ -70,7 +70,7 @@ def hottest_and_why(one: Asker) -> None:
 
 
 def next_cycle(one: Asker) -> None:
-    expect(one.main).to_contain_text(re.compile(r"unloads 6 bundles from 3 brokers \(.*\) at the next cycle"))
+    expect(one.main).to_contain_text(re.compile(r"sheds 6 bundles from 3 brokers \(.*\) in the next cycle"))
 
 
 def why_nothing(one: Asker) -> None:
@@ -88,8 +88,8 @@ def biggest_bundle(one: Asker) -> None:
 
 def lose_a_broker(one: Asker) -> None:
     one.reads("broker-14 stays at 76 %")
-    one.follow("Every loss")
-    one.reads("Worst: losing")
+    one.follow("All losses")
+    one.reads("Worst loss: ")
 
 
 def half_as_much_again(one: Asker) -> None:
@@ -106,7 +106,7 @@ def avg_shedder_beside(one: Asker) -> None:
 
 def when_avg_shedder_fires(one: Asker) -> None:
     one.menu("Explain", "Hit counters")
-    one.reads("In its place: AvgShedder acts in cycle")
+    one.reads("Instead: AvgShedder acts in cycle")
 
 
 def commands(one: Asker) -> None:
@@ -134,11 +134,11 @@ def report(one: Asker) -> None:
 
 def replay_and_advice(one: Asker) -> None:
     one.follow("Replay days of history")
-    one.press("Make a small sample history")
+    one.press("Generate a small sample history")
     one.reads("4 scenarios")
     one.press("Replay")
     one.page.get_by_text("On average it is lowest with").wait_for(timeout=180_000)
-    one.follow("Ask the advisor what to choose")
+    one.follow("Open in Advisor")
     one.reads("of 4 settings")
 
 
