@@ -109,8 +109,9 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
 def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, float]]) -> str:
     last = frontier.frontier[-1]
     said = (
-        f"**Highest usage with {count(len(plan.moves), 'move')}: {plan.peak * 100:.1f} %; with all {last.moves:,}"
-        f" that help: {last.peak * 100:.1f} %.** The dotted line is the lower bound for each number of moves."
+        f"**Highest usage with {count(len(plan.moves), 'move')}: {plan.peak * 100:.1f} %; with all"
+        f" {count(last.moves, 'useful move')}: {last.peak * 100:.1f} %.** The dotted line is the lower bound for each"
+        " number of moves."
     )
     if others:
         parts = [f"{name} {count(moves, 'move')}, {peak:.1f} %" for name, (moves, peak) in others.items()]

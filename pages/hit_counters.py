@@ -348,7 +348,7 @@ def _decide(picked: str, choice: _Choice, config: Settings) -> None:
 
 @st.fragment(run_every=LOOK_S)
 def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: Settings) -> None:
-    """Draw the last cycles of a cluster that is being watched, anew every few seconds."""
+    """Draw the last cycles of a watched cluster, and redraw them every few seconds."""
     try:
         seen = last_cycles(folder, cycles, config, manager)
         names = (str(folder), *(str(snapshot.info.captured_at_ms) for snapshot in seen))

@@ -74,7 +74,7 @@ def _busiest_first(snapshot: Snapshot) -> list[int]:
 
 
 def _losses(view: state.Current) -> tuple[str, str]:
-    """Say what the worst loss of a broker comes to; return the broker whose loss that is, and the sentence.
+    """Return the broker whose loss is the worst, and a sentence about the result.
 
     Both are empty while that is worked out.
     """

@@ -70,7 +70,7 @@ def job_rows(found: list[StoredJob]) -> pd.DataFrame:
 
 
 def _list(chosen: str) -> None:
-    """Draw the jobs; while one has not ended, anew every few seconds."""
+    """Draw the jobs; while one is running, redraw them every few seconds."""
     busy = any(not stored.status.ended for stored in jobs.list_jobs())
     st.fragment(_jobs, run_every=_LOOK_S if busy else None)(chosen)
 

@@ -123,7 +123,7 @@ def _stamp(folder: Path) -> tuple[int, int]:
 
 @st.fragment(run_every=_LOOK_S)
 def _following(folder: Path, stamp: tuple[int, int]) -> None:
-    """Draw what comes next, anew every few seconds; the whole page when another cycle is on record."""
+    """Draw the next cycle every few seconds; redraw the whole page when another cycle has been recorded."""
     if _stamp(folder) != stamp:
         st.rerun()
     try:
@@ -157,7 +157,7 @@ def _next(following: NextCycle) -> None:
     if rows:
         frame = pd.DataFrame(rows, columns=["bundle", "from", "predicted"])
         st.dataframe(names.shortened(frame), hide_index=True, width="stretch", key="next-cycle")
-    show_notes(following.notes, "What to know about this prediction")
+    show_notes(following.notes, "Notes on this prediction")
 
 
 def _score(cycles: Sequence[ShadowCycle]) -> None:

@@ -145,7 +145,7 @@ def _confirm_delete(saved: SavedSnapshot) -> None:
 
 def _details(saved: SavedSnapshot) -> None:
     st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
-    show_notes(saved.warnings, "What to know about this snapshot")
+    show_notes(saved.warnings, "Notes on this snapshot")
     name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
     key = f"name-{saved.digest}"
     name.text_input("Name", saved.name, max_chars=200, key=key)

@@ -342,7 +342,7 @@ def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: S
 
 
 def _draw_dispatch(topic: TopicLoad, seconds: int, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
-    """Draw what dispatch comes to over time; where that takes long, only once it is asked for."""
+    """Draw dispatch over time; on request only where the simulation takes long."""
     st.header("Dispatch over time")
     loads = {name: with_limits(topic, limits, settings) for name, (limits, settings) in cases.items()}
     keys = {name: repr((loads[name], seconds, settings.overrides)) for name, (_, settings) in cases.items()}

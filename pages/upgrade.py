@@ -17,6 +17,8 @@ from planner.web.widgets import table
 
 _HOURS = {"1": "the first hour", "24": "the first day"}
 _WHEN = {"before": "Before", "during": "During the restart", "after": "After"}
+_HAPPENS = {"vanishes": "removed", "is new": "new", "other default": "new default"}
+"""What the page calls a change of a setting, where the documents have another word."""
 _WIDTHS = {"setting": 330, "what happens": 110, "set here": 70}
 
 
@@ -42,6 +44,7 @@ def _settings(upgrade: Upgrade) -> None:
     if not rows:
         st.markdown("No setting of this cluster changes.")
         return
+    rows = [{**row, "what happens": _HAPPENS.get(row["what happens"], row["what happens"])} for row in rows]
     given = sum(row["set here"] == "yes" for row in rows)
     st.markdown(
         f"{count(len(rows), 'setting')} {'differs' if len(rows) == 1 else 'differ'}; this cluster sets {given} of"

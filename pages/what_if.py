@@ -216,7 +216,7 @@ def _owners(outcome: Outcome, index: int) -> None:
 
 
 def _shown_value(outcome: Outcome, cycle: Cycle, *, own_colours: bool) -> FloatArray:
-    """Return what each bundle is coloured by: its owner's place, or its owner's usage (%); NaN for nobody's."""
+    """Return what each bundle is coloured by: its owner's place, or its owner's usage (%); NaN if unowned."""
     names, state_ = cycle.view.brokers.name, cycle.state
     if own_colours:
         places = {name: at for at, name in enumerate(outcome.series.brokers)}

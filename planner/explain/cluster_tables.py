@@ -86,7 +86,7 @@ def _columns(snapshot: Snapshot, rows: Int64Array) -> dict[str, Any]:
     """Return what is told of bundles in every table of them."""
     bundles = snapshot.bundles
     return {
-        "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[rows]],
+        "owner": [snapshot.brokers.name[o] if o >= 0 else "unowned" for o in bundles.owner[rows]],
         "MiB/s": bundles.throughput_bytes_per_s(rows) / MIB,
         "msg/s": bundles.msg_rate_per_s(rows),
         "topics": bundles.topics[rows],

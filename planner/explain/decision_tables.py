@@ -171,13 +171,13 @@ def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
         for reason in (r for group in answer.reasons for r in group.rows(*names)):
             may = "may be drawn" if reason.broker in answer.acceptable else "not chosen"
             taken = reason.broker == answer.selected
-            rows.append((f"time {call}", reason.broker, "taken" if taken else may, reason.text))
+            rows.append((f"pass {call}", reason.broker, "taken" if taken else may, reason.text))
     for step in selection.steps:
         verb = "restored by" if step.name == "restored" else "excluded by"
         told = f"{verb}: {_FILTERS.get(step.name, step.name)}"
         rows += [("filters", r.broker, told, r.text) for group in step.reasons for r in group.rows(*names)]
-    frame = pd.DataFrame(rows, columns=["asked", "broker", "verdict", "why"])
-    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="asked")
+    frame = pd.DataFrame(rows, columns=["step", "broker", "verdict", "why"])
+    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="step")
 
 
 def _text(name: str, value: Any) -> str:

@@ -95,7 +95,7 @@ def within(title: str) -> str:
 
 
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
-    """Say whether Pulsar mends it by itself, or why not."""
+    """Say whether Pulsar fixes it on its own, or why not."""
     if outcome is None:
         return ""
     after, cycles = outcome.before_after.after, len(outcome.trace.cycles)

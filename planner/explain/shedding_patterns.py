@@ -313,7 +313,7 @@ def held_back(case: Outcome) -> Iterator[Finding]:
         remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
     yield Finding(
         code="avg_held_back",
-        title=f"{case.shedder} is held back by its minimum",
+        title=f"{case.shedder} sheds nothing because of its minimums",
         evidence=evidence,
         remedy=f"{remedy}.",
         severity="medium",

@@ -84,15 +84,15 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
         told = "the snapshot lists no topics, so the topics of each child are unknown"
         return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {told}.", options)
     if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
-        holds = (
-            f"the bundle holds only the topic {topics.name[int(rows[0])].as_py()}"
+        cure = "; add partitions to the topic" if need else ""
+        why = (
+            f"The bundle holds only the topic {topics.name[int(rows[0])].as_py()}, which no split can divide{cure}."
             if len(rows)
-            else "the bundle holds no topic"
+            else "The bundle holds no topics, so there is nothing to divide."
         )
-        cure = "; add partitions to the topic" if len(rows) and need else ""
-        return SplitAdvice("Not worth it", f"{holds[:1].upper()}{holds[1:]}, which no split can divide{cure}.", options)
+        return SplitAdvice("Not worth it", why, options)
     if best is None:
-        why = "with every algorithm Pulsar refuses the split or changes nothing."
+        why = "with every algorithm, Pulsar refuses the split or changes nothing."
         return SplitAdvice(
             "Not worth it", f"{f'{need}, but {why}' if need else f'{why[:1].upper()}{why[1:]}'}", options
         )

@@ -319,7 +319,7 @@ def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumb
 
 
 def _kept(plans: Sequence[str]) -> str:
-    """Return what today's values come to, by the digests of what happened today, after and with them."""
+    """Return the effect of keeping today's values, by the digests of what happened today, after and with them."""
     if len(plans) <= 2:  # noqa: PLR2004 - today and after
         return ""
     today, after, kept = plans

@@ -33,7 +33,7 @@ def _flows(moves: Sequence[Relocation]) -> dict[Pair, Size]:
     flows: dict[Pair, Size] = {}
     for move in moves:
         if move.destination:
-            pair = (move.source or "nobody", move.destination)
+            pair = (move.source or "no owner", move.destination)
             bundles, size = flows.get(pair, (0, 0.0))
             flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / MIB
     return flows

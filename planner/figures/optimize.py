@@ -16,7 +16,7 @@ _ABOVE = {"y": 1.02, "yanchor": "bottom", "x": 0}
 def frontier_figure(
     frontier: Plan, plan: Plan, limit_percent: float, others: Mapping[str, tuple[int, float]]
 ) -> go.Figure:
-    """Draw the highest usage after each further move, the bound under it, a plan, and what strategies come to.
+    """Draw the highest usage after each further move, the bound under it, a plan, and the results of strategies.
 
     Args:
         frontier: A plan without a budget, which went through all others.

@@ -52,7 +52,7 @@ def losses_after(plan: Plan) -> FailureReview:
 
 
 def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bool] = lambda: False) -> Plan:
-    """Find a plan with few moves after which the loss of any one broker puts nobody above the limit.
+    """Find a plan with few moves after which the loss of any one broker puts no broker above the limit.
 
     The budget of moves is the most that is tried. The limit is `loadBalancerBrokerOverloadedThresholdPercentage`. What
     a lost broker served goes where Pulsar places it, as the failure review supposes. Plans of several sizes are tried,

@@ -117,7 +117,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
 
 
 def without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
-    """Return what the search comes to where no anti-affinity group is, in the unit of the bound.
+    """Return the result of the search without anti-affinity groups, in the unit of the bound.
 
     None where groups are not what keeps a plan from its bound: there is none, or it is there.
     """
@@ -316,7 +316,7 @@ def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low
 
 
 def _tried(model: Model) -> int:
-    """Return how many moves are found anew to look for a better plan."""
+    """Return how many moves are searched again for a better plan."""
     return round(model.question.rounds * max(_TRIED * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
 
 

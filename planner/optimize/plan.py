@@ -120,7 +120,7 @@ class Plan:
 
 
 def lowest(*curves: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the lowest peak that each number of moves is known to come to, as long as more of them bring more."""
+    """Return the lowest known peak of each number of moves, as long as more of them bring more."""
     steps: list[Step] = []
     for step in sorted((step for curve in curves for step in curve), key=lambda one: (one.moves, one.peak)):
         if not steps or step.peak < steps[-1].peak:

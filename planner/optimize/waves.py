@@ -1,4 +1,4 @@
-"""In which order a plan is carried out: waves that overload nobody on the way and disconnect few clients at once."""
+"""In which order a plan is carried out: waves that overload no broker and disconnect few clients at once."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
 from planner.cluster.relocation import Relocation
+from planner.explain.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State
@@ -161,7 +162,7 @@ def scenario_of(
         )
     return unchanged(
         plan.snapshot.info.pulsar_version,
-        name=f"Best plan: {plan.spent['moves']:,.0f} moves",
+        name=f"Best plan: {count(round(plan.spent['moves']), 'move')}",
         steps=tuple(steps),
         settings=HELD if held else {},
         cycles=cycles + math.ceil((len(groups) - 1) * pause_min),

@@ -75,7 +75,7 @@ def shown(view: state.Current, question: Question) -> Plan | None:
 
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
-    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew."""
+    """Search for better plans while the first results are shown, unless the user stops it; then redraw the page."""
     found = [(one, shown(view, one)) for one in questions if not known(view, one)]
     left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     if not left:
@@ -110,7 +110,7 @@ def without_budget(question: Question) -> Question:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _curve(key: str) -> list[Step]:
-    """Return where the lowest peak is kept that each number of moves is known to come to."""
+    """Return the list that keeps the lowest known peak of each number of moves."""
     del key
     return []
 
@@ -129,7 +129,7 @@ def stability(plan: Plan) -> Stability | None:
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:
-    """Return what the search comes to where no anti-affinity group is; None before the last answer is there."""
+    """Return the result of the search without anti-affinity groups; None until the search has finished."""
     plan = known(view, question)
     if plan is None:
         return None

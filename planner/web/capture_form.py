@@ -305,5 +305,5 @@ def _ended(job: CaptureJob) -> None:
         state.select(saved.digest)
         st.rerun()
     st.success(arrival(saved, "captured"), icon=":material/check_circle:")
-    show_notes(saved.warnings, "What to know about this snapshot")
+    show_notes(saved.warnings, "Notes on this snapshot")
     registry.link("overview", "Open Overview")

@@ -25,7 +25,7 @@ class _Entry:
     """One field of a form.
 
     Attributes:
-        context: What there is to choose from.
+        context: Kind of edit there is to choose from.
         key: Keeps its widget apart.
         ask: How to ask.
         type: Its type, without what is annotated.
@@ -55,7 +55,7 @@ class _Entry:
 
 def edit_form(context: EditContext, key: str) -> Edit:
     """Draw the form of an edit, kept apart by its key, and return what it says; it may still be out of bounds."""
-    kind = st.selectbox("What", list(KINDS), format_func=lambda k: KINDS[k].title, key=f"{key}-kind")
+    kind = st.selectbox("Kind of edit", list(KINDS), format_func=lambda k: KINDS[k].title, key=f"{key}-kind")
     edit = KINDS[kind or next(iter(KINDS))]
     if edit.hint:
         st.caption(edit.hint)

@@ -31,7 +31,7 @@ _BUNDLES = {"bundle", "about"}
 _BROKERS = {"broker", "about", "owner", "from", "to", "on", "lost"}
 _MOST_DOMAINS = 16
 _LONG = 34
-"""Text with more letters than this may be cut off in a table."""
+"""Text with more letters than this may be truncated in a table."""
 _MOST = 6
 
 

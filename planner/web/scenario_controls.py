@@ -211,7 +211,7 @@ def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
 
 
 def _assumptions(view: state.Current) -> None:
-    """Draw what is supposed, with why."""
+    """Draw the assumptions with their reasons."""
     known = scenarios.present(view).assumptions
 
     def assume(name: str, draw: Callable[..., Any]) -> None:

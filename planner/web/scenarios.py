@@ -361,7 +361,7 @@ class _Turns:
         return self._large < _AT_ONCE and time.monotonic() - self._large_since > _ALONE_S
 
     def _next(self) -> _Ticket | None:
-        """Return who has the next turn; None when nobody may have it now."""
+        """Return the session that has the next turn; None when none may run now."""
         return min(filter(self._may_begin, self._waiting), key=self._place, default=None)
 
     def _place(self, ticket: _Ticket) -> tuple[int, bool, int]:
@@ -568,7 +568,7 @@ def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozense
 
 
 def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) -> list[Outcome] | None:
-    """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
+    """Return the outcomes of scenarios; None while they are computed, or after a failure, which is shown.
 
     What the session waited for before stops, unless another one waits for it.
 

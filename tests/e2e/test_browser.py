@@ -44,7 +44,7 @@ def test_first_start(fresh_server: Server, visitor: Window) -> None:
 def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Window) -> None:
     mine, theirs = visitor(), visitor()
     sample = next(s for s in samples() if s.file == "pip-364.json")
-    mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would have to change")
+    mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would change the answer")
     theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
     another_tab = mine.page.context.new_page()
     another_tab.goto(server.url)

@@ -125,6 +125,6 @@ def test_hit_counters_fill_sooner_with_a_lower_threshold(server: Server, visitor
     field.fill("5")
     field.press("Enter")
     window.settled("acts in cycle 5, 10.")
-    choose(page, "What counts", "ThresholdShedder")
+    choose(page, "Show counters of", "ThresholdShedder")
     window.settled("The usage that the strategy remembers")
     no_traceback(page)

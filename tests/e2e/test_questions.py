@@ -77,7 +77,7 @@ def why_nothing(one: Asker) -> None:
     one.find("broker-07")
     one.follow("Why")
     one.reads("ThresholdShedder chose nothing of broker-07")
-    one.reads("What would have to change")
+    one.reads("What would change the answer")
 
 
 def biggest_bundle(one: Asker) -> None:

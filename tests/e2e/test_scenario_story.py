@@ -106,7 +106,7 @@ def test_from_a_sample_to_commands_on_another_server(
     assert len(link) <= 2_000
     page.keyboard.press("Escape")
 
-    go(window, "Why", "What would have to change")
+    go(window, "Why", "What would change the answer")
     expect(page.get_by_text("of broker-").first).to_be_visible()
     expect(page.get_by_text("Each answer was verified")).to_be_visible()
     window.shot("story-why")

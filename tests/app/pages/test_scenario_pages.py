@@ -272,7 +272,7 @@ class TestWhatIf:
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_kind_of_edit_has_a_form(self, page: Page, kind: str) -> None:
         test = page("what_if", snapshot=sample()[:12])
-        next(s for s in test.selectbox if s.label == "What").select(kind).run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select(kind).run()
         assert not test.exception
         for label, value in NEEDED.get(kind, {}).items():
             assert next(b for b in test.button if b.label == "Add").disabled
@@ -289,15 +289,15 @@ class TestWhatIf:
     def test_no_number_field_takes_more_than_a_browser_can_count(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         for kind in KINDS:
-            next(s for s in test.selectbox if s.label == "What").select(kind).run()
+            next(s for s in test.selectbox if s.label == "Kind of edit").select(kind).run()
             assert all(abs(n.proto.max) < 2**53 for n in test.number_input)
 
     def test_brokers_are_added_twice_and_drained(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(AddBrokers(count=2))))
-        next(s for s in test.selectbox if s.label == "What").select("add_brokers").run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select("add_brokers").run()
         press(test, "Add")
         assert "already" not in shown(test)
-        next(s for s in test.selectbox if s.label == "What").select("drain_broker").run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select("drain_broker").run()
         box = next(s for s in test.selectbox if s.label == "Broker")
         assert box.options[-3:] == ["added-1:8080", "added-2:8080", "added2-1:8080"]
         box.select("added2-1:8080").run()
