@@ -168,9 +168,8 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
             " per wave."
         )
     st.caption(
-        f"Plan digest: `{plan.digest()[:12]}`. The script checks the owner of each bundle before it moves the bundle,"
-        " and skips bundles that have moved since the capture. If a step fails, it restores shedding, splits and"
-        " settings."
+        f"Plan digest: `{plan.digest()[:12]}`. The script skips bundles that have moved since the capture. If a step"
+        " fails, it restores shedding, splits and settings."
     )
 
 
@@ -252,8 +251,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Best plan",
     icon=":material/auto_awesome:",
-    purpose="The few moves that improve balance most, how close they come to the best possible, and whether Pulsar will"
-    " undo them.",
+    purpose="The few moves that improve balance most, and whether Pulsar will undo them. undo them.",
     draw=draw,
     subject=Subject.SNAPSHOT,
 )

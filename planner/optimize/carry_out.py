@@ -258,8 +258,8 @@ def of_groups(plan: Plan, ungrouped: float | None) -> str:
     theirs = min(max(plan.value - ungrouped, 0.0), gap)
     return (
         f"Anti-affinity groups account for about {theirs * scale:,.{digits}f} of the"
-        f" {gap * scale:,.{digits}f}{step or unit} between the plan and its lower bound, which hardly considers them."
-        f" Without these groups, the search finds {ungrouped * scale:,.{digits}f}{unit}."
+        f" {gap * scale:,.{digits}f}{step or unit} between the plan and its lower bound. Without these groups, the"
+        f" search finds {ungrouped * scale:,.{digits}f}{unit}."
     )
 
 

@@ -73,7 +73,7 @@ class Stability:
             return f"Stable: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
         said = (
             f"Not stable: Pulsar sheds {count(len(self.shed), 'bundle')} within {CYCLES} cycles, starting in cycle"
-            f" {self.cycle}. The plan had moved {self.undone:,} of them.{splits}"
+            f" {self.cycle}; the plan had moved {self.undone:,} of them.{splits}"
         )
         if self.keeps == LEFT_OFF:
             return (

@@ -45,7 +45,7 @@ def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Wind
     mine, theirs = visitor(), visitor()
     sample = next(s for s in samples() if s.file == "pip-364.json")
     mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would change the answer")
-    theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "Broker details")
     another_tab = mine.page.context.new_page()
     another_tab.goto(server.url)
     expect(another_tab.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("PIP-364"))
@@ -57,7 +57,7 @@ def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Wind
 def test_a_scenario_goes_from_page_to_page_and_its_link_to_another_browser(server: Server, visitor: Window) -> None:
     window = visitor()
     sample = next(s for s in samples() if s.file == "pip-364.json")
-    page = window.open(f"{server.url}/shedding?snapshot={sample.digest[:12]}", "ThresholdShedder unloads")
+    page = window.open(f"{server.url}/shedding?snapshot={sample.digest[:12]}", "ThresholdShedder sheds")
     page.get_by_role("combobox", name="Shedding strategy").click()
     page.get_by_role("option", name="AvgShedder").click()
     window.settled("AvgShedder instead of ThresholdShedder")
@@ -173,7 +173,7 @@ def test_link_to_a_bundle_survives_another_browser(server: Server, visitor: Wind
     sample = next(s for s in samples() if s.title.startswith("flow_or_qps"))
     link = f"{server.url}/bundle-map?snapshot={sample.digest[:12]}&namespace=example/split&bundle=0x00000000_0x80000000"
     for _ in range(2):
-        page = visitor().open(link, "flow_or_qps_equally_divide would split it")
+        page = visitor().open(link, "flow_or_qps_equally_divide would split this bundle")
         expect(page.get_by_text("0x00000000_0x1c800001").first).to_be_visible()
 
 
@@ -184,13 +184,13 @@ def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) 
     write_zip(small, packed)
     chooser = page.locator('input[type="file"]')
     chooser.set_input_files({"name": "good.zip", "mimeType": "application/zip", "buffer": packed.getvalue()})
-    window.settled("“good” is loaded: 5 brokers, 60 bundles")
+    window.settled("“good” loaded: 5 brokers, 60 bundles")
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("good"))
     window.shot("upload-good")
     by_menu(page, "Brokers")
-    window.settled("One broker")
-    expect(page.get_by_text("is loaded")).to_have_count(0)
+    window.settled("Broker details")
+    expect(page.get_by_text("“good” loaded")).to_have_count(0)
     by_menu(page, "Snapshots")
     window.settled("In this workspace")
     again = write_document(small).encode()
@@ -219,7 +219,7 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
     page.locator('input[type="file"]').set_input_files(
         {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}
     )
-    window.settled("is loaded: 5 brokers, 60 bundles")
+    window.settled("loaded: 5 brokers, 60 bundles")
     by_menu(page, "Snapshots")
     window.settled("In this workspace")
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
@@ -321,14 +321,14 @@ def test_the_name_of_the_first_page_is_an_address(server: Server, visitor: Windo
 
 def test_back_and_forward_go_through_choices(server: Server, visitor: Window) -> None:
     window = visitor()
-    page = window.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    page = window.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "Broker details")
     box = page.get_by_role("combobox", name="Broker", exact=True)
     seen = [box.input_value()]
     for at in (1, 2):
         box.click()
         page.get_by_role("option").nth(at).click()
         page.wait_for_url(lambda url: seen[-1].replace(":", "%3A") not in url, timeout=20_000)
-        window.settled("One broker")
+        window.settled("Broker details")
         seen.append(box.input_value())
     assert len(set(seen)) == 3
     page.go_back()

@@ -76,18 +76,18 @@ def next_cycle(one: Asker) -> None:
 def why_nothing(one: Asker) -> None:
     one.find("broker-07")
     one.follow("Why")
-    one.reads("ThresholdShedder chose nothing of broker-07")
+    one.reads("ThresholdShedder selected no bundle of broker-07")
     one.reads("What would change the answer")
 
 
 def biggest_bundle(one: Asker) -> None:
     one.menu("Map", "Split lab")
     one.reads("Not worth it.")
-    one.reads("cut at 0x471c71c1")
+    one.reads("split at 0x471c71c1")
 
 
 def lose_a_broker(one: Asker) -> None:
-    one.reads("broker-14 stays at 76 %")
+    one.reads("leaves the highest usage at 76 % (broker-14)")
     one.follow("All losses")
     one.reads("Worst loss: ")
 
@@ -124,7 +124,7 @@ def share(one: Asker) -> None:
 def bundle_of_a_topic(one: Asker) -> None:
     one.find(TOPIC)
     found = one.page.locator(".st-key-found")
-    expect(found).to_contain_text(re.compile(r"not listed here.*hash 0x[0-9a-f]{8}, bundle\s+0x[0-9a-f]{8}_0x"))
+    expect(found).to_contain_text(re.compile(r"not in this snapshot.*hash 0x[0-9a-f]{8}, bundle\s+0x[0-9a-f]{8}_0x"))
 
 
 def report(one: Asker) -> None:
@@ -137,7 +137,7 @@ def replay_and_advice(one: Asker) -> None:
     one.press("Generate a small sample history")
     one.reads("4 scenarios")
     one.press("Replay")
-    one.page.get_by_text("On average it is lowest with").wait_for(timeout=180_000)
+    one.page.get_by_text("has the lowest value").wait_for(timeout=180_000)
     one.follow("Open in Advisor")
     one.reads("of 4 settings")
 
