@@ -37,7 +37,7 @@ from planner.web.session import bound
 from planner.web.widgets import chart, download, show_error, show_notes, table
 
 _KNEE, _WEIGHT = "knee", "weight"
-_RULES = {_KNEE: "Knee of the front", _WEIGHT: "A weight of mine"}
+_RULES = {_KNEE: "Balanced choice", _WEIGHT: "My own weights"}
 _MOST_FIGURES = 6
 _BATCH = 8
 
@@ -50,7 +50,7 @@ def _label(stored: StoredJob) -> str:
     if job is None:
         return stored.name
     days = period(job.first_day, job.last_day)
-    parts = (job.name or "without a name", count(len(job.scenarios), "scenario"), days)
+    parts = (job.name or "unnamed", count(len(job.scenarios), "scenario"), days)
     return " · ".join((*parts, moment(stored.status.submitted_ms)))
 
 
@@ -63,8 +63,7 @@ def _pick() -> tuple[StoredJob, ...]:
     offered = {name: _label(stored) for name, stored in jobs.items() if usable(stored)}
     if not offered:
         st.info(
-            "There is no finished replay yet. Replay a grid of settings over a history first; the current settings"
-            " should be among them.",
+            "No finished replay yet. First replay a grid of settings over a history, including the current settings.",
             icon=":material/history:",
         )
         registry.link("replay", "Replay a history", icon=":material/play_circle:")
@@ -86,11 +85,11 @@ def _beside(main: StoredJob, jobs: Mapping[str, StoredJob], offered: Mapping[str
         address.put(**{"with": ",".join([*names, *joining])})
 
     if ready:
-        help_ = "Replays of the same history, clusters and days can be compared as if they were one."
-        box = partial(st.multiselect, "Together with", list(ready), format_func=ready.__getitem__, help=help_)
+        help_ = "Combines replays of the same history, clusters and days."
+        box = partial(st.multiselect, "Combine with", list(ready), format_func=ready.__getitem__, help=help_)
         bound("advisor-with", chosen, box, store)
     if waiting:
-        st.caption(f"Not done yet: {count(len(waiting), 'replay')} over the same days.")
+        st.caption(f"Not finished yet: {count(len(waiting), 'replay')} over the same days.")
     return chosen
 
 
@@ -104,7 +103,7 @@ def _material(stored: Sequence[StoredJob], ended_ms: tuple[int, ...]) -> Materia
     return material_of(stored)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the settings in force …")
+@st.cache_resource(max_entries=8, show_spinner="Reading the current settings …")
 def _configured(name: str) -> Mapping[str, Configured]:
     job = open_job(name).job
     return configured_of(job) if job is not None else {}
@@ -140,13 +139,14 @@ def _weight() -> float | None:
         list(_RULES),
         format_func=_RULES.__getitem__,
         required=True,
-        help="The knee is the member of the front farthest from the line between its ends: beyond it, a little less"
-        " of one side costs much of the other. A weight takes the member whose worse side, weighted, is best.",
+        help="The balanced choice is the point of the Pareto front beyond which a small gain on one side costs a lot"
+        " on the other. With your own weights, the advisor recommends the setting whose weighted worse side is"
+        " best.",
     )
     bound("advisor-rule", rule, box, store)
     if rule == _KNEE:
         return None
-    label = "Weight of balance against disruption (%)"
+    label = "Weight of balance, as opposed to disruption (%)"
     return address.number("weight", label, 50, 0, 100, step=5, slider=True, named=True, place=right) / 100
 
 
@@ -154,17 +154,17 @@ def _question() -> Question:
     """Draw what counts and how much; what differs from the usual goes into the address."""
     usual = Question()
     weight = _weight()
-    with st.expander("What counts", icon=":material/tune:"):
+    with st.expander("Objectives", icon=":material/tune:"):
         left, right = st.columns(2, gap="large")
         with left:
             balance = _objectives("balance", usual.balance)
-            help_ = "How much worse a side may become, in percent of its average over all settings."
-            loss = address.number("loss", "A setting may lose (%)", usual.loss_percent, 0.0, 1000.0, help=help_)
+            help_ = "How much worse balance or disruption may become, in percent of its average over all settings."
+            loss = address.number("loss", "Accepted loss (%)", usual.loss_percent, 0.0, 1000.0, help=help_)
         with right:
             disruption = _objectives("disruption", usual.disruption)
             share = round(usual.first_share * 100)
-            help_ = "The holdout chooses on the first days and judges on the rest."
-            first = address.number("first", "Days to choose on (%)", share, 10, 90, slider=True, help=help_)
+            help_ = "The advisor chooses settings on the first days and tests them on the remaining days."
+            first = address.number("first", "Share of days for the choice (%)", share, 10, 90, slider=True, help=help_)
     return Question(balance=balance, disruption=disruption, weight=weight, loss_percent=loss, first_share=first / 100)
 
 
@@ -209,7 +209,7 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
         if changes:
             table(pd.DataFrame(changes), f"advice-settings-{cluster}")
     if not configured:
-        st.info("The history is not here any more, so that nobody knows the settings in force.", icon=":material/info:")
+        st.info("The history no longer exists, so the current settings are unknown.", icon=":material/info:")
     if advice.evidence is None:
         return
     for side in SIDES:
@@ -222,10 +222,10 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
 def _sensitivity(advice: Advice) -> None:
     if not advice.sensitivity:
         return
-    st.header("How far each setting can move")
+    st.header("Range of each setting")
     st.caption(
-        "A value holds as long as no other setting beats it in both and neither side loses more than asked, compared"
-        " with the recommendation; all else stays as recommended."
+        "A value is acceptable if no other setting is better in both balance and disruption, and if neither side"
+        " becomes worse than the accepted loss. All other settings stay as recommended."
     )
     for found in advice.sensitivity:
         st.markdown(f"- {plain(found.sentence)}")
@@ -237,13 +237,15 @@ def _sensitivity(advice: Advice) -> None:
 
 
 def _holdout(advice: Advice) -> None:
-    st.header("Would it have held?")
+    st.header("Test on later days")
     found = advice.holdout
     if found is None:
-        st.info("One day cannot be both chosen and judged on. Replay several days.", icon=":material/info:")
+        st.info("Not possible with only one day. Replay several days.", icon=":material/info:")
         return
     (st.success if found.holds else st.warning)(
-        "The choice holds on days that it was not made on." if found.holds else "The choice does not hold.",
+        "The choice also holds up on days that were not used for it."
+        if found.holds
+        else "The choice does not hold up on later days.",
         icon=":material/check_circle:" if found.holds else ":material/warning:",
     )
     if found.days:
@@ -281,7 +283,7 @@ def _what_if(job: Job, advice: Advice) -> None:
     cluster = advice.clusters[0]
     if len(advice.clusters) > 1:
         cluster = st.selectbox("Cluster", advice.clusters, key="advisor-cluster") or cluster
-    help_ = "Takes the last snapshot of the history into the workspace and puts the recommended settings on it."
+    help_ = "Adds the last snapshot of the history to the workspace and opens it with the recommended settings."
     if not st.button("Open in What-if", icon=":material/science:", type="primary", help=help_):
         return
     snapshot = snapshot_of(job, cluster, last=True)
@@ -305,14 +307,14 @@ def _commands(advice: Advice, configured: Mapping[str, Configured]) -> None:
 
 def _submit(job: Job, fresh: Sequence[Scenario], what: str) -> None:
     if not fresh:
-        st.info("There is nothing in this space that was not replayed yet.", icon=":material/info:")
+        st.info("All settings in this search space have already been replayed.", icon=":material/info:")
         return
     made = submit(replace(job, name=f"{job.name}: {what}"[:100], scenarios=tuple(fresh)))
     joined = [name for name in address.part("with").split(",") if name]
     address.put(**{"with": ",".join([*joined, made.name])})
     st.success(
-        f"{count(len(fresh), 'scenario')} submitted as a replay of {what}. It joins this comparison when it is done:"
-        " reload the page then.",
+        f"{count(len(fresh), 'scenario')} submitted as a replay of {what}. When it has finished, reload the page to"
+        " include it.",
         icon=":material/check_circle:",
     )
 
@@ -325,8 +327,8 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
     base = advice.candidate(advice.current).scenario if advice.current else replace(material.scenarios[0], settings={})
     manager = LoadManager(base.load_manager) if base.load_manager else now.load_manager
     offered = [one.name for one in offered_shedders(manager, now.settings.release)]
-    with st.expander("Search further", icon=":material/travel_explore:"):
-        st.caption("Replays settings that were not tried yet, within bounds that follow from Pulsar's defaults.")
+    with st.expander("Continue the search", icon=":material/travel_explore:"):
+        st.caption("Replays more settings, within ranges derived from Pulsar's defaults.")
         left, middle, right = st.columns([3, 2, 1])
         with left:
             running = now.settings.changed(**base.settings).text("loadBalancerLoadSheddingStrategy").rpartition(".")[2]
@@ -334,19 +336,23 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
                 "Strategies", offered, [running] if running in offered else offered[:1], key="search-strategies"
             )
         with middle:
-            method: Any = st.selectbox("Method", ["bayesian", "random"], help="Bayesian learns from what is known.")
+            method: Any = st.selectbox(
+                "Method", ["bayesian", "random"], help="The Bayesian search learns from earlier results."
+            )
         with right:
             size = int(st.number_input("Scenarios", 1, 100, _BATCH))
         columns = st.columns(2)
         try:
             space = widened(space_of(base, now, shedders or offered[:1]), material.scenarios)
-            st.caption(f"Searched: {', '.join(_range_text(one.name, one.low, one.high) for one in space.parameters)}.")
+            st.caption(
+                f"Search space: {', '.join(_range_text(one.name, one.low, one.high) for one in space.parameters)}."
+            )
             if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
                 chosen_method: Method = method
                 told = trials_of(advice, material.scenarios)
                 _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
             chosen = advice.candidate(advice.chosen).scenario
-            if columns[1].button("Replay what lies around the recommendation", icon=":material/filter_center_focus:"):
+            if columns[1].button("Replay values near the recommendation", icon=":material/filter_center_focus:"):
                 own = now.settings.changed(**chosen.settings).text("loadBalancerLoadSheddingStrategy")
                 around = widened(space_of(base, now, [own]), material.scenarios)
                 _submit(job, neighbours(around, chosen, known=material.scenarios), "neighbours")
@@ -363,7 +369,7 @@ def _findings(stored: StoredJob, material: Material, advice: Advice, configured:
     assert job is not None  # noqa: S101 - only such jobs are offered
     verdict = judge(advice)
     _verdict(advice, verdict)
-    show_notes((*material.notes, *advice.notes), "What to know about this comparison")
+    show_notes((*material.notes, *advice.notes), "Notes on this comparison")
     st.caption(compared_text(advice))
     if verdict.kind != "nothing":
         chart(front_figure(advice), plain(front_text(advice)), "front")
@@ -387,7 +393,7 @@ def draw(_: Any) -> None:
     question = _question()
     for side in SIDES:
         if not getattr(question, side):
-            raise SettingError(f"No objective of {side} is chosen.", remedy="Choose one under “What counts”.")
+            raise SettingError(f"No objective of {side} is chosen.", remedy="Choose one under “Objectives”.")
     ended = tuple(one.status.ended_ms for one in stored)
     material, configured = _material(stored, ended), _configured(stored[0].name)
     advice = _advice(stored, ended, question)
@@ -397,7 +403,7 @@ def draw(_: Any) -> None:
 PAGE = Page(
     title="Advisor",
     icon=":material/lightbulb:",
-    purpose="Settings chosen by evidence: what replays of your history say about balance and disruption.",
+    purpose="Recommends settings, based on balance and disruption in replays of your history.",
     draw=draw,
     subject=Subject.NOTHING,
 )

@@ -24,7 +24,7 @@ from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
-_ASKS = {"level": "Lowest peak", "under": "Under a usage", "drain": "Empty brokers"}
+_ASKS = {"level": "Lowest usage", "under": "Below a usage", "drain": "Empty brokers"}
 _COSTS = {"clients": "clients", "topics": "topics", "moves": "moves"}
 _SPLITS = best_plan.USUAL.splits or 0
 _SHOWN = 2_000
@@ -36,20 +36,21 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
     names = view.snapshot.brokers.name
     ask = address.choice("ask", "Question", _ASKS, segments=True, label_visibility="collapsed")
     with st.expander("Rules and limits", icon=":material/rule:"):
-        exclude = address.several("exclude", "Brokers that take nothing", names)
-        keep = address.several("keep", "Namespaces whose bundles stay", view.snapshot.namespaces)
+        exclude = address.several("exclude", "Brokers that receive no bundles", names)
+        keep = address.several("keep", "Namespaces that stay in place", view.snapshot.namespaces)
         even = address.toggle(
             "even",
-            "Spread the bundles of a namespace as placement does",
-            help="loadBalancerDistributeBundlesEvenlyEnabled: Pulsar does not ask it of an unload with a destination.",
+            "Spread each namespace's bundles as placement does",
+            help="As with loadBalancerDistributeBundlesEvenlyEnabled. Pulsar does not require it when an unload names"
+            " its destination.",
         )
-        splits = address.number("splits", "Bundles that may be split, where one alone is the limit", _SPLITS, 0, 50)
+        splits = address.number("splits", "Bundles that may be split where one bundle sets the limit", _SPLITS, 0, 50)
     base = Question(exclude=exclude, keep_namespaces=keep, even=even, splits=splits)
     if ask == "under":
         with st.container(horizontal=True, vertical_alignment="bottom"):
             limit = view.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
             under = address.number("percent", "No broker above (%)", float(limit), 1.0, 1_000.0)
-            cost = address.choice("least", "With the fewest", _COSTS, segments=True)
+            cost = address.choice("least", "Minimize", _COSTS, segments=True)
         return replace(base, under_percent=under, cost=cost), None
     if ask == "drain":
         drain = address.several("drain", "Brokers to empty", names, names[:1])
@@ -62,7 +63,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
     moves = 1
     if most > 1:
-        moves = address.number("moves", "Bundles moved at most", usual, 1, most, slider=True)
+        moves = address.number("moves", "Maximum number of moves", usual, 1, most, slider=True)
     return replace(base, moves=moves), frontier
 
 
@@ -73,14 +74,14 @@ def _headline(plan: Plan) -> None:
     metrics(
         (
             ("Highest usage", percent(plan.peak), f"Now {percent(float(plan.usage_before[plan.counts].max()))}."),
-            ("No plan below", percent(plan.peak_bound), f"Proven: {plain(plan.none_below)}. {plain(plan.limit)}"),
+            ("Lower bound", percent(plan.peak_bound), f"Proven: {plain(plan.lower_bound)}. {plain(plan.limit)}"),
             (
                 "Deviation of usage",
                 f"{plan.deviation * 100:.1f} points",
                 f"Now {plan.deviation_before * 100:.1f} points.",
             ),
-            ("Bundles moved", f"{len(plan.moves):,}", "Each once."),
-            ("Clients that reconnect", f"{clients:,}", f"Of {round(plan.spent['topics']):,} topics."),
+            ("Bundles moved", f"{len(plan.moves):,}", "Each bundle moves once."),
+            ("Disconnected clients", f"{clients:,}", f"Clients of {count(round(plan.spent['topics']), 'topic')}."),
         ),
         _CARD_PX,
     )
@@ -108,12 +109,13 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
 def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, float]]) -> str:
     last = frontier.frontier[-1]
     said = (
-        f"**{len(plan.moves):,} moves: {plan.peak * 100:.1f} %; all {last.moves:,} that help:"
-        f" {last.peak * 100:.1f} %.** The dotted line is what no plan with as many moves gets below."
+        f"**Highest usage with {count(len(plan.moves), 'move')}: {plan.peak * 100:.1f} %; with all"
+        f" {count(last.moves, 'useful move')}: {last.peak * 100:.1f} %.** The dotted line is the lower bound for each"
+        " number of moves."
     )
     if others:
         parts = [f"{name} {count(moves, 'move')}, {peak:.1f} %" for name, (moves, peak) in others.items()]
-        said += f" Strategies by themselves: {'; '.join(parts)}."
+        said += f" Strategies on their own: {'; '.join(parts)}."
     return said
 
 
@@ -122,19 +124,19 @@ def _stable(found: Stability) -> None:
         st.success(found.sentence, icon=":material/verified:")
         return
     sentence, why = plain(names.short(found.sentence)), plain(names.short(found.why))
-    st.warning(f"{sentence}\n\nThe first: {why}.", icon=":material/undo:")
+    st.warning(f"{sentence}\n\nFirst bundle shed: {why}.", icon=":material/undo:")
 
 
 def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: float | None) -> None:
     """Draw the waves and what to take away."""
-    most = address.number("wave", "Clients that a wave disconnects at most", 1_000, 1, 1_000_000)
+    most = address.number("wave", "Maximum number of clients disconnected per wave", 1_000, 1, 1_000_000)
     waves = best_plan.waves(plan.digest(), most, plan)
     over = sorted({name for wave in waves for name in wave.over})
     largest = max((wave.clients for wave in waves), default=0)
     st.markdown(
-        f"**{count(len(waves), 'wave')}, at most {count(largest, 'client')} at once.** "
-        + (f"On the way {', '.join(map(plain, over))} cannot stay below its limit." if over else "")
-        + ("No broker is above its limit on the way." if not over else "")
+        f"**{count(len(waves), 'wave')}, each disconnecting at most {count(largest, 'client')}.** "
+        + (f"Temporarily above the limit: {', '.join(map(plain, over))}." if over else "")
+        + ("No broker exceeds its limit during the plan." if not over else "")
     )
     options, cluster = CommandOptions(), view.snapshot.info.cluster
     title = f"Best plan {plan.digest()[:12]}"
@@ -143,12 +145,12 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
 
     def script(*, back: bool) -> bytes:
         todo = (steps_back if back else steps)(plan, waves, found, options, basis)
-        text = command_script(todo, f"{title}{', the way back' if back else ''}", options.program, cluster)
+        text = command_script(todo, f"{title}{', undo' if back else ''}", options.program, cluster)
         return text.encode()
 
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
-        download("The way back", partial(script, back=True), "way-back.sh", "text/x-shellscript")
+        download("Undo script", partial(script, back=True), "way-back.sh", "text/x-shellscript")
         told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
         download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
@@ -161,11 +163,13 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
         if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):
             take()
     if not fits:
-        st.caption(f"A scenario has at most {MOST_STEPS:,} waves; allow more clients in one to open it.")
+        st.caption(
+            f"A scenario can have at most {MOST_STEPS:,} waves. To open this plan as a scenario, allow more clients"
+            " per wave."
+        )
     st.caption(
-        f"Digest of the plan: `{plan.digest()[:12]}`. The script checks where each bundle is before it moves it, skips"
-        " those that have moved since the capture, and puts shedding, splits and settings back as they were unless"
-        " everything succeeds."
+        f"Plan digest: `{plan.digest()[:12]}`. The script skips bundles that have moved since the capture. If a step"
+        " fails, it restores shedding, splits and settings."
     )
 
 
@@ -220,7 +224,9 @@ def draw(view: state.Current) -> None:
     brokers = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
     before, after = plan.usage_before[order], plan.usage_after[order]
     worst = plain(names.short(brokers[int(np.argmax(after))]))
-    words = f"**Each broker before and after.** Then the most used one is {worst} at {after.max() * 100:.1f} %."
+    words = (
+        f"**Each broker before and after.** After the plan, {worst} has the highest usage: {after.max() * 100:.1f} %."
+    )
     chart(before_after_figure(brokers, before, after, limit), words, "best-plan-brokers")
     if plan.moves:
         st.markdown("#### Will Pulsar undo it?")
@@ -245,7 +251,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Best plan",
     icon=":material/auto_awesome:",
-    purpose="Which few moves bring most, how far that is from the best possible, and whether Pulsar will undo it.",
+    purpose="The few moves that improve balance most, and whether Pulsar will undo them. undo them.",
     draw=draw,
     subject=Subject.SNAPSHOT,
 )

@@ -1,4 +1,4 @@
-"""Brokers: resources, what decides the score, and the bundles of each."""
+"""Brokers: resources, what decides the usage, and the bundles of each."""
 
 import streamlit as st
 
@@ -11,17 +11,17 @@ from planner.web.page import Page
 from planner.web.widgets import chart, table
 
 _SHOWN_BUNDLES = 2_000
-_COUNTS = ("decides the score", "counts, but another is larger")
+_COUNTS = ("decides the usage", "counts, but another resource is higher")
 
 
 def _one(snapshot: Snapshot, broker: int) -> None:
     """Draw the resources of a broker and its bundles."""
     frame = resource_frame(snapshot, broker)
     decides = frame[frame["meaning"] == _COUNTS[0]]
-    what = f"{decides.iloc[0]['resource']} decides its score." if len(decides) else "No resource counts."
+    what = f"{decides.iloc[0]['resource']} decides its usage." if len(decides) else "No resource counts."
     counted = frame["meaning"].isin(_COUNTS).tolist()
     figure = resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted)
-    chart(figure, f"{what} Grey ones do not count.", f"resources-{broker}")
+    chart(figure, f"{what} Grey resources do not count.", f"resources-{broker}")
     table(frame, "resources", formats={"% of limit": "%.4f"})
     rows = snapshot.bundles_of(broker)
     st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")
@@ -36,15 +36,15 @@ def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.snapshot
     frame = broker_frame(snapshot)
-    spread = frame["usage W (%)"]
+    spread = frame["usage (%)"]
     st.markdown(
-        f"{count(len(frame), 'broker')}, used from {spread.min():.1f} % to {spread.max():.1f} %. Usage W is the largest"
-        " of a broker's resources, each in percent of its limit and weighted as the settings say."
+        f"{count(len(frame), 'broker')} with a usage from {spread.min():.1f} % to {spread.max():.1f} %. Usage is the"
+        " share of a broker's most used resource, with the weights of the settings."
     )
     names = frame["broker"].tolist()
     formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}
     table(frame, "brokers", formats=formats, pick=lambda row: address.put(broker=names[row]))
-    st.header("One broker", anchor=False)
+    st.header("Broker details", anchor=False)
     picked = address.choice("broker", "Broker", names, named=True)
     _one(snapshot, snapshot.brokers.position[picked])
 
@@ -52,6 +52,6 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Brokers",
     icon=":material/dns:",
-    purpose="Resources with their limits, which one decides the score, and the bundles of each broker.",
+    purpose="The resources and limits of each broker, the resource that decides its usage, and its bundles.",
     draw=draw,
 )

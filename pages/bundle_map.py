@@ -15,7 +15,7 @@ from planner.explain.cluster_tables import (
     measure,
     namespace_rows,
 )
-from planner.explain.text import MIB, bytes_per_s, count, msg_per_s, plain
+from planner.explain.text import MIB, bytes_per_s, count, msg_per_s, plain, rounded
 from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
@@ -40,22 +40,22 @@ def _map(snapshot: Snapshot) -> str | None:
     value = measure(snapshot, name)
     rows = namespace_rows(snapshot, value, text)
     if not len(rows):
-        st.info("No namespace has this text in its name.", icon=":material/search_off:")
+        st.info("No namespace matches this text.", icon=":material/search_off:")
         return None
     pages = -(-len(rows) // _ROWS)
     page = 1
     if pages > 1:
         page = address.number(
-            "rows", f"Page, of {pages}", 1, 1, pages, place=last, help=f"{_ROWS} namespaces a page, busiest first"
+            "rows", f"Page, of {pages}", 1, 1, pages, place=last, help=f"{_ROWS} namespaces per page, busiest first"
         )
     shown = rows[(page - 1) * _ROWS : page * _ROWS]
     names = [snapshot.namespaces[i] for i in shown.tolist()]
     raster = make_raster(snapshot.bundles, shown, value)
     peak = float(np.nanmax(raster.values)) if np.isfinite(raster.values).any() else 0.0
     summary = (
-        f"{count(len(shown), 'namespace')} of {len(rows):,}, busiest first, over the hash space. {title}: at most"
-        f" {peak:.4g} {unit} in a bundle. A cell shows the largest of the bundles in it. Grey is not loaded."
-        " Click a row to open it."
+        f"{count(len(shown), 'namespace')} of {len(rows):,}, busiest first, across the hash space. {title}: at most"
+        f" {rounded(peak)} {unit} in a bundle. A cell shows the highest value of its bundles. Grey bundles are unowned."
+        " Click a row to open a namespace."
     )
     figure = raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner")
     chart(figure, summary, f"raster-{name}-{page}-{text}", lambda one: address.put(namespace=one, bundle=""))
@@ -84,12 +84,12 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     throughput = np.nan_to_num(measure(snapshot, "throughput")[rows])
     busiest = ranges[int(np.argmax(throughput))]
     asked = address.part("bundle")
-    more = f" The first {MAX_BARS:,} are drawn." if len(rows) > MAX_BARS else ""
+    more = f" Showing the first {MAX_BARS:,}." if len(rows) > MAX_BARS else ""
     loaded = int((snapshot.bundles.owner[rows] >= 0).sum())
     at = ranges.index(asked if asked in ranges else busiest)
     chart(
         bundle_bars(snapshot.bundles.low[rows], snapshot.bundles.high[rows], throughput, "MiB/s", at),
-        f"{count(len(rows), 'bundle')}, {loaded:,} of them loaded. Click a bar to open the bundle.{more}",
+        f"{count(len(rows), 'bundle')}, {loaded:,} of them with an owner. Click a bar to open a bundle.{more}",
         f"bars-{namespace}",
         lambda one: address.put(namespace=namespace, bundle=one),
     )
@@ -108,11 +108,11 @@ def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], st
     answer = algorithm.boundaries(request, snapshot.settings)
     reasons = "; ".join(r.text for r in answer.reasons[:3])
     if not answer.boundaries:
-        return (), f"{algorithm.name} would not split it: {reasons}."
+        return (), f"{algorithm.name} would not split this bundle: {reasons}."
     boundaries = namespace_boundaries(snapshot, int(snapshot.bundles.namespace[bundle]))
     result = apply_split(boundaries, (request.low, request.high), answer.boundaries)
     children = ", ".join(format_range(*c) for c in result.children)
-    return answer.boundaries, f"{algorithm.name} would split it into {children}: {reasons}."
+    return answer.boundaries, f"{algorithm.name} would split this bundle into {children}: {reasons}."
 
 
 def _bundle(view: state.Current, bundle: int) -> None:
@@ -122,7 +122,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
     rate = bundles.msg_rate_per_s(bundle)
     throughput = bundles.throughput_bytes_per_s(bundle)
     owned = owner >= 0
-    st.markdown(f"Owner: **{plain(short(snapshot.brokers.name[owner]))}**" if owned else "Not loaded by any broker.")
+    st.markdown(f"Owner: **{plain(short(snapshot.brokers.name[owner]))}**" if owned else "Unowned.")
     figures = (
         ("Throughput", bytes_per_s(float(throughput))),
         ("Messages", msg_per_s(float(rate))),
@@ -149,7 +149,7 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
     rows = np.sort(listed.of_bundle(bundle))
     rows = rows[np.argsort(listed.hash[rows], kind="stable")][:_TOPIC_ROWS]
     if not len(rows):
-        st.info("The snapshot lists no topic in this bundle.", icon=":material/topic:")
+        st.info("The snapshot lists no topics of this bundle.", icon=":material/topic:")
         st.markdown(f"**Split:** {split}")
         return
     traffic = listed.throughput_bytes_per_s(rows) / MIB
@@ -175,7 +175,7 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
         cuts,
     )
     shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
-    summary = f"{count(len(frame), 'topic')}{shown} at their places in the hash space. **Split:** {split}"
+    summary = f"{count(len(frame), 'topic')}{shown} by position in the hash space. **Split:** {split}"
     chart(figure, summary, f"topics-{bundle}")
     table(frame, "topics-of-bundle", height=_FEW_ROWS_PX, formats={"MiB/s": "%.4f"})
 
@@ -193,6 +193,6 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Bundle map",
     icon=":material/grid_on:",
-    purpose="Where load lies in the hash space of every namespace, down to one bundle and its topics.",
+    purpose="How traffic is distributed over the hash space of every namespace, down to one bundle and its topics.",
     draw=draw,
 )

@@ -31,13 +31,13 @@ _CURVES = {
 _KEY = dict(
     zip(
         KEY_MEASURES,
-        ("highest usage (%)", "deviation (points)", "brokers over limit", "topics cut off", "thrashing (%)"),
+        ("highest usage (%)", "deviation (points)", "brokers above the limit", "disconnected topics", "thrashing (%)"),
         strict=True,
     )
 )
 _ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
-_SAME = "each with the edits and settings of the scenario that is open, under another strategy"
-_MODES = {"shedders": "All five strategies", "pairs": "With every placement", "mine": "My scenarios"}
+_SAME = "each with the edits and settings of the open scenario, under a different strategy"
+_MODES = {"shedders": "All five strategies", "pairs": "All pairs with placement", "mine": "My scenarios"}
 
 
 def each_shedder(view: state.Current, base: Scenario) -> dict[str, Scenario]:
@@ -50,7 +50,7 @@ def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
     """Let saved scenarios be chosen beside the present one and the cluster as it is."""
     offered = {
         f"{present.name or 'This scenario'} (open)": present,
-        "The cluster as it is": scenarios.as_captured(view, cycles=present.cycles, seed=present.seed),
+        "The cluster as captured": scenarios.as_captured(view, cycles=present.cycles, seed=present.seed),
     }
     for saved in state.workspace().scenarios.list(view.digest):
         label = saved.name or saved.digest[:8]
@@ -137,20 +137,18 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     table(
         frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 420 if any(obstacles) else 310}
     )
-    st.caption("At the end of the simulation, the best balanced first; less is better in every column.")
+    st.caption("At the end of the simulation, best balanced first. Lower is better in every column.")
     which = address.choice("curve", "Curve", _CURVES, segments=True)
     drawn = _drawn(found, obstacles)
     curves = [_curve(name, by_name[name], which) for name in drawn]
     summary = plain(overlaid_text(curves, _CURVES[which]))
     if len(drawn) < len(found.names):
-        summary += f" The {len(drawn)} that end best balanced are drawn."
+        summary += f" Showing the {len(drawn)} that end best balanced."
     chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
     if st.toggle("All measures", key="all-measures"):
-        st.caption("★ marks the best of a measure, ↓ where less is better, ↑ where more is.")
+        st.caption("★ marks the best value of a measure. ↓ means lower is better, ↑ means higher is better.")
         alike = sum(_alike(row) for row in found.rows)
-        every = (
-            st.toggle(f"Also the {count(alike, 'measure')} that are the same in all", key="alike") if alike else True
-        )
+        every = st.toggle(f"Include the {count(alike, 'measure')} with equal values", key="alike") if alike else True
         table(comparison_frame(found, obstacles, alike=every), "comparison", height="content")
     rows = _differences(found, outcomes)
     if rows:
@@ -190,10 +188,14 @@ def draw(view: state.Current) -> None:
         chosen = strategy_pairs(present, snapshot.settings, snapshot.info.load_manager)
     else:
         chosen = _mine(view, present) if mine else each_shedder(view, present)
-        if address.toggle("best", "With the best plan", help="Its moves at the start, then the settings in force."):
+        if address.toggle(
+            "best",
+            "With the best plan",
+            help="Makes the moves of the best plan first, then continues with the current settings.",
+        ):
             planned = best_plan.as_scenario(view, present)
             chosen |= {"Best plan": planned} if planned is not None else {}
-    if address.toggle("upgraded", "After an upgrade, too", help="Each as another release decides, too."):
+    if address.toggle("upgraded", "With an upgrade", help="Also runs each scenario under another release."):
         chosen |= _upgraded(view, chosen)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
@@ -202,14 +204,15 @@ def draw(view: state.Current) -> None:
     if outcomes is None:
         return
     how = "each with its own edits and settings" if mine else _SAME
-    st.caption(f"{count(len(chosen), 'scenario')} over {count(present.cycles, 'cycle')} of the same cluster, {how}.")
+    st.caption(f"{count(len(chosen), 'scenario')} of the same cluster over {count(present.cycles, 'cycle')}, {how}.")
     _show(list(chosen), outcomes)
 
 
 PAGE = Page(
     title="Compare",
     icon=":material/balance:",
-    purpose="Strategies, their pairs, or your scenarios on the same cluster: who balances best, and at what price.",
+    purpose="Compares strategies, their pairs, or your scenarios on the same cluster: which one balances best, and what"
+    " it costs.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

@@ -20,7 +20,7 @@ from planner.web.widgets import chart, metrics, table
 _SHOWN = 2_000
 _BARS = 24
 _CARD_PX = 230
-_GROWTH = "Nothing is moved meanwhile; memory stays as it is."
+_GROWTH = "Assumes that no bundle moves and that memory usage stays the same."
 _RESOURCES = {"": "", "cpu": "CPU", "bandwidthIn": "inbound network", "bandwidthOut": "outbound network"}
 
 
@@ -30,12 +30,12 @@ def review_frame(found: FailureReview) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "lost": [", ".join(found.names(int(at))) for at in order],
-            "peak usage (%)": found.peak_usage[order] * 100,
+            "highest usage (%)": found.peak_usage[order] * 100,
             "on": [found.brokers[int(found.peak_broker[at])] for at in order],
-            "brokers over threshold": found.over_threshold[order],
-            "headroom (times)": found.headroom_factor[order],
-            "bundles nobody may take": found.unserved[order],
-            "clients that reconnect": found.clients[order],
+            "brokers above the limit": found.over_threshold[order],
+            "headroom (x)": found.headroom_factor[order],
+            "bundles no broker can own": found.unserved[order],
+            "disconnected clients": found.clients[order],
         }
     )
 
@@ -52,7 +52,7 @@ def _try_it(view: state.Current, found: FailureReview) -> None:
 
 def _safe_plan(view: state.Current) -> None:
     """Offer few moves after which the loss of any one broker is milder."""
-    if address.toggle("safe", "Find few moves that make the worst loss milder"):
+    if address.toggle("safe", "Find a few moves that reduce the impact of the worst loss"):
         plan = best_plan.safe_of(view)
         if plan is None:
             return
@@ -65,18 +65,18 @@ def _safe_plan(view: state.Current) -> None:
 def _growth(found: FailureReview, limit: int) -> None:
     """Draw how things are now, and how far traffic can grow."""
     growth = found.before.growth
-    saturated = f"{growth.factor:.2f} x" if np.isfinite(growth.factor) else "unlimited"
+    saturated = f"{growth.factor:.2f}x" if np.isfinite(growth.factor) else "unlimited"
     over = f"{found.before.over_threshold:,}"
     metrics(
         (
-            ("Peak usage now", percent(found.before.peak_usage), "Of the most used broker, nothing lost."),
-            ("Brokers over threshold now", over, f"Above {limit} %."),
-            ("Growth until saturation", saturated, f"Of all traffic. {_GROWTH}"),
+            ("Highest usage", percent(found.before.peak_usage), "Before any loss."),
+            ("Brokers above the limit", over, f"Before any loss. The limit is {limit} %."),
+            ("Headroom", saturated, f"Factor by which all traffic can grow until one broker is full. {_GROWTH}"),
         ),
         _CARD_PX,
     )
-    who = f"{names.short(growth.broker)} saturates first, by its {_RESOURCES[growth.resource]}"
-    st.caption(f"As all traffic grows, {who}. {_GROWTH}" if growth.broker else _GROWTH)
+    who = f"{_RESOURCES[growth.resource]} of {names.short(growth.broker)} fills up first"
+    st.caption(f"As all traffic grows, the {who}. {_GROWTH}" if growth.broker else _GROWTH)
 
 
 def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
@@ -84,16 +84,16 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
     worst, losses = frame.iloc[0], len(found.peak_usage)
     more = int((found.over_threshold > found.before.over_threshold).sum())
     full = int((found.peak_usage > 1).sum())
-    reaches = "reaches" if found.peak_usage.max() > found.before.peak_usage else "is the most used as now, with"
+    reaches = "reaches" if found.peak_usage.max() > found.before.peak_usage else "still has the highest usage, with"
     summary = (
-        f"**Worst: losing {worst['lost']}: {worst['on']} {reaches} {worst['peak usage (%)']:.1f} %.** Of {losses:,}"
-        f" possible losses {more:,} put more brokers over the threshold of {limit} % than now, {full:,} ask more than"
-        f" 100 % of a machine.{f' The worst {_BARS} are drawn.' if losses > _BARS else ''}"
+        f"**Worst loss: {worst['lost']}. Then {worst['on']} {reaches} {worst['highest usage (%)']:.1f} %.** Of"
+        f" {losses:,} possible losses, {more:,} put more brokers above the limit of {limit} % than now, and {full:,}"
+        f" exceed the capacity of a broker.{f' Showing the worst {_BARS}.' if losses > _BARS else ''}"
     )
     short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
     first = found.worst_first()[:_BARS].tolist()
     bars = {" + ".join(short[name] for name in found.names(at)): float(found.peak_usage[at]) * 100 for at in first}
-    chart(bars_by_name(bars, limit, "peak usage after the loss (%)"), summary, "losses")
+    chart(bars_by_name(bars, limit, "highest usage after the loss (%)"), summary, "losses")
 
 
 def draw(view: state.Current) -> None:
@@ -101,7 +101,7 @@ def draw(view: state.Current) -> None:
     present = scenarios.present(view)
     with st.container(horizontal=True):
         lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
-        when = address.choice("when", "Cluster", {"now": "as it is", "end": "after the scenario"}, segments=True)
+        when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
     key, snapshot, config = view.digest, view.snapshot, view.snapshot.settings
     if when == "end":
         outcomes = scenarios.run(view, present)
@@ -115,22 +115,22 @@ def draw(view: state.Current) -> None:
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     _growth(found, limit)
     if not len(found.peak_usage):
-        st.info("Nobody would be left to take over: the cluster has too few brokers.", icon=":material/info:")
+        st.info("Too few brokers: no broker would remain to take over.", icon=":material/info:")
         return
     frame = review_frame(found)
     _losses(found, frame, limit)
     _try_it(view, found)
     if lost == "1" and when == "now":
         _safe_plan(view)
-    formats = {"peak usage (%)": "%.1f", "headroom (times)": "%.2f"}
+    formats = {"highest usage (%)": "%.1f", "headroom (x)": "%.2f"}
     table(frame, "losses", height=420, formats=formats)
-    st.caption(f"An estimate. {found.method}")
+    st.caption(f"This is an estimate. {found.method}")
 
 
 PAGE = Page(
     title="Failure review",
     icon=":material/emergency_home:",
-    purpose="What happens when any one or two brokers are lost, and how far traffic can grow.",
+    purpose="What happens when one or two brokers are lost, and how far traffic can grow.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

@@ -83,9 +83,11 @@ def _choose(view: state.Current, left: DeltaGenerator, right: DeltaGenerator) ->
         {short_digest(s.digest): f"{s.name} · {moment(s.captured_at_ms)}" for s in mine},
         (short_digest(view.digest),),
         place=left,
-        help="Those of the same cluster and load manager that are on this server.",
+        help="Snapshots on this server with the same cluster and load manager.",
     )
-    cycles = _cycles(right, "Cycles with the last one", "How many cycles in a row see the load of the last snapshot.")
+    cycles = _cycles(
+        right, "Cycles with the last snapshot", "Number of consecutive cycles that see the load of the last snapshot."
+    )
     digests = [s.digest for s in mine if short_digest(s.digest) in chosen] or [view.digest]
     found = [view.snapshot if d == view.digest else state.snapshot_of(d) for d in digests[-_MOST_CYCLES:]]
     return _Choice(tuple(found), cycles, (view.digest, view.variant, *digests))
@@ -140,17 +142,19 @@ def _grid(
     rows = sorted((name for name in values if max(values[name]) > 0), key=lambda name: -max(values[name]))
     shown = rows[:_ROWS]
     if not shown:
-        st.markdown(f"{label}: nothing is counted.")
+        st.markdown(f"{label}: no counters to show.")
         return
-    more = f" The {_ROWS} with the most of {len(rows)} are drawn." if len(rows) > _ROWS else ""
+    more = f" Showing the {_ROWS} of {len(rows)} with the highest counts." if len(rows) > _ROWS else ""
     marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
     crosses = [(shown.index(name), cycle) for name, cycle in sorted(in_vain) if name in shown]
     figure = counter_grid(
         [short(name) for name in shown], np.array([values[name] for name in shown]), float(needed), marks, mark, crosses
     )
-    framed = f" A frame marks who {mark}; the count starts again there." if marks else ""
-    framed += " A cross marks where it was reached, but no bundle fits; it starts again, too." if crosses else ""
-    chart(figure, f"{label}: {needed} needed; the cells show the count of each cycle.{framed}{more}", label)
+    framed = f" A frame marks a cell that {mark}; its count then restarts." if marks else ""
+    framed += " A cross marks a count that was reached, although no bundle fits; it also restarts." if crosses else ""
+    chart(
+        figure, f"{label}: {count(needed, 'hit')} needed; the cells show the count in each cycle.{framed}{more}", label
+    )
 
 
 def _reached(
@@ -184,7 +188,7 @@ def _tallied(
     label, needed = tally.label(config), tally.needed(config) if tally.needed else 0
     if tally.unit == "hits":
         drawn, marked, in_vain = _reached(steps, shedder, tally, config, values)
-        _grid(f"**{label.replace(' (', '** (', 1)}", drawn, needed, marked, "unloads or takes", in_vain)
+        _grid(f"**{label.replace(' (', '** (', 1)}", drawn, needed, marked, "sheds or receives", in_vain)
         return {f"{name} ({tally.name})": counts for name, counts in values.items() if max(counts) > 0}
     if tally.unit == "cycles":
         figure = counter_lines(
@@ -192,9 +196,9 @@ def _tallied(
             float(needed),
             "must be exceeded:",
             fired,
-            "cycles in a row that call for shedding",
+            "Consecutive cycles that call for shedding",
         )
-        chart(figure, f"{label}; then the count is 0.", "hits")
+        chart(figure, f"{label}; the count then restarts at 0.", "hits")
         return values
     values = {name: [value * 100 for value in shares] for name, shares in values.items()}
     largest = sorted(values, key=lambda name: -np.nan_to_num(values[name]).max())[:_PALETTE]
@@ -215,7 +219,7 @@ def _look_at(steps: Sequence[object], fired: list[int]) -> int:
     """Draw which cycle to look into and return its place."""
     if len(steps) < 2:  # noqa: PLR2004 - nothing to choose
         return 0
-    return address.number("at", "Look at cycle", fired[0] if fired else 1, 1, len(steps), slider=True) - 1
+    return address.number("at", "Cycle", fired[0] if fired else 1, 1, len(steps), slider=True) - 1
 
 
 @st.cache_resource(max_entries=3, show_spinner="Deciding …", hash_funcs={Settings: repr, _Choice: _Choice.key})
@@ -236,9 +240,9 @@ def _instead(choice: _Choice, other: str, config: Settings, cycles: int) -> None
     def make(_: object) -> list[int]:
         return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
 
-    acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When {other} would act")
+    acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When would {other} act?")
     if acts is not None:
-        st.caption(f"In its place: {_when(other, acts, cycles)}")
+        st.caption(f"Instead: {_when(other, acts, cycles)}")
 
 
 def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
@@ -258,7 +262,7 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
         with place:
             series |= _tallied(steps, shedder, tally, config, fired)
     chosen = [len(s.decision.shedding.moves) for s in steps]
-    numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles chosen": chosen, **series})
+    numbers = pd.DataFrame({"cycle": range(1, len(steps) + 1), "bundles selected": chosen, **series})
     _one_cycle(steps, fired, shedder, config, numbers)
 
 
@@ -271,7 +275,7 @@ def _one_cycle(
     at = _look_at(steps, fired)
     step = steps[at]
     paired = shedder.profile.pairs is not None
-    names = [*(["Pairs"] if paired else []), "Why each broker acts or not", "Bundles that are chosen"]
+    names = [*(["Pairs"] if paired else []), "Why each broker acts or not", "Selected bundles"]
     *pairs, why, chosen = st.tabs(names)
     for place in pairs:
         before = steps[at - 1].after.shedding.state if at else shedder.initial()
@@ -282,7 +286,7 @@ def _one_cycle(
         table(pd.DataFrame(reasons), "reasons-of-cycle")
     with chosen:
         moves = step.decision.shedding.moves
-        st.markdown(f"**{count(len(moves), 'bundle')} chosen in cycle {at + 1}**")
+        st.markdown(f"**{count(len(moves), 'bundle')} selected in cycle {at + 1}**")
         if moves:
             moved = [{"bundle": m.bundle, "from": m.source, "why": m.reason.text} for m in moves]
             table(pd.DataFrame(moved), "moves-of-cycle")
@@ -293,7 +297,7 @@ def _one_cycle(
 def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) -> None:
     """Draw the scores of a cycle, ranked and paired."""
     if frame.empty:
-        st.markdown(f"Cycle {cycle}: there is nobody to pair.")
+        st.markdown(f"Cycle {cycle}: no brokers to pair.")
         return
     columns = ["lower broker", "lower score", "higher broker", "higher score"]
     ranked = frame[columns].assign(**{name: frame[name].map(short) for name in columns[::2]})
@@ -302,9 +306,9 @@ def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) 
     apart = int((frame["difference"] >= low).sum())
     summary = (
         f"**Cycle {cycle}, ranked and paired**: lowest with highest, second lowest with second highest, and so on."
-        f" {apart} of {len(frame)} pairs are at least {low} points apart,"
-        f" {int((frame['difference'] >= high).sum())} at least {high}."
-        f"{f' The first {_PAIRS} are drawn.' if len(frame) > _PAIRS else ''}"
+        f" {apart} of {count(len(frame), 'pair')} differ by at least {low} points,"
+        f" {int((frame['difference'] >= high).sum())} by at least"
+        f" {high}.{f' Showing the first {_PAIRS}.' if len(frame) > _PAIRS else ''}"
     )
     chart(paired_scores(pairs[:_PAIRS], low, high), summary, "pairs")
     table(frame, "pairs", formats=dict.fromkeys(("lower score", "higher score", "difference"), "%.2f"))
@@ -314,7 +318,8 @@ def _splitting(choice: _Choice, config: Settings) -> None:
     """Draw the hit counts of automatic splitting, and one check."""
     if not config.flag("loadBalancerAutoBundleSplitEnabled"):
         st.info(
-            "loadBalancerAutoBundleSplitEnabled is off in this cluster. Shown is what its brokers would do.",
+            "loadBalancerAutoBundleSplitEnabled is off in this cluster. The page shows what its brokers would do"
+            " with this setting on.",
             icon=":material/toggle_off:",
         )
     steps = decide_split_checks(choice.sequence(config), config)
@@ -325,11 +330,11 @@ def _splitting(choice: _Choice, config: Settings) -> None:
     marked = {(order.bundle, at) for at, step in enumerate(steps, start=1) for order in step.decision.splits}
     names = sorted({name for hits in counted for name in hits} | {name for name, _ in marked})
     values = {name: [float(hits.get(name, 0)) for hits in counted] for name in names}
-    _grid("**Checks in a row above a limit**", values, threshold_ + 1, marked, "is split")
+    _grid("**Consecutive checks above a limit**", values, threshold_ + 1, marked, "is split")
     at = _look_at(steps, fired)
     rows = reason_rows(steps[at].snapshot, steps[at].decision.reasons, bundles=True)
     rows = sorted(rows, key=lambda row: (not row["moves"], row["code"].endswith(".below")))
-    st.markdown(f"**Why each bundle is split or not at check {at + 1}**")
+    st.markdown(f"**Why each bundle is or is not split at check {at + 1}**")
     table(pd.DataFrame(rows[:_REASONS]).rename(columns={"moves": "splits"}), "splits-of-check")
 
 
@@ -343,7 +348,7 @@ def _decide(picked: str, choice: _Choice, config: Settings) -> None:
 
 @st.fragment(run_every=LOOK_S)
 def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: Settings) -> None:
-    """Draw the last cycles of a cluster that is being watched, anew every few seconds."""
+    """Draw the last cycles of a watched cluster, and redraw them every few seconds."""
     try:
         seen = last_cycles(folder, cycles, config, manager)
         names = (str(folder), *(str(snapshot.info.captured_at_ms) for snapshot in seen))
@@ -374,14 +379,16 @@ def _what_counts(view: state.Current, manager: LoadManager, config: Settings, pl
     picked = SPLITS if address.part("strategy") == SPLITS and SPLITS in names else running
     if picked not in names:
         picked = names[0]
-        place.caption(f"{running}, which is in force, counts nothing; this is what another strategy would count.")
+        place.caption(
+            f"The current strategy, {running}, has no counters. The page shows what another strategy would count."
+        )
 
     def take(chosen: str) -> None:
         address.put(strategy=SPLITS if chosen == SPLITS else "")
         if chosen != SPLITS:
             choose_shedder(view, chosen)
 
-    bound("what-counts", picked, partial(place.selectbox, "What counts", names), take)
+    bound("what-counts", picked, partial(place.selectbox, "Show counters of", names), take)
     return picked
 
 
@@ -401,9 +408,8 @@ def draw(view: state.Current) -> None:
         _live(folder, shown, manager, picked, config)
     elif choice is not None:
         st.caption(
-            f"{count(len(choice.snapshots), 'snapshot')}, the last one seen in {count(choice.cycles, 'cycle')}."
-            " Nothing is carried out in between: the snapshots show what the cluster really did, so that what"
-            " acts goes on counting from the same load."
+            f"{count(len(choice.snapshots), 'snapshot')}, the last one used for {count(choice.cycles, 'cycle')}. No"
+            " unload is simulated in between, because the snapshots already show what the cluster did."
         )
         _decide(picked, choice, config)
 
@@ -411,7 +417,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Hit counters",
     icon=":material/exposure_plus_1:",
-    purpose="How the counters of a strategy fill over consecutive snapshots, and in which cycle it acts.",
+    purpose="How the hit counters of a strategy increase over consecutive snapshots, and in which cycle it acts.",
     draw=draw,
     subject=Subject.DECISION,
 )

@@ -49,11 +49,11 @@ def _blast_radius(trace: Trace, shown: Sequence[Event]) -> None:
     radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
     numbers = {
         "Bundles moved": sum(event.kind in _MOVED for event in shown),
-        "Topics cut off": radius.topics,
-        "Producers cut off": radius.producers,
-        "Consumers cut off": radius.consumers,
+        "Disconnected topics": radius.topics,
+        "Disconnected producers": radius.producers,
+        "Disconnected consumers": radius.consumers,
     }
-    help_ = "Counted once for each time that they have to reconnect."
+    help_ = "Counted once per disconnection."
     metrics([(label, f"{value:,}", help_) for label, value in numbers.items()], 160)
 
 
@@ -65,7 +65,7 @@ def _choose(trace: Trace) -> _Filter:
     wanted = address.several("what", "What", kinds, moved or list(kinds), place=left)
     brokers = sorted({name for event in trace.events for name in (event.source, event.destination) if name})
     chosen = address.several("brokers", "From or to", brokers, place=middle, placeholder="any broker")
-    text = address.text("part", "Bundle", max_chars=300, place=right, placeholder="part of its name").strip()
+    text = address.text("part", "Bundle", max_chars=300, place=right, placeholder="part of a name").strip()
     return _Filter(frozenset(wanted), frozenset(chosen), text)
 
 
@@ -77,13 +77,16 @@ def _moves(outcome: Outcome) -> None:
     wanted = _choose(trace)
     keep = list(map(wanted.passes, trace.events))
     if not any(keep):
-        st.info("Nothing of this kind happens in this scenario.", icon=":material/check_circle:")
+        st.info("No matching events in this scenario.", icon=":material/check_circle:")
         return
     _blast_radius(trace, list(compress(trace.events, keep)))
     moves = list(filter(wanted.passes, outcome.moves))
     if any(move.destination for move in moves):
-        st.caption("A destination is a wish: a lookup in the moment of the unload may put the bundle elsewhere.")
-        by = address.choice("flows", "Width of the flows", ["throughput", "bundles"], segments=True)
+        st.caption(
+            "Destinations are predictions, not guarantees: a lookup during the unload can place the bundle on"
+            " another broker."
+        )
+        by = address.choice("flows", "Flow width", ["throughput", "bundles"], segments=True)
         chart(move_flow(moves, by_bundles=by == "bundles"), flow_text(moves), "moves-flow")
     frame = outcome.events[keep]
     table(frame, "moves", height=420, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
@@ -94,8 +97,8 @@ def _before_after(outcome: Outcome) -> bool:
     found = outcome.before_after
     wanted = True
     if found.worse:
-        st.error(f"**This plan ends worse than now.** {' '.join(found.worse)}", icon=":material/dangerous:")
-        wanted = st.checkbox("Give me its commands all the same", key=f"worse-{outcome.digest[:16]}")
+        st.error(f"**This plan leaves the cluster worse off.** {' '.join(found.worse)}", icon=":material/dangerous:")
+        wanted = st.checkbox("Show the commands anyway", key=f"worse-{outcome.digest[:16]}")
     rows = [{"measure": row.measure, "now": row.now, "after the plan": row.after} for row in found.rows]
     table(pd.DataFrame(rows), "before-after", height="content")
     return wanted
@@ -104,17 +107,17 @@ def _before_after(outcome: Outcome) -> bool:
 def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     wanted = _before_after(outcome)
     left, middle, right = st.columns(3, vertical_alignment="bottom")
-    batch = address.number("batch", "Bundles in a batch", 10, 1, 10_000, place=left)
+    batch = address.number("batch", "Bundles per batch", 10, 1, 10_000, place=left)
     pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
-    hold = right.toggle("Hold shedding and splits meanwhile", value=True, key="hold")
+    hold = right.toggle("Hold shedding and splits during the plan", value=True, key="hold")
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
     if not wanted:
         return options
     commands = plan_commands(trace, options)
     show_switched_off(trace.start)
-    st.caption("Nothing here changes a cluster: these are commands for you to read, and to run where you decide to.")
+    st.caption("The planner never changes a cluster. Review these commands, then run them yourself.")
     if not any(command.words for command in commands):
-        st.info("This scenario leaves nothing to do by command.", icon=":material/check_circle:")
+        st.info("This scenario requires no commands.", icon=":material/check_circle:")
     for section, title in SECTIONS.items():
         listed = command_list(commands, section)
         if listed:
@@ -123,8 +126,8 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     script = command_script(commands, trace.scenario.name or "Plan", options.program, trace.start.info.cluster)
     download("Download as a script", script, "plan.sh", "text/x-shellscript")
     st.caption(
-        "The script asks at each step by hand, skips bundles that have moved since the capture, puts shedding, splits"
-        " and settings back as they were unless everything succeeds, and can be run again to continue. Try it with"
+        "The script asks for confirmation at each manual step and skips bundles that have moved since the capture."
+        " If a step fails, it restores shedding, splits and settings. Run it again to continue. Try it with"
         " `--dry-run` first."
     )
     return options
@@ -148,12 +151,12 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
         return pdf_report(text(), title)
 
     title = f"Plan {trace.scenario.name} · {view.saved.name}"
-    st.markdown("**Report for a review**")
+    st.markdown("**Report for review**")
     with st.container(horizontal=True):
         download("HTML", html, "report.html", "text/html", type="primary")
         download("PDF", pdf, "report.pdf", "application/pdf")
         download("Markdown", lambda: text().encode(), "report.md", "text/markdown")
-    st.caption("Question, verdict, before and after, losses, risks, moves and commands; the charts are inside.")
+    st.caption("Contains the question, verdict, before and after, losses, risks, moves, commands and charts.")
 
 
 def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOptions, link: str) -> str:
@@ -183,13 +186,13 @@ def _files(view: state.Current, outcome: Outcome, trace: Trace, options: Command
     _report(view, outcome, trace, options)
     final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
     if final:
-        st.markdown("**Who serves what at the end, where that differs from the start**")
+        st.markdown("**Bundles with a different owner at the end**")
         table(pd.DataFrame(final), "final-moves", height=420)
 
 
 def _follow(view: state.Current, trace: Trace) -> None:
     """Draw how far the plan has been carried out."""
-    st.caption("Capture the cluster again while you carry the plan out, or after it, and see here what became of it.")
+    st.caption("Capture the cluster again during or after the plan to see its progress here.")
     captured_at_ms = view.snapshot.info.captured_at_ms
     found = [
         each
@@ -198,7 +201,8 @@ def _follow(view: state.Current, trace: Trace) -> None:
     ]
     if not found:
         st.info(
-            "No later capture of this cluster is loaded: make or upload one under Snapshots.", icon=":material/info:"
+            "No later capture of this cluster is available. Capture or upload one on the page Snapshots.",
+            icon=":material/info:",
         )
         return
     names = {each.digest: f"{plain(each.name)} · {moment(each.captured_at_ms)}" for each in found}
@@ -214,12 +218,12 @@ def _follow(view: state.Current, trace: Trace) -> None:
     (st.success if done else st.info)(f"**{followed.sentence}** {followed.advice}")
     if followed.steps:
         rows = [
-            {"what became of it": STATES[s.state], "step": s.kind, "of": s.name, "planned": s.wanted, "now": s.found}
+            {"status": STATES[s.state], "step": s.kind, "of": s.name, "planned": s.wanted, "now": s.found}
             for s in sorted(followed.steps, key=lambda step: list(STATES).index(step.state), reverse=True)
         ]
         table(pd.DataFrame(rows), "followed", height=420)
     if followed.strayed:
-        st.markdown(f"**{count(len(followed.strayed), 'bundle')} not of this plan went elsewhere meanwhile**")
+        st.markdown(f"**{count(len(followed.strayed), 'bundle')} outside this plan moved in the meantime**")
         table(pd.DataFrame(followed.strayed, columns=["bundle", "then", "now"]), "strayed")
 
 
@@ -235,7 +239,7 @@ def draw(view: state.Current) -> None:
         "diagnosis": f"Diagnosis ({len(diagnose(outcome))})",
         "commands": "Commands",
         "follow": "Follow",
-        "files": "Export, report",
+        "files": "Export and report",
     }
     asked = address.part("tab")
     first = titles[asked] if asked and address.is_one_of("tab", "Tab", titles, titles["moves"]) else None
@@ -255,7 +259,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Moves",
     icon=":material/swap_horiz:",
-    purpose="What moves in your scenario and why, what is wrong with it, and the commands to carry it out yourself.",
+    purpose="The moves of your scenario and their reasons, its problems, and the commands to carry it out.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

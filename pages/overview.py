@@ -46,17 +46,21 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
     throughput = float(brokers.msg_throughput_in_bytes_per_s.sum() + brokers.msg_throughput_out_bytes_per_s.sum())
     factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
-    who = f"{now.growth.broker} is the first." if now.growth.broker else "Nothing is used."
+    who = f"{now.growth.broker} fills up first." if now.growth.broker else "There is no usage."
     first = _busiest_first(snapshot)
     decides = deciding(snapshot)
     hottest = f"{short_names(brokers.name)[first[0]]}, {decides[first[0]]}" if first and now.peak_usage > 0 else ""
     moved = "unknown" if step is None else f"{len(step.decision.moves):,}"
     figures = [
         ("Highest usage", percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
-        ("Average usage", percent(mean), "Mean over the brokers of the largest weighted resource usage."),
-        ("Deviation", f"{now.std * 100:.1f} pts", "Standard deviation of the usage over the brokers."),
-        ("Headroom", factor, f"How far all traffic can grow until a broker is used up. {who}"),
-        ("Shed next cycle", moved, "Bundles, by a leader that was just elected."),
+        (
+            "Average usage",
+            percent(mean),
+            "Mean over all brokers. A broker's usage is that of its most used resource, with weights.",
+        ),
+        ("Deviation", f"{now.std * 100:.1f} points", "Standard deviation of usage over all brokers, in points."),
+        ("Headroom", factor, f"Factor by which all traffic can grow until one broker is full. {who}"),
+        ("Shed next cycle", moved, "Bundles that a newly elected leader would shed."),
         ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
     ]
     metrics(figures, _CARD_PX, {"Highest usage": hottest})
@@ -70,7 +74,7 @@ def _busiest_first(snapshot: Snapshot) -> list[int]:
 
 
 def _losses(view: state.Current) -> tuple[str, str]:
-    """Say what the worst loss of a broker comes to; return the broker whose loss that is, and the sentence.
+    """Return the broker whose loss is the worst, and a sentence about the result.
 
     Both are empty while that is worked out.
     """
@@ -79,7 +83,7 @@ def _losses(view: state.Current) -> tuple[str, str]:
     if found is None:
         return "", ""
     if not len(found.peak_usage):
-        return snapshot.brokers.name[0], "Nobody would be left if a broker were lost."
+        return snapshot.brokers.name[0], "No broker would be left to take over."
     worst = int(found.worst_first()[0])
     (lost,) = found.names(worst)
     short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
@@ -87,8 +91,8 @@ def _losses(view: state.Current) -> tuple[str, str]:
     limit = snapshot.settings.integer(_LIMIT)
     over = count(int(found.over_threshold[worst]), "broker")
     if peak <= found.before.peak_usage:
-        return lost, f"No loss makes the most used one busier: {plain(on)} stays at {percent(peak, 0)}."
-    return lost, f"Losing {plain(short[lost])} brings {plain(on)} to {percent(peak, 0)}, with {over} over {limit} %."
+        return lost, f"Losing any one broker leaves the highest usage at {percent(peak, 0)} ({plain(on)})."
+    return lost, f"Losing {plain(short[lost])} brings {plain(on)} to {percent(peak, 0)}, with {over} above {limit} %."
 
 
 def _verdict(place: Any, found: Health) -> None:
@@ -103,8 +107,8 @@ def _next_questions(view: state.Current) -> None:
     with loss.container(border=True, height="stretch"):
         place = st.container()
         lost, sentence = _losses(view)
-        place.markdown(f"**One broker less.** {sentence}")
-        registry.link("failure_review", "Every loss")
+        place.markdown(f"**Loss of a broker.** {sentence}")
+        registry.link("failure_review", "All losses")
     with plan.container(border=True, height="stretch"):
         place = st.container()
         place.markdown(f"**Best plan.** {plain(best_plan_sentence(view))}")
@@ -120,7 +124,7 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     found = diagnose(outcome)
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
-    st.caption(f"From what its load balancer does with it in {cycles}, simulated; the worst first.")
+    st.caption(f"Based on a simulation of {cycles} of the load balancer; most severe first.")
     finding_cards(view, found[:_FINDINGS], "overview", columns=3)
     if len(found) > _FINDINGS:
         with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):
@@ -138,7 +142,7 @@ def _scores(snapshot: Snapshot, decision: CycleDecision, why: DeltaGenerator) ->
     top = frame.iloc[0]
     summary = (
         f"Highest score: {top[broker]} with {top[score]:.1f} {'%' if fraction else 'msg/s'}{lines and f'; {lines}'}."
-        f" {int(unloads.sum())} of {len(unloads)} brokers unload at the next cycle."
+        f" {int(unloads.sum())} of {count(len(unloads), 'broker')} will shed in the next cycle."
     )
     limit = snapshot.settings.integer(_LIMIT) / 100 if fraction else None
     figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit, limit)
@@ -152,12 +156,11 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
     snapshot, decision = view.snapshot, step.decision
     st.header("The next cycle")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(verdict(decision, "at the next cycle"), width="stretch")
+        st.markdown(verdict(decision, "in the next cycle"), width="stretch")
         registry.link("moves", "Commands", ":material/terminal:", tab="commands")
         registry.link("moves", "Report", ":material/description:", tab="files")
     st.caption(
-        "As a leader decides that was just elected: it has no averages and no hit counts of its own yet."
-        f" {decision.shedder.summary}"
+        f"As decided by a newly elected leader, which has no averages and no hit counts yet. {decision.shedder.summary}"
     )
     show_notes(decision.notes, "Notes on this decision")
     titles = ["Broker scores", "Why each broker", f"Moves ({len(decision.moves):,}) and splits", "Hottest bundles"]
@@ -177,7 +180,7 @@ def _moves(view: state.Current, step: CycleStep) -> None:
     _splits(view)
     rows = reason_rows(snapshot, decision.shedding.reasons, bundles=True)
     if rows:
-        with st.expander(f"Every bundle that was examined ({len(rows):,})"):
+        with st.expander(f"All bundles examined ({len(rows):,})"):
             table(pd.DataFrame(rows[:5_000]), "examined-bundles", height=320)
     show_memory(step.after, "next")
     show_notes(decision.shedder.profile.differences, "Where the public documentation differs from the code")
@@ -186,12 +189,12 @@ def _moves(view: state.Current, step: CycleStep) -> None:
 def _splits(view: state.Current) -> None:
     settings = view.snapshot.settings
     if not settings.flag("loadBalancerAutoBundleSplitEnabled"):
-        st.markdown("**No bundle is split by itself:** loadBalancerAutoBundleSplitEnabled is off.")
+        st.markdown("**No automatic splits:** loadBalancerAutoBundleSplitEnabled is off.")
         return
     decision = state.splits(view)
     algorithm = settings.text("defaultNamespaceBundleSplitAlgorithm")
     if not decision.splits:
-        st.markdown(f"**No bundle is split by itself** ({algorithm}): none exceeds a limit for long enough.")
+        st.markdown(f"**No automatic splits** ({algorithm}): no bundle has exceeded a limit for long enough.")
         return
     st.markdown(f"**{count(len(decision.splits), 'bundle')} split by {algorithm}:**")
     table(splits_frame(decision), "next-splits")
@@ -203,7 +206,7 @@ def _hottest(snapshot: Snapshot) -> None:
         st.markdown("No bundle reports traffic.")
         return
     first = hottest.iloc[0]
-    st.markdown(f"{first['bundle']} has the most throughput, {first['MiB/s']:.3f} MiB/s, on {first['owner']}.")
+    st.markdown(f"{first['bundle']} on {first['owner']} has the highest throughput: {first['MiB/s']:.1f} MiB/s.")
     table(hottest, "hottest-bundles")
 
 
@@ -235,6 +238,6 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Overview",
     icon=":material/monitoring:",
-    purpose="How the cluster is, what is wrong with it and what to do, and what Pulsar does at the next cycle.",
+    purpose="The state of the cluster, its problems and their remedies, and what Pulsar does in the next cycle.",
     draw=draw,
 )

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.explain.text import MIB, count, moment, period, plain
+from planner.explain.text import MIB, count, moment, period, plain, rounded
 from planner.figures.simulation import MOST_CURVES, curves_over_days
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status, results_folder
@@ -56,7 +56,7 @@ def job_rows(found: list[StoredJob]) -> pd.DataFrame:
         took_ms = status.ended_ms - status.started_ms
         rows.append(
             {
-                "name": (job.name if job is not None else "") or "without a name",
+                "name": (job.name if job is not None else "") or "unnamed",
                 "state": status.state,
                 "tasks": f"{status.done:,} of {status.tasks:,}",
                 "scenarios": len(job.scenarios) if job is not None else 0,
@@ -70,7 +70,7 @@ def job_rows(found: list[StoredJob]) -> pd.DataFrame:
 
 
 def _list(chosen: str) -> None:
-    """Draw the jobs; while one has not ended, anew every few seconds."""
+    """Draw the jobs; while one is running, redraw them every few seconds."""
     busy = any(not stored.status.ended for stored in jobs.list_jobs())
     st.fragment(_jobs, run_every=_LOOK_S if busy else None)(chosen)
 
@@ -79,7 +79,7 @@ def _jobs(chosen: str) -> None:
     found = jobs.list_jobs()
     st.header("Jobs")
     if not found:
-        st.caption("None yet. They run one after the other, and go on when this page or its server is closed.")
+        st.caption("No jobs yet. Jobs run one after the other, and continue when this page or its server is closed.")
         return
     # With another job in view the selection begins anew, so that any row can be selected.
     table(job_rows(found), "jobs", key=f"jobs-{chosen}", pick=lambda row: address.replace(job=found[row].name))
@@ -98,9 +98,9 @@ def _progress(status: Status) -> None:
     if status.where:
         notes.append(f"Runs on {status.where}.")
     if status.kept:
-        notes.append(f"{count(status.kept, 'task')} had finished before.")
+        notes.append(f"{count(status.kept, 'task')} finished in an earlier run.")
     if status.failed:
-        notes.append(f"{count(status.failed, 'task')} failed; the log says why.")
+        notes.append(f"{count(status.failed, 'task')} failed; see the log.")
     if notes:
         st.caption(" ".join(notes))
 
@@ -119,7 +119,7 @@ def _watch(stored: StoredJob) -> None:
 
 def _log(stored: StoredJob) -> None:
     with st.expander("Log", icon=":material/notes:"):
-        st.code(log_tail(stored.folder) or "Nothing yet.", language=None, wrap_lines=True)
+        st.code(log_tail(stored.folder) or "The log is empty.", language=None, wrap_lines=True)
 
 
 def _ended(stored: StoredJob) -> None:
@@ -144,13 +144,13 @@ def _ended(stored: StoredJob) -> None:
         _confirm_delete(stored)
     if status.done > status.failed:
         with more:
-            registry.link("advisor", "Ask the advisor what to choose", job=stored.name)
+            registry.link("advisor", "Open in Advisor", job=stored.name)
     _log(stored)
 
 
 @st.dialog("Delete this job?")
 def _confirm_delete(stored: StoredJob) -> None:
-    st.markdown("Its results are deleted, too. The history stays.")
+    st.markdown("This also deletes its results. The history stays.")
     if st.button("Delete", type="primary", icon=":material/delete:", key="confirm-delete-job"):
         try:
             jobs.delete(stored)
@@ -202,12 +202,15 @@ def _results(stored: StoredJob) -> None:
         return
     st.header("Scenarios" if stored.status.state == "done" else "Scenarios so far")
     if stored.status.state != "done":
-        st.caption("Not all tasks have ended: numbers of scenarios cover different days. Reload for newer ones.")
+        st.caption(
+            "Some tasks are still running, so the scenarios cover different days. Reload the page to update the"
+            " numbers."
+        )
     formats = {name: "compact" if frame[name].max() >= _COMPACT else "%.4g" for name in frame.columns[3:]}
     table(frame, f"scenarios-{stored.name}", formats=formats)
     st.caption(
-        "Counts are added up over the days and clusters, peaks are the highest, headroom is the lowest, everything else"
-        " is the mean of the days. Click a column to sort."
+        "Counts are sums over all days and clusters, peaks are maximums, headroom is the minimum, and all other"
+        " values are means over the days. Click a column to sort."
     )
     shown = list(frame["scenario"])
     _curves(results, shown, stored.name)
@@ -238,14 +241,16 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     found = dict(list(results.curves(which, chosen, cluster or "").to_pandas().groupby("scenario")))
     curves = {n: (found[n]["at_ms"].tolist(), found[n]["value"].tolist()) for n in chosen if n in found}
     if not curves:
-        st.info("These scenarios have nothing there.", icon=":material/show_chart:")
+        st.info("These scenarios have no data for this cluster.", icon=":material/show_chart:")
         return
     means = {name: sum(values) / len(values) for name, (_, values) in curves.items()}
     if which == "shed":
         means = {name: values[-1] for name, (_, values) in curves.items()}
     lowest = min(means, key=lambda name: means[name])
     told = "At the end" if which == "shed" else "On average"
-    summary = f"{CURVES[which]} over time (UTC). {told} it is lowest with **{plain(lowest)}**: {means[lowest]:.3g}."
+    summary = (
+        f"{CURVES[which]} over time (UTC). {told}, **{plain(lowest)}** has the lowest value: {rounded(means[lowest])}."
+    )
     chart(curves_over_days(curves, CURVES[which]), summary, f"replay-{which}")
 
 
@@ -266,7 +271,7 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
         text = st.text_input("Bundle or broker", max_chars=200, placeholder="part of a name", key=f"text-{key}")
     found = results.moves(scenario, kind=kind or "", text=text.strip()).to_pandas()
     if found.empty:
-        st.caption("Nothing that happened has this in its name." if text.strip() else "Nothing happened.")
+        st.caption("No event matches this text." if text.strip() else "No events.")
         return
     found["kind"] = found["kind"].str.replace("_", " ")
     found["at_ms"] = [moment(at).removesuffix(" UTC") for at in found["at_ms"]]
@@ -276,7 +281,7 @@ def _moves(results: ReplayResults, names: list[str], key: str) -> None:
     table(found[list(_COLUMNS)].rename(columns=_COLUMNS), f"moves-{key}", height=380, hidden=hidden)
     total = kinds[kind] if kind else sum(kinds.values())
     if len(found) < total and not text.strip():
-        st.caption(f"The first {len(found):,} of {total:,}; search for a bundle or broker to see others.")
+        st.caption(f"Showing the first {len(found):,} of {total:,}. Search for a bundle or broker to see others.")
 
 
 def draw(_: Any) -> None:
@@ -297,7 +302,7 @@ def draw(_: Any) -> None:
 PAGE = Page(
     title="Replay",
     icon=":material/replay:",
-    purpose="Run a recorded history again under other strategies and settings, and compare what they come to.",
+    purpose="Run a recorded history again under other strategies and settings, and compare the results.",
     draw=draw,
     subject=Subject.NOTHING,
 )

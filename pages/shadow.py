@@ -35,15 +35,15 @@ _DRAWN = 200
 _FRESH_S = 120
 _CARD_PX, _REASON_PX = 150, 210
 _HOW = """
-Nobody follows a cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
-and compares with what the cluster then does:
+No watched cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
+then compares the prediction with what the cluster does. To start a watch:
 """
 _COMMAND = (
     "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk:2181 --history HISTORIES --shadow"
 )
 _WHERE = """
-HISTORIES is the folder that this server reads (`PLANNER_HISTORIES`; else `histories` beside the workspace). For a
-history that was watched without it: `python -m planner shadow --history HISTORIES --record`.
+HISTORIES is the folder that this server reads: `PLANNER_HISTORIES`, or by default `histories` beside the workspace. For
+a history that was captured without `--shadow`, run `python -m planner shadow --history HISTORIES --record`.
 """
 
 
@@ -59,7 +59,7 @@ def cycles_frame(cycles: Sequence[ShadowCycle]) -> pd.DataFrame:
             "splits predicted": [len(c.predicted_splits) for c in cycles],
             "splits": [len(c.actual_splits) for c in cycles],
             "likely reason": [", ".join(c.causes) for c in cycles],
-            "inputs seen in time": ["yes" if c.in_time else "no" for c in cycles],
+            "inputs captured in time": ["yes" if c.in_time else "no" for c in cycles],
             "strategy": [c.shedder for c in cycles],
             "leader": [c.leader or "unknown" for c in cycles],
         }
@@ -74,7 +74,7 @@ def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
     rows = []
     for bundle in {**predicted, **actual}:
         went, unload = actual.get(bundle), predicted.get(bundle) or actual[bundle]
-        happened = "stayed" if went is None else f"to {went.destination or 'nobody yet'}"
+        happened = "stayed" if went is None else f"to {went.destination or 'no broker yet'}"
         foreseen = _to(unload) if bundle in predicted else "stays"
         rows.append((bundle, unload.source, foreseen, happened, *causes.get((bundle, False), ("", ""))))
     cuts = {split.bundle: _at(split) for split in cycle.predicted_splits}
@@ -93,7 +93,7 @@ def brokers_of(cycles: Sequence[ShadowCycle]) -> tuple[str, ...]:
 
 
 def _to(unload: Relocation) -> str:
-    return f"to {' or '.join(unload.acceptable) or 'nobody'}{', or stays' if unload.may_stay else ''}"
+    return f"to {' or '.join(unload.acceptable) or 'no broker'}{', or stays' if unload.may_stay else ''}"
 
 
 def _at(split: Split) -> str:
@@ -101,7 +101,7 @@ def _at(split: Split) -> str:
     return f"split at {cuts}"
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the record …")
+@st.cache_resource(max_entries=4, show_spinner="Reading predictions …")
 def _record(folder: str, changed_ns: int, size: int) -> tuple[ShadowCycle, ...]:
     """Return the newest cycles; the stamps of the file tell whether it has changed."""
     del changed_ns, size
@@ -123,7 +123,7 @@ def _stamp(folder: Path) -> tuple[int, int]:
 
 @st.fragment(run_every=_LOOK_S)
 def _following(folder: Path, stamp: tuple[int, int]) -> None:
-    """Draw what comes next, anew every few seconds; the whole page when another cycle is on record."""
+    """Draw the next cycle every few seconds; redraw the whole page when another cycle has been recorded."""
     if _stamp(folder) != stamp:
         st.rerun()
     try:
@@ -142,48 +142,55 @@ def _next(following: NextCycle) -> None:
     behind_s = now_s - following.captured_at_ms / 1000
     st.header("Next cycle")
     if behind_s < -_FRESH_S:
-        st.caption(f"The last capture is of {moment(following.captured_at_ms)}; the clock of the watch is ahead.")
+        st.caption(f"Last capture: {moment(following.captured_at_ms)}. The clock of the capturing machine is ahead.")
     elif behind_s > _FRESH_S:
-        st.caption(f"The last capture is of {moment(following.captured_at_ms)}; nobody seems to watch any more.")
+        st.caption(f"Last capture: {moment(following.captured_at_ms)}. The watch seems to have stopped.")
     else:
         left_s = following.due_ms / 1000 - now_s
         when = f"in about {left_s:,.0f} s" if left_s > 0 else "about now"
-        known = "" if following.rhythm_known else " at the latest; the rhythm shows with the first unload"
+        known = "" if following.rhythm_known else " at the latest; the exact time is known after the first unload"
         st.caption(f"As of {moment(following.captured_at_ms)}. {following.shedder} decides {when}{known}.")
     if not following.unloads and not following.splits:
-        st.markdown("Nothing is to be unloaded or split.")
+        st.markdown("No unloads or splits predicted.")
     rows = [(u.bundle, u.source, _to(u)) for u in following.unloads]
     rows += [(s.bundle, "", _at(s)) for s in following.splits]
     if rows:
         frame = pd.DataFrame(rows, columns=["bundle", "from", "predicted"])
         st.dataframe(names.shortened(frame), hide_index=True, width="stretch", key="next-cycle")
-    show_notes(following.notes, "What to know about this prediction")
+    show_notes(following.notes, "Notes on this prediction")
 
 
 def _score(cycles: Sequence[ShadowCycle]) -> None:
     score = score_of(cycles)
     cards = (
-        ("Cycles as predicted", score.right, score.cycles, "Exactly the predicted bundles were unloaded, or none."),
-        ("With unloads", score.acting_right, score.acting, "Cycles in which something was unloaded, or to be."),
         (
-            "Inputs seen in time",
+            "Cycles as predicted",
+            score.right,
+            score.cycles,
+            "Cycles in which exactly the predicted bundles were unloaded.",
+        ),
+        ("With unloads", score.acting_right, score.acting, "Cycles with a predicted or actual unload."),
+        (
+            "Inputs captured in time",
             score.in_time_right,
             score.in_time,
-            "Of these, the ones whose inputs the captures showed before the leader decided.",
+            "Cycles with unloads whose inputs were captured before the leader decided.",
         ),
-        ("Destinations", score.destinations_right, score.destinations, "Bundles that went to a predicted broker."),
+        ("Destinations", score.destinations_right, score.destinations, "Bundles that moved to a predicted broker."),
         (
             "Splits",
             score.splits_right,
             score.splits,
-            "Splits made as predicted, at the same boundaries; a child may be cut again.",
+            "Splits made as predicted, at the same boundaries. A child may have been split again.",
         ),
     )
     shares = [(label, percent(right / of) if of else "none yet", meaning) for label, right, of, meaning in cards]
     metrics(shares, _CARD_PX, {label: f"{right:,} of {of:,}" for label, right, of, _ in cards if of})
     scores = scores_by_strategy(cycles)
     lines = [f"{strategy}: {one.text}" for strategy, one in scores.items()] if len(scores) > 1 else []
-    lines += [f"{count(score.by_hand, 'more cycle')} differ by manual unloads alone."] if score.by_hand else []
+    if score.by_hand:
+        verb = "differs" if score.by_hand == 1 else "differ"
+        lines.append(f"{count(score.by_hand, 'more cycle')} {verb} only because of manual unloads.")
     for line in lines:
         st.caption(line)
 
@@ -195,7 +202,7 @@ def _acting(cycles: Sequence[ShadowCycle]) -> None:
         return
     numbers, right = [c.number for c in acting], [c.right for c in acting]
     figure = shadow_score(numbers, [len(c.predicted) for c in acting], [len(c.actual) for c in acting], right)
-    last = f" Drawn are the last {_DRAWN}." if len(acting) == _DRAWN else ""
+    last = f" Showing the last {_DRAWN}." if len(acting) == _DRAWN else ""
     chart(figure, f"Cycles with unloads: {shadow_text(numbers, right)}{last}", "shadow-score")
 
 
@@ -203,10 +210,10 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     """Draw the cycles, the newest first, and one of them in detail."""
     _acting(cycles)
     st.header("Cycles")
-    only = st.toggle("Only cycles in which something happened, or was to happen", value=True, key="shadow-only")
+    only = st.toggle("Only cycles with predicted or actual activity", value=True, key="shadow-only")
     shown = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
     if not shown:
-        st.markdown("None yet: nothing was unloaded or split, and nothing was to be.")
+        st.markdown("No activity yet: nothing was predicted and nothing happened.")
         return
     # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
     key = f"shadow-cycles-{len(shown)}-{shown[0].number}"
@@ -220,21 +227,21 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     asked = address.part("cycle")
     cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
     if asked and asked != str(cycle.number):
-        address.note(f"Cycle {plain(asked)} is not on record; shown is the newest.")
+        address.note(f"Cycle {plain(asked)} was not recorded; showing the latest cycle.")
     st.header(f"Cycle {cycle.number}")
     st.caption(
-        f"Predicted from the capture of {moment(cycle.from_ms)}; what happened shows in that of {moment(cycle.to_ms)}."
+        f"Predicted from the capture at {moment(cycle.from_ms)}, compared with the capture at {moment(cycle.to_ms)}."
         " Select a row above for another cycle."
     )
     frame = changes_frame(cycle)
     if frame.empty:
-        st.markdown("Nothing was unloaded or split, as predicted.")
+        st.markdown("As predicted, nothing was unloaded or split.")
     else:
         table(frame, "shadow-cycle", widths={"bundle": 310})
 
 
 def _how_to_record() -> None:
-    st.info("There is no record to show.", icon=":material/visibility:")
+    st.info("No predictions recorded.", icon=":material/visibility:")
     st.markdown(_HOW)
     st.code(_COMMAND, language=None, wrap_lines=True)
     st.markdown(_WHERE)
@@ -248,15 +255,15 @@ def draw(aside: Any) -> None:
         _how_to_record()
         return
     name = address.choice("cluster", "Cluster", list(found), named=True, clears=("cycle",), place=aside)
-    show_notes(_passed_over(str(found[name].parent)), "Folders of this history that are passed over")
+    show_notes(_passed_over(str(found[name].parent)), "Skipped folders of this history")
     stamp = _stamp(found[name])
     cycles = _record(str(found[name]), *stamp)
     names.BROKERS.put(brokers_of(cycles))
     if cycles:
-        st.caption(f"{count(len(cycles), 'cycle')} on record, from {moment(cycles[0].from_ms)}.")
+        st.caption(f"{count(len(cycles), 'cycle')} recorded since {moment(cycles[0].from_ms)}.")
         _score(cycles)
     else:
-        st.info("No cycle is complete yet.", icon=":material/hourglass_empty:")
+        st.info("No complete cycle yet.", icon=":material/hourglass_empty:")
     _following(found[name], stamp)
     if cycles:
         _cycles(cycles)
@@ -265,7 +272,7 @@ def draw(aside: Any) -> None:
 PAGE = Page(
     title="Shadow",
     icon=":material/visibility:",
-    purpose="What was predicted of a cluster that is being watched, what it did, and why the two differ.",
+    purpose="Predictions for a watched cluster, what the cluster did, and why the two differ.",
     draw=draw,
     subject=Subject.NOTHING,
 )

@@ -33,8 +33,8 @@ _MOST_CYCLES = 30
 _SHOWN_REASONS = 5_000
 _FEW_ROWS_PX = 280
 _CYCLE_HELP = (
-    "1 is the next one, by a leader that was just elected. A later one has seen this same load in every cycle"
-    " before, as nothing is carried out in between; strategies that count hits need several."
+    "Cycle 1 is the next one, with a newly elected leader. Later cycles see the same load again, because no unload"
+    " is carried out in between. Strategies with hit counters need several cycles."
 )
 _CYCLE_SETTINGS = (
     "loadBalancerSheddingIntervalMinutes",
@@ -50,7 +50,7 @@ def _shedder(view: state.Current, config: Settings, place: Any) -> Shedder:
     ordered = sorted(SHEDDERS, key=lambda s: (s.load_manager is not manager, bool(against[s.name])))
     names = {s.name: with_obstacle(s.name, against[s.name]) for s in ordered}
     running = effective_shedder(manager, config)[0]
-    help_ = "loadBalancerLoadSheddingStrategy: chooses what leaves its broker. It is the scenario's."
+    help_ = "loadBalancerLoadSheddingStrategy: selects the bundles to shed. Changing it changes the scenario."
     box = partial(place.selectbox, "Shedding strategy", list(names), format_func=names.__getitem__, help=help_)
     bound("scenario-shedder", running.name, box, partial(choose_shedder, view))
     return running
@@ -61,14 +61,18 @@ def _placement(view: state.Current, config: Settings, place: Any) -> Placement:
     manager = view.snapshot.info.load_manager
     running = running_placement(manager, config)
     if manager is LoadManager.EXTENSIBLE:
-        help_ = "The extensible load manager has this one; namespaces excluded from shedding are placed in turn."
+        help_ = (
+            "The only strategy of the extensible load manager. It places bundles of namespaces that are excluded"
+            " from shedding round robin."
+        )
         place.selectbox("Placement strategy", [running.name], key="placement-extensible", help=help_, disabled=True)
         return running
     offered = offered_placements(manager, config.release)
     names = [p.name for p in (*offered, *(() if running in offered else (running,)))]
     help_ = (
-        f"loadBalancerLoadPlacementStrategy: chooses where a bundle goes. {' and '.join(sorted(PAIRED))} must be both"
-        " the shedding and the placement strategy: only then a bundle goes to the other broker of its pair."
+        f"loadBalancerLoadPlacementStrategy: selects the destination of a bundle. Set {' and '.join(sorted(PAIRED))}"
+        " as both the shedding and the placement strategy; otherwise bundles do not go to the other broker of their"
+        " pair."
     )
     box = partial(place.selectbox, "Placement strategy", names, help=help_)
     bound("scenario-placement", running.name, box, partial(set_setting, view, PLACEMENT))
@@ -88,9 +92,9 @@ def _settings(view: state.Current, shedder: Shedder, placement: Placement, base:
             seen |= set(mine)
             setting_form(view, mine, base, columns=1)
             if again:
-                st.caption(f"Read as well, under an earlier tab: {', '.join(again)}.")
+                st.caption(f"Also used here (shown on an earlier tab): {', '.join(again)}.")
             if not mine and not again:
-                st.caption(f"{placement.name} reads no setting.")
+                st.caption(f"{placement.name} has no settings.")
 
 
 def draw(view: state.Current) -> None:
@@ -137,8 +141,8 @@ def _results(view: state.Current, step: CycleStep, cycle: int) -> None:
     )
     if cycle > 1:
         st.caption(
-            f"Nothing is carried out in the {count(cycle - 1, 'cycle')} before: the brokers report the same load each"
-            " time, and what an earlier cycle chose is not marked as unloaded."
+            f"Unloads of earlier cycles are not carried out: in all {count(cycle, 'cycle')}, the brokers report the"
+            " same load, and bundles that an earlier cycle selected do not count as unloaded."
         )
     show_moves(snapshot, decision, "shedding")
     if decision.moves:
@@ -173,7 +177,7 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
 PAGE = Page(
     title="Shedding",
     icon=":material/low_priority:",
-    purpose="What a strategy unloads from this cluster with your settings, and why each bundle goes or stays.",
+    purpose="The bundles that a strategy sheds with your settings, and why each bundle moves or stays.",
     draw=draw,
     subject=Subject.DECISION,
 )

@@ -54,7 +54,7 @@ def settings_frame(snapshot: Snapshot) -> pd.DataFrame:
         {
             "setting": list(changed),
             "in force": [conf_value(v) for v in changed.values()],
-            "default": [conf_value(known[n].default) if n in config else "no such setting" for n in changed],
+            "default": [conf_value(known[n].default) if n in config else "unknown setting" for n in changed],
             "meaning": [known[n].meaning for n in changed],
         }
     )
@@ -83,15 +83,15 @@ def _load(given: UploadedFile) -> None:
         return
     finally:
         forget_upload(given)
-    what = "was here already (same content)" if saved.digest in before else "is loaded"
+    what = "already existed (same content)" if saved.digest in before else "loaded"
     arrive(saved, what, "what_if" if saved.digest in scenarios.PENDING.get() else "overview")
 
 
 def _upload() -> None:
     st.header("Load a snapshot")
     st.markdown(
-        "A snapshot as a zip (`manifest.json` and Parquet), as one JSON document, or a zip of a raw capture"
-        " (`index.json` and what the cluster answered). Nothing leaves this machine; what was loaded before stays."
+        "A snapshot as a zip (`manifest.json` and Parquet) or as one JSON document, or a zip of a raw capture"
+        " (`index.json` and the cluster's raw answers). No data leaves this machine. Existing snapshots stay."
     )
     given = st.file_uploader("Snapshot file", type=["zip", "json"], max_upload_size=250, key="upload")
     if given is None:
@@ -102,7 +102,7 @@ def _upload() -> None:
     error = _UPLOAD.get()[1]
     if error is not None:
         show_error(error)
-        st.caption("Nothing was changed: every snapshot that was here still is.")
+        st.caption("Nothing was changed: all existing snapshots are still available.")
 
 
 def _awaited() -> None:
@@ -111,7 +111,7 @@ def _awaited() -> None:
     for digest, (_, name) in scenarios.PENDING.get().items():
         if digest not in here:
             st.info(
-                f"The link that was opened waits for the snapshot '{plain(name)}', digest `{digest}`. Load it here.",
+                f"The link that you opened needs the snapshot '{plain(name)}', digest `{digest}`. Load it here.",
                 icon=":material/hourglass_empty:",
             )
 
@@ -133,7 +133,7 @@ def _gallery() -> None:
 
 @st.dialog("Delete this snapshot?")
 def _confirm_delete(saved: SavedSnapshot) -> None:
-    st.markdown(f"“{plain(saved.name)}” ({short_digest(saved.digest)}) will be deleted from this workspace.")
+    st.markdown(f"This deletes “{plain(saved.name)}” ({short_digest(saved.digest)}) from this workspace.")
     if st.button("Delete", type="primary", icon=":material/delete:"):
         try:
             state.forget(saved.digest)
@@ -145,7 +145,7 @@ def _confirm_delete(saved: SavedSnapshot) -> None:
 
 def _details(saved: SavedSnapshot) -> None:
     st.markdown(f"**{plain(saved.name)}** · `{saved.digest}`")
-    show_notes(saved.warnings, "What to know about this snapshot")
+    show_notes(saved.warnings, "Notes on this snapshot")
     name, rename, delete = st.columns([4, 1, 1], vertical_alignment="bottom")
     key = f"name-{saved.digest}"
     name.text_input("Name", saved.name, max_chars=200, key=key)
@@ -172,7 +172,7 @@ def _details(saved: SavedSnapshot) -> None:
             make = partial(document_bytes, snapshot)
             download("Download as JSON document", make, f"{stem}.json", "application/json", width="stretch")
         else:
-            st.caption(f"The JSON document is for small clusters (up to {_DOCUMENT_TOPICS:,} topics).")
+            st.caption(f"The JSON document is available for clusters of up to {_DOCUMENT_TOPICS:,} topics.")
     st.markdown(f"**Settings that differ from the defaults of Pulsar {snapshot.settings.release.name}**")
     frame = settings_frame(snapshot)
     if frame.empty:
@@ -204,20 +204,20 @@ def draw(_: Any) -> None:
     st.header("In this workspace")
     saved = state.workspace().saved()
     if not saved:
-        st.info("Nothing is loaded. Upload a file, or open a sample.", icon=":material/upload_file:")
+        st.info("No snapshots. Upload a file, or open a sample.", icon=":material/upload_file:")
         return
     # With another one in view the selection begins anew, so that any row can be selected.
     key = f"saved-{view.digest if view is not None else ''}-{len(saved)}"
     table(saved_frame(saved), "saved", key=key, pick=lambda row: state.select(saved[row].digest))
     if view is not None:
-        st.header("The one in view")
+        st.header("Current snapshot")
         _details(view)
 
 
 PAGE = Page(
     title="Snapshots",
     icon=":material/folder_open:",
-    purpose="Load, check, keep and take away what a cluster looked like at one moment.",
+    purpose="Load, inspect, keep and download snapshots of a cluster.",
     draw=draw,
     subject=Subject.NOTHING,
 )

@@ -35,16 +35,16 @@ _SHORT = {
     Verdict.SPLIT: "splits it",
     Verdict.UNCHANGED: "changes nothing",
     Verdict.REFUSED: "refuses",
-    Verdict.UNANSWERED: "never answers",
+    Verdict.UNANSWERED: "gets no response",
     Verdict.UNKNOWN: "depends on topics",
 }
 _BOXES = {"Worth it": st.success, "Not worth it": st.warning, "No need": st.info, "Not known": st.info}
 _VERDICTS = {
     Verdict.SPLIT: "would be split",
-    Verdict.UNCHANGED: "would stay as it is, though the request succeeds",
+    Verdict.UNCHANGED: "would not change, although the request succeeds",
     Verdict.REFUSED: "would not be split: Pulsar refuses the request",
-    Verdict.UNANSWERED: "would not be split, and Pulsar never answers the request",
-    Verdict.UNKNOWN: "may be split: that depends on topics which the snapshot does not list",
+    Verdict.UNANSWERED: "would not be split, and the request gets no response",
+    Verdict.UNKNOWN: "may be split, depending on topics that the snapshot does not list",
 }
 
 
@@ -56,7 +56,7 @@ def read_positions(text: str) -> tuple[int, ...]:
     """
     words = [w for w in text.replace(",", " ").split() if w]
     if len(words) > _MOST_POSITIONS:
-        raise SettingError("Too many positions.", where="Positions", remedy=f"Give at most {_MOST_POSITIONS}.")
+        raise SettingError("Too many positions.", where="Positions", remedy=f"Use at most {_MOST_POSITIONS}.")
     found = []
     for word in words:
         try:
@@ -64,8 +64,10 @@ def read_positions(text: str) -> tuple[int, ...]:
         except ValueError:
             number = -1
         if not 0 <= number <= FULL_HIGH:
-            remedy = "Write 0x33000000 or 855638016, with commas between."
-            raise SettingError(f"'{word[:40]}' is no place in the hash space.", where="Positions", remedy=remedy)
+            remedy = "Use comma-separated positions such as 0x33000000 or 855638016."
+            raise SettingError(
+                f"'{word[:40]}' is not a valid position in the hash space.", where="Positions", remedy=remedy
+            )
         found.append(number)
     return tuple(found)
 
@@ -114,7 +116,9 @@ def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
     rows = bundles_of_namespace(snapshot, namespace)[:_BUNDLES_LISTED]
     ranges = bundle_ranges(snapshot, rows)
     busiest = ranges[int(np.argmax(np.nan_to_num(measure(snapshot, "throughput")[rows])))]
-    help_ = "LARGEST: the most persistent topics. HOT: the highest long-term throughput."
+    help_ = (
+        "LARGEST: the bundle with the most persistent topics. HOT: the bundle with the highest long-term throughput."
+    )
     options = [*ranges, LARGEST, HOT]
     return address.choice("bundle", "Bundle", options, busiest, named=True, place=place, help=help_)
 
@@ -122,7 +126,7 @@ def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
 def _algorithm(config: Settings, place: Any) -> str:
     configured = config.text("defaultNamespaceBundleSplitAlgorithm")
     names = [a.name for a in SPLIT_ALGORITHMS]
-    help_ = "Named in the request when it is not defaultNamespaceBundleSplitAlgorithm."
+    help_ = "The request names the algorithm if it differs from defaultNamespaceBundleSplitAlgorithm."
     default = configured if configured in names else names[0]
     return address.choice("algorithm", "Algorithm", names, default, place=place, help=help_)
 
@@ -176,7 +180,7 @@ def draw(view: state.Current) -> None:
 
 
 def _positions() -> tuple[int, ...] | None:
-    help_ = "Where it cuts, in hexadecimal or decimal."
+    help_ = "Positions at which the bundle is divided, in hexadecimal or decimal."
     hint = "0x33000000, 0x66000000"
     return read_positions(address.text("positions", "Positions", max_chars=2_000, placeholder=hint, help=help_)) or None
 
@@ -198,7 +202,7 @@ def _results(view: state.Current, outcome: SplitOutcome, command: SplitCommand, 
     for note in outcome.notes:
         st.caption(note)
     if any(reason.code.code == "split_manual.class_cast" for reason in outcome.reasons):
-        st.caption("Make it defaultNamespaceBundleSplitAlgorithm among the limits to see where it would cut.")
+        st.caption("To see its boundaries, set it as defaultNamespaceBundleSplitAlgorithm under *Limits*.")
     _request(outcome, command, config, advice)
 
 
@@ -224,15 +228,15 @@ def _request(outcome: SplitOutcome, command: SplitCommand, config: Settings, adv
     if outcome.verdict in {Verdict.SPLIT, Verdict.UNKNOWN}:
         st.markdown("**The request**")
     elif best is not None:
-        st.markdown("**The request would split nothing. Do this instead:**")
+        st.markdown("**This request would not split anything. Use this one instead:**")
         named = "" if best.algorithm == config.text("defaultNamespaceBundleSplitAlgorithm") else best.algorithm
         bundle = outcome.bundle.rpartition("/")[2]
         command = SplitCommand(command.namespace, bundle, named, best.positions, command.unload)
     else:
-        st.caption("There is no request to copy: none would split this bundle.")
+        st.caption("No request would split this bundle.")
         return
     st.code(quoted(split_command(command)), language="sh", wrap_lines=True)
-    st.caption("The planner never changes a cluster; run the command yourself.")
+    st.caption("The planner never changes a cluster. Run the command yourself.")
 
 
 def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: SplitCommand) -> None:
@@ -245,8 +249,8 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
     unit = address.choice("height", "Height", list(heights), segments=True)
     largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])
     cuts = ", ".join(f"0x{cut:08x}" for cut in outcome.boundaries[:_SAID])
-    further = " and further" if len(outcome.boundaries) > _SAID else ""
-    shown = f"{count(len(rows), 'topic')}{f', the {_DRAWN:,} largest drawn' if len(rows) > _DRAWN else ''}"
+    further = " and more" if len(outcome.boundaries) > _SAID else ""
+    shown = f"{count(len(rows), 'topic')}{f' (showing the {_DRAWN:,} largest)' if len(rows) > _DRAWN else ''}"
     chart(
         topic_positions(
             (int(snapshot.bundles.low[position]), int(snapshot.bundles.high[position])),
@@ -256,7 +260,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
             unit,
             outcome.boundaries,
         ),
-        f"{shown} at their hashes; {f'cut at {cuts}{further}' if cuts else 'no cut'}.",
+        f"{shown} by hash; {f'split at {cuts}{further}' if cuts else 'no split'}.",
         "split-lab",
     )
 
@@ -265,7 +269,7 @@ def _by_itself(view: state.Current, position: int, config: Settings) -> None:
     """Say whether Pulsar splits the bundle at its next check without being asked."""
     snapshot = view.snapshot
     if not config.flag("loadBalancerAutoBundleSplitEnabled"):
-        st.markdown("**By itself** Pulsar splits nothing: loadBalancerAutoBundleSplitEnabled is off.")
+        st.markdown("**No automatic splits:** loadBalancerAutoBundleSplitEnabled is off.")
         return
     name = snapshot.bundle_names[position]
     decision = state.splits(view, config)
@@ -276,8 +280,11 @@ def _by_itself(view: state.Current, position: int, config: Settings) -> None:
         for reason in _only(group, rows).rows(snapshot.brokers.name, snapshot.bundle_names)
     ]
     split = any(order.bundle == name for order in decision.splits)
-    why = "; ".join(reason.text for reason in said) or "no broker reports it"
-    st.markdown(f"**By itself** Pulsar {'splits it' if split else 'does not split it'} at the next check: {why}.")
+    why = "; ".join(reason.text for reason in said) or "no broker reports this bundle"
+    st.markdown(
+        "**Automatic splits:** at the next check, Pulsar"
+        f" {'splits this bundle' if split else 'does not split this bundle'}: {why}."
+    )
 
 
 def _only(group: ReasonBlock, rows: Int64Array) -> ReasonBlock:
@@ -294,16 +301,16 @@ def example_lines(algorithm: SplitAlgorithm) -> list[str]:
         what = f"{format_range(example.low, example.high)}{f', {example.limits}' if example.limits else ''}"
         agrees = example.documented == computed
         lines.append(
-            f"{what}: {cuts}, as the page says."
+            f"{what}: {cuts}, as documented."
             if agrees
-            else f"{what}: the page says {said}; **Pulsar 4.2.4 cuts at** {cuts}. {example.why}"
+            else f"{what}: the documentation says {said}; **Pulsar 4.2.4 splits at** {cuts}. {example.why}"
         )
     return lines
 
 
 def _documentation(algorithm: SplitAlgorithm) -> None:
     """Draw the documentation's worked examples beside what the code does."""
-    st.header("The documentation's worked examples")
+    st.header("Worked examples of the documentation")
     st.markdown("\n".join(f"- {line}" for line in example_lines(algorithm)))
     show_notes(algorithm.differences, "Where the public documentation differs from the code")
 
@@ -311,7 +318,7 @@ def _documentation(algorithm: SplitAlgorithm) -> None:
 PAGE = Page(
     title="Split lab",
     icon=":material/content_cut:",
-    purpose="Whether a bundle is worth a split, where it would be cut, and which requests Pulsar refuses.",
+    purpose="Whether a bundle is worth splitting, where it would be split, and which requests Pulsar refuses.",
     draw=draw,
     subject=Subject.DECISION,
 )

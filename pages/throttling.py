@@ -103,16 +103,16 @@ def chain_sentence(chains: tuple[LimitChain, ...], partitions: int) -> str:
         times = ""
         if partitions > 1 and chain.level is not Level.BROKER and rate.msg_per_period > 0:
             total = msg_per_s(partitions * rate.msg_per_period / rate.period_s)
-            times = f" — each of {partitions} partitions has it, {total} in all"
+            times = f" for each of {partitions} partitions, {total} in total"
         said.append(f"**{chain.level.value}**: {rate_text(rate)}, by the {winner.source.value}{times}")
-    return "; ".join(said) + "." if said else "**Nothing limits** how fast this topic is dispatched."
+    return "; ".join(said) + "." if said else "**No dispatch limit** applies to this topic."
 
 
 def verdict(trace: DispatchTrace) -> str:
     """Return when the backlog of everything simulated is gone."""
     drain = trace.drain()
     if drain.seconds == 0:
-        return "no backlog is left behind"
+        return "no backlog remains"
     if drain.seconds is not None:
         return f"backlog drains in {duration(drain.seconds)}"
     if drain.change_msgs_per_s > 0:
@@ -125,7 +125,7 @@ def _bound_by(trace: DispatchTrace) -> str:
     if not bound:
         return "no limit"
     most = max(dict.fromkeys(bound), key=bound.count)
-    return f"{most} in {len(bound)} of {trace.periods} periods"
+    return f"{most} in {len(bound)} of {count(trace.periods, 'period')}"
 
 
 def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
@@ -140,14 +140,14 @@ def compared(traces: dict[str, DispatchTrace]) -> pd.DataFrame:
                 "scenario": name,
                 "delivered msg/s": float(trace.total("delivered_msgs").sum()) / seconds,
                 "delivered MiB/s": float(sizes.mean()),
-                "least in 1 s (MiB/s)": float(sizes.min()),
-                "most in 1 s (MiB/s)": float(sizes.max()),
+                "minimum in 1 s (MiB/s)": float(sizes.min()),
+                "maximum in 1 s (MiB/s)": float(sizes.max()),
                 "backlog": verdict(trace),
                 "backlog at the end": int(waiting[-1]),
-                "most over the limit in 1 s": int(trace.total("over_delivered_msgs").max()),
+                "highest excess in 1 s (msg)": int(trace.total("over_delivered_msgs").max()),
                 "largest debt (msg)": int(trace.debt_msgs.max(initial=0)),
                 "largest debt (bytes)": int(trace.debt_bytes.max(initial=0)),
-                "bound by": _bound_by(trace),
+                "limited by": _bound_by(trace),
             }
         )
     return pd.DataFrame(rows)
@@ -168,13 +168,13 @@ def broker_frame(snapshot: Snapshot, policies: Policies, config: Settings, subsc
             "topics": total.topics,
             "topics with a limit": total.limited_topics,
             "dispatched now": (total.limited_now_bytes_per_s + total.unlimited_now_bytes_per_s) / MIB,
-            "limited topics may": total.limited_bytes_per_s / MIB,
-            "unlimited topics, now": total.unlimited_now_bytes_per_s / MIB,
+            "limit of limited topics": total.limited_bytes_per_s / MIB,
+            "dispatched without limit": total.unlimited_now_bytes_per_s / MIB,
             "broker's own limit": np.where(
                 np.isfinite(total.shared_bytes_per_s), total.shared_bytes_per_s / MIB, np.nan
             ),
             "bandwidth": bandwidth,
-            "may / bandwidth": may / bandwidth,
+            "possible / bandwidth": may / bandwidth,
         }
     )
 
@@ -206,14 +206,14 @@ def _draw_timeline(trace: DispatchTrace, name: str) -> None:
         unit="messages in 1 s",
     )
     row = compared({name: trace}).iloc[0]
-    over = f"; at most {row['most over the limit in 1 s']:,} messages in a second more than the limits had left"
+    over = f"; at most {row['highest excess in 1 s (msg)']:,} messages above the limits in one second"
     mean, least, most = (
-        bytes_per_s(row[name] * MIB) for name in ("delivered MiB/s", "least in 1 s (MiB/s)", "most in 1 s (MiB/s)")
+        bytes_per_s(row[name] * MIB) for name in ("delivered MiB/s", "minimum in 1 s (MiB/s)", "maximum in 1 s (MiB/s)")
     )
     summary = (
-        f"**{name}: {verdict(trace)}.** {msg_per_s(row['delivered msg/s'])} ({mean}) are delivered on average, from"
-        f" {least} to {most} in a second, bound by {row['bound by']}"
-        f"{over if row['most over the limit in 1 s'] else ''}."
+        f"**{name}: {verdict(trace)}.** On average, {msg_per_s(row['delivered msg/s'])} ({mean}) are delivered,"
+        f" between {least} and {most}. Limited by"
+        f" {row['limited by']}{over if row['highest excess in 1 s (msg)'] else ''}."
     )
     chart(figure, summary, "dispatch-timeline")
 
@@ -232,38 +232,44 @@ def _draw_scenarios(traces: dict[str, DispatchTrace]) -> None:
 
 
 def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subscriptions: int) -> None:
-    st.header("What all topics of a broker may dispatch")
+    st.header("Possible dispatch per broker")
     if not len(snapshot.topics):
-        st.info("The snapshot does not list topics, so that their limits cannot be added up.", icon=":material/info:")
+        st.info("The snapshot does not list topics, so their limits cannot be added up.", icon=":material/info:")
         return
     frame = broker_frame(snapshot, policies, config, subscriptions)
-    share = frame["may / bandwidth"].fillna(0.0)
+    share = frame["possible / bandwidth"].fillna(0.0)
     shown = frame.loc[frame.assign(order=share).sort_values("order", ascending=False, kind="stable").index]
     shown = shown.head(_DRAWN_BROKERS)
     limited, topics = int(frame["topics with a limit"].sum()), int(frame["topics"].sum())
     over = int((share > 1).sum())
     worst = shown.iloc[0]
     most = (
-        f"{worst['broker']} may dispatch {bytes_per_s((worst['limited topics may']) * MIB)} from"
+        f"{worst['broker']} can dispatch up to {bytes_per_s((worst['limit of limited topics']) * MIB)} from"
         f" {count(int(worst['topics with a limit']), 'topic')} with a limit, and dispatches"
-        f" {bytes_per_s(worst['unlimited topics, now'] * MIB)} from the others, for which nothing sets a bound;"
-        f" together {worst['may / bandwidth']:.1%} of its bandwidth"
-        if np.isfinite(worst["may / bandwidth"])
+        f" {bytes_per_s(worst['dispatched without limit'] * MIB)} from topics without a limit; together"
+        f" {worst['possible / bandwidth'] * 100:.1f} % of its bandwidth"
+        if np.isfinite(worst["possible / bandwidth"])
         else "no broker reported its bandwidth"
     )
     summary = (
-        f"**{limited:,} of {count(topics, 'topic')} have a limit; {over} of {count(len(frame), 'broker')} may be asked"
-        f" for more than the bandwidth.** {most}."
+        f"**{limited:,} of {count(topics, 'topic')} have a limit; the demand on {over} of"
+        f" {count(len(frame), 'broker')} can exceed the bandwidth.** {most}."
     )
-    columns = ("dispatched now", "limited topics may", "unlimited topics, now", "bandwidth", "broker's own limit")
+    columns = (
+        "dispatched now",
+        "limit of limited topics",
+        "dispatched without limit",
+        "bandwidth",
+        "broker's own limit",
+    )
     values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
     chart(broker_bars([short(name) for name in shown["broker"]], *values), summary, "dispatch-brokers")
     st.caption(
-        "MiB/s. Every partition counts with the whole quota of its topic, and each topic is taken to have"
-        f" {count(subscriptions, 'subscription')}, as in the form above. A limit in messages counts with the topic's"
-        " mean message size."
+        "In MiB/s. Every partition counts with the full limit of its topic. Each topic is assumed to have"
+        f" {count(subscriptions, 'subscription')}, as in the form above. Limits in messages are converted with the"
+        " topic's mean message size."
     )
-    table(frame, "dispatch-brokers", formats={"may / bandwidth": "percent"})
+    table(frame, "dispatch-brokers", formats={"possible / bandwidth": "percent"})
 
 
 @st.cache_resource(max_entries=6, show_spinner="Dispatching …")
@@ -281,10 +287,10 @@ def _documented_frame() -> pd.DataFrame:
         rows.append(
             {
                 "example": case.title,
-                "the document says": case.document,
-                "Pulsar 4.2.4": "agrees" if case.agrees else "does otherwise",
+                "documented": case.document,
+                "Pulsar 4.2.4": "agrees" if case.agrees else "differs",
                 "delivered, second by second": ", ".join(f"{n:.0f}" for n in trace.total("delivered_msgs")),
-                "limit left before": ", ".join(left),
+                "limit remaining before": ", ".join(left),
                 "debt after": ", ".join(f"{n:.0f}" for n in trace.total("debt_msgs")),
             }
         )
@@ -292,8 +298,8 @@ def _documented_frame() -> pd.DataFrame:
 
 
 def _draw_documentation() -> None:
-    with st.expander("The documentation's examples, played by the simulation", icon=":material/menu_book:"):
-        st.caption("A limit of 10 messages in 1 s each.")
+    with st.expander("Simulated examples of the documentation", icon=":material/menu_book:"):
+        st.caption("Each example has a limit of 10 messages in 1 s.")
         table(_documented_frame(), "documented-dispatch")
     show_notes(DIFFERENCES, "Where the public documentation differs from the code")
 
@@ -310,7 +316,7 @@ def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settin
         st.markdown("**In broker.conf of every broker, followed by a restart**")
         st.code("\n".join(fixed), language="properties", wrap_lines=True)
     if lines or fixed:
-        st.caption("The planner never changes a cluster; run the commands yourself.")
+        st.caption("The planner never changes a cluster. Run the commands yourself.")
 
 
 def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> Scenario:
@@ -329,14 +335,14 @@ def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: S
     """Offer to take the limits into the scenario, where they change the brokers' load."""
     present = scenarios.present(view)
     made = scenario_with(present, edits, view.captured.settings, config)
-    help_ = "What it does to the load balancer's scores"
-    if made != present and st.button("Take into the scenario", icon=":material/science:", help=help_):
+    help_ = "Effect on the load balancer's scores"
+    if made != present and st.button("Add to the scenario", icon=":material/science:", help=help_):
         scenarios.change(view, made)
         registry.go("what_if")
 
 
 def _draw_dispatch(topic: TopicLoad, seconds: int, cases: Mapping[str, tuple[Policies, Settings]]) -> None:
-    """Draw what dispatch comes to over time; where that takes long, only once it is asked for."""
+    """Draw dispatch over time; on request only where the simulation takes long."""
     st.header("Dispatch over time")
     loads = {name: with_limits(topic, limits, settings) for name, (limits, settings) in cases.items()}
     keys = {name: repr((loads[name], seconds, settings.overrides)) for name, (_, settings) in cases.items()}
@@ -345,17 +351,17 @@ def _draw_dispatch(topic: TopicLoad, seconds: int, cases: Mapping[str, tuple[Pol
         subscriptions = count(len(topic.subscriptions), "subscription")
         st.info(
             f"This simulates {count(topic.partitions, 'partition')} with {subscriptions} for {seconds:,} s,"
-            f" {len(cases)} times: some {work_s:,.0f} s of work for this server.",
+            f" {len(cases)} times, and takes this server about {work_s:,.0f} s.",
             icon=":material/hourglass_top:",
         )
-        button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | set(keys.values())))
+        button("Run", "play_arrow", lambda: _PAID.put(_PAID.get() | set(keys.values())))
         return
     traces = {name: _simulated(keys[name], seconds, loads[name], case[1]) for name, case in cases.items()}
-    name = "Edited" if "Edited" in cases else "As it is"
+    name = "Edited" if "Edited" in cases else "Current"
     _draw_timeline(traces[name], name)
     st.caption(
-        "All subscriptions and partitions of the topic together, which has its brokers to itself. Limiters are full at"
-        " first. Debt is the largest of the limiters that it is charged to."
+        "Sums over all subscriptions and partitions of the topic, assuming that no other topic uses its brokers."
+        " Limiters start full. Debt is that of the limiter with the highest debt."
     )
     _draw_scenarios(traces)
 
@@ -367,7 +373,7 @@ def draw(view: state.Current) -> None:
     traffic = topic_traffic(snapshot, topic)
     if not traffic.listed:
         st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
-    st.header("The limit in force, and why")
+    st.header("Current limit and its source")
     verdict_place = st.container()
     with st.sidebar:
         st.header("Other limits")
@@ -381,20 +387,20 @@ def draw(view: state.Current) -> None:
         _chain_table(chains, "limit-chain")
         if not throttles_consumers(config):
             st.warning(
-                "dispatchThrottlingOnNonBacklogConsumerEnabled is off and cursors of connected consumers are never"
-                " inactive: no subscription with consumers is throttled at all.",
+                "No subscription with consumers is throttled: dispatchThrottlingOnNonBacklogConsumerEnabled is off,"
+                " and cursors of connected consumers are never inactive.",
                 icon=":material/warning:",
             )
     changed = bool(edits) or config != snapshot.settings
     if changed:
         chains = all_chains(traffic.name, policies, config, subscription)
         st.markdown("After the edit: " + chain_sentence(chains, load.partitions))
-        with st.expander("The chain after the edit"):
+        with st.expander("Limit after the edit"):
             _chain_table(chains, "limit-chain-edited")
         _draw_commands(edits, snapshot.settings, config)
         _offer_scenario(view, edits, config)
     free = _without_limits(config)
-    cases = {"As it is": (snapshot.policies, snapshot.settings)}
+    cases = {"Current": (snapshot.policies, snapshot.settings)}
     if changed:
         cases["Edited"] = (policies, config)
     cases["Without limits"] = (Policies(), free)
@@ -411,7 +417,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Throttling",
     icon=":material/speed:",
-    purpose="Which dispatch limit is in force for a topic and why, and what it does to backlog and delivery.",
+    purpose="The dispatch limit that applies to a topic, why it applies, and its effect on backlog and delivery.",
     draw=draw,
     subject=Subject.DECISION,
 )

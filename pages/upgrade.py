@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.releases import RELEASES, is_newer, release
-from planner.explain.text import plain
+from planner.explain.text import count, plain
 from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, next_release, steps_of, upgrade_of
 from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
 from planner.simulate.scenario import Scenario
@@ -16,7 +16,9 @@ from planner.web.page import Page, Subject
 from planner.web.widgets import table
 
 _HOURS = {"1": "the first hour", "24": "the first day"}
-_WHEN = {"before": "Before", "during": "While brokers restart", "after": "After"}
+_WHEN = {"before": "Before", "during": "During the restart", "after": "After"}
+_HAPPENS = {"vanishes": "removed", "is new": "new", "other default": "new default"}
+"""What the page calls a change of a setting, where the documents have another word."""
 _WIDTHS = {"setting": 330, "what happens": 110, "set here": 70}
 
 
@@ -28,8 +30,8 @@ def runs_frame(answer: UpgradeAnswer) -> pd.DataFrame:
             "release": list(answer.runs),
             "bundles moved": [one.moves for one in runs],
             "splits": [one.splits for one in runs],
-            "topics cut off": [one.topics for one in runs],
-            "clients that reconnect": [one.clients for one in runs],
+            "disconnected topics": [one.topics for one in runs],
+            "disconnected clients": [one.clients for one in runs],
             "highest usage (%)": [one.peak_percent for one in runs],
             "deviation (points)": [one.deviation_points for one in runs],
         }
@@ -42,10 +44,11 @@ def _settings(upgrade: Upgrade) -> None:
     if not rows:
         st.markdown("No setting of this cluster changes.")
         return
+    rows = [{**row, "what happens": _HAPPENS.get(row["what happens"], row["what happens"])} for row in rows]
     given = sum(row["set here"] == "yes" for row in rows)
     st.markdown(
-        f"{len(rows)} differ; this cluster sets {given} of them."
-        " A value that is the default of its own release counts as not set, and follows the new default."
+        f"{count(len(rows), 'setting')} {'differs' if len(rows) == 1 else 'differ'}; this cluster sets {given} of"
+        " them. A value that equals the default of its own release counts as not set, and follows the new default."
     )
     table(pd.DataFrame(rows), "upgrade-settings", height="content", widths=_WIDTHS)
 
@@ -55,14 +58,14 @@ def _rules(upgrade: Upgrade) -> None:
     if upgrade.rules:
         st.markdown("\n".join(f"- {plain(rule)}" for rule in upgrade.rules))
     else:
-        st.markdown("None that differs concerns this cluster.")
+        st.markdown("No changed rule affects this cluster.")
     if upgrade.other_rules:
-        with st.expander(f"Rules that differ and do not concern it ({len(upgrade.other_rules)})"):
+        with st.expander(f"Changed rules that do not affect this cluster ({len(upgrade.other_rules)})"):
             st.markdown("\n".join(f"- {plain(rule)}" for rule in upgrade.other_rules))
 
 
 def _way(steps: tuple[Step, ...]) -> None:
-    st.markdown("#### The way")
+    st.markdown("#### Steps")
     for number, step in enumerate(steps, start=1):
         st.markdown(f"{number}. **{_WHEN[step.when]}.** {plain(short(step.what))}")
         if step.lines:
@@ -87,21 +90,23 @@ def _answer(view: state.Current, upgrade: Upgrade) -> None:
     formats = dict.fromkeys(("highest usage (%)", "deviation (points)"), "%.1f")
     table(runs_frame(answer), "upgrade-runs", height="content", formats=formats)
     before, after = (" + ".join(pair) for pair in upgrade.strategies)
-    st.caption(f"{before} decides on both." if before == after else f"{before} decides today, {after} then.")
+    st.caption(
+        f"{before} runs on both releases." if before == after else f"{before} runs today, {after} after the upgrade."
+    )
     with st.container(horizontal=True):
         _open(view, f"Open {upgrade.target.name} as a scenario", "open-after", upgrade.after)
         if upgrade.to_keep:
-            _open(view, "Open it with today's values", "open-kept", upgrade.kept)
+            _open(view, "Open with today's values", "open-kept", upgrade.kept)
 
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
     own = release(view.captured.info.pulsar_version).name
-    offered = {name: f"{name}{'' if is_newer(name, own) else ', the way back'}" for name in RELEASES if name != own}
+    offered = {name: f"{name}{'' if is_newer(name, own) else ', downgrade'}" for name in RELEASES if name != own}
     with st.container(horizontal=True):
         first = next_release(own)
         to = address.choice("to", "Release", offered, first if first in offered else "")
-        hours = address.choice("for", "Compared over", _HOURS, segments=True)
+        hours = address.choice("for", "Compare over", _HOURS, segments=True)
     today = before_upgrade(scenarios.present(view), view.captured)
     today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))
     upgrade = upgrade_of(view.captured, today, release(to).name)
@@ -114,7 +119,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Upgrade",
     icon=":material/upgrade:",
-    purpose="What another release of Pulsar does with this cluster: settings, rules, moves, and how to get there.",
+    purpose="How another release of Pulsar treats this cluster: settings, rules, moves, and the steps of the upgrade.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

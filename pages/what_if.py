@@ -16,7 +16,7 @@ from planner.explain.cluster_tables import measure as of_bundles
 from planner.explain.cluster_tables import namespace_rows
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count
+from planner.explain.text import bytes_per_s, count, rounded
 from planner.figures.hash_space import make_raster
 from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
 from planner.figures.simulation import (
@@ -41,9 +41,9 @@ from planner.web.widgets import button, chart, show_error, show_notes, table
 _CARDS = {
     "shed": ("Bundles shed", ""),
     "settled_after_cycles": ("Cycles to settle", ""),
-    "final_std_percent": ("Deviation", "pts"),
-    "peak_usage_percent": ("Peak usage", "%"),
-    "topics_disconnected": ("Topics cut off", ""),
+    "final_std_percent": ("Deviation", "points"),
+    "peak_usage_percent": ("Peak", "%"),
+    "topics_disconnected": ("Disconnected topics", ""),
     "thrashing_percent": ("Thrashing", "%"),
     "splits": ("Splits", ""),
     "final_headroom_factor": ("Headroom", "x"),
@@ -70,8 +70,8 @@ _STEPPED_AT = Kept("stepped-at", float)
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return "not yet"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if np.isfinite(value) else "unlimited"
-    return f"{text} {unit}".strip()
+    text = f"{value:,}" if isinstance(value, int) else rounded(value)
+    return f"{text}{unit}" if unit == "x" else f"{text} {unit}".strip()
 
 
 def summary_frame(found: Summary, base: Summary | None = None) -> pd.DataFrame:
@@ -118,11 +118,11 @@ def _story(outcome: Outcome) -> str:
     """Return what happened in one sentence."""
     found, cycles = outcome.summary, outcome.summary.cycles
     if found.settled_after_cycles is None:
-        end = f"it still sheds after {cycles} cycles"
+        end = f"still shedding after {count(cycles, 'cycle')}"
     elif found.settled_after_cycles == 0:
         return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')} in {count(cycles, 'cycle')}.**"
     else:
-        end = f"it has settled after cycle {found.settled_after_cycles} of {cycles}"
+        end = f"settled after cycle {found.settled_after_cycles} of {cycles}"
     return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"
 
 
@@ -174,10 +174,12 @@ def _scores(outcome: Outcome, index: int) -> None:
         scores, unit, lines, subject = actual, "fraction", (), ""
     shed = [event for event in cycle.events if event.kind == "shed"]
     size = bytes_per_s(sum(event.throughput_bytes_per_s for event in shed))
-    did = f"{count(len(shed), 'bundle')} ({size}) shed" if shed else "nothing is shed"
+    did = f"{count(len(shed), 'bundle')} ({size}) shed" if shed else "nothing shed"
     marks = unit == "fraction" and bool(subject)
     of = (
-        f"As {subject} compares them{'; dashes are the real usage now' if marks else ''}." if subject else "Real usage."
+        f"Scores as {subject} compares them{'; dashes mark the actual usage' if marks else ''}."
+        if subject
+        else "Actual usage."
     )
     top = max(outcome.top_score, float(np.nanmax(series.usage)) if marks or not subject else 0.0)
     chart(
@@ -198,8 +200,8 @@ def _owners(outcome: Outcome, index: int) -> None:
     own_colours = len(series.brokers) <= MOST_COLOURS
     raster = make_raster(view.bundles, rows, _shown_value(outcome, cycle, own_colours=own_colours))
     marks = [
-        Mark(names.index(namespace), (low + high) / 2, f"{event.kind}: {event.bundle}<br>{event.source or 'nobody'} → "
-             f"{event.destination or ', '.join(event.children) or 'nobody'}")
+        Mark(names.index(namespace), (low + high) / 2, f"{event.kind}: {event.bundle}<br>{event.source or 'no owner'} "
+             f"→ {event.destination or ', '.join(event.children) or 'no owner'}")
         for event in cycle.events
         if event.bundle
         for namespace, low, high in [parse_bundle(event.bundle)]
@@ -207,15 +209,14 @@ def _owners(outcome: Outcome, index: int) -> None:
     ]  # fmt: skip
     chart(
         ownership_map(raster, names, series.brokers if own_colours else (), marks),
-        f"**Who owns which hash range after cycle {index + 1}**, {count(len(rows), 'namespace')} of"
-        f" {len(start.namespaces):,}, the busiest first; {count(len(marks), 'bundle')} that something happens to"
-        " (diamonds).",
+        f"**Owners of the hash ranges after cycle {index + 1}**, {count(len(rows), 'namespace')} of"
+        f" {len(start.namespaces):,}, busiest first. Diamonds mark {count(len(marks), 'affected bundle')}.",
         "what-if-owners",
     )
 
 
 def _shown_value(outcome: Outcome, cycle: Cycle, *, own_colours: bool) -> FloatArray:
-    """Return what each bundle is coloured by: its owner's place, or its owner's usage (%); NaN for nobody's."""
+    """Return what each bundle is coloured by: its owner's place, or its owner's usage (%); NaN if unowned."""
     names, state_ = cycle.view.brokers.name, cycle.state
     if own_colours:
         places = {name: at for at, name in enumerate(outcome.series.brokers)}
@@ -271,9 +272,9 @@ def _overload(outcome: Outcome) -> None:
     worst = int(share.argmax())
     who = names.short(cycle.view.brokers.name[worst])
     st.warning(
-        f"At the end the traffic of {count(len(over), 'broker')} asks for more CPU than the machine has:"
-        f" {who} would need {share[worst] * 100:,.0f} %. Its clients wait; Pulsar reports no"
-        " more than 100 %, so no strategy sees by how much.",
+        f"At the end, the traffic of {count(len(over), 'broker')} needs more CPU than the machine has: {who} would"
+        f" need {share[worst] * 100:,.0f} %. Its clients have to wait. Pulsar reports at most 100 %, so no strategy"
+        " sees the excess.",
         icon=":material/local_fire_department:",
     )
 
@@ -291,7 +292,7 @@ def _result(view: state.Current) -> None:
     _overload(outcome)
     show_notes(outcome.trace.notes, "Notes on this simulation")
     findings = diagnose(outcome)
-    names = f": {', '.join(f.title for f in findings)}" if findings else ": no known failure pattern"
+    names = f": {', '.join(f.title for f in findings)}" if findings else ": no problems found"
     with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
         finding_cards(view, findings, "what-if")
     st.fragment(_cycle_by_cycle, run_every=_STEP_S if _PLAYING.get() else None)(outcome, view.digest)
@@ -299,14 +300,14 @@ def _result(view: state.Current) -> None:
         if measures.open:
             table(summary_frame(outcome.summary, before), "measures", widths={"what": 400})
     events = outcome.events
-    title = f"Everything that happened ({len(events):,})"
+    title = f"All events ({len(events):,})"
     with st.expander(title, icon=":material/list:", key="all-events", on_change="rerun") as everything:
         if everything.open:
             shown = events.head(_SHOWN_EVENTS)
             table(shown, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
     st.caption(
-        f"Plan digest `{outcome.digest[:16]}`: what moves. Scenario digest `{scenario_digest(present)[:16]}`: what was"
-        " asked; the same on the same snapshot gives the same plan."
+        f"Plan digest `{outcome.digest[:16]}`. Scenario digest `{scenario_digest(present)[:16]}`. The same scenario"
+        " and snapshot always give the same plan."
     )
 
 
@@ -324,7 +325,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="What-if",
     icon=":material/science:",
-    purpose="Change the cluster, its traffic or its settings, and watch what Pulsar's load balancer does with it.",
+    purpose="Change the cluster, its traffic or its settings, and see how Pulsar's load balancer reacts.",
     draw=draw,
     subject=Subject.SCENARIO,
     changes_scenario=True,

@@ -63,7 +63,7 @@ def _target(trace: Trace, cycle: int, place: Any) -> Target:
     if owner >= 0 and asked != view.brokers.name[owner]:
         if asked:
             st.info(
-                plain(names.short(f"In cycle {cycle + 1} {linked} is on {view.brokers.name[owner]}, not on {asked}.")),
+                plain(names.short(f"In cycle {cycle + 1}, {linked} is on {view.brokers.name[owner]}, not on {asked}.")),
                 icon=":material/info:",
             )
         address.put(broker=view.brokers.name[owner])
@@ -87,11 +87,11 @@ def _outcome(decision: CycleDecision, target: Target) -> str:
     ]
     subject = names.short(target.bundle or target.broker)
     if not moves:
-        return f"**{decision.shedder.name} chose nothing of {subject}.**"
+        return f"**{decision.shedder.name} selected no bundle of {subject}.**"
     gone = [unload for unload in moves if unload.carried_out]
     if not gone:
-        return f"**{count(len(moves), 'bundle')} chosen, but kept:** {moves[0].reason.text}."
-    where = names.short(", ".join(sorted({unload.move.destination or "nobody" for unload in gone})))
+        return f"**{count(len(moves), 'bundle')} selected, but kept in place:** {moves[0].reason.text}."
+    where = names.short(", ".join(sorted({unload.move.destination or "no broker" for unload in gone})))
     if target.bundle:
         return f"**{subject} is shed**, to {where}."
     return f"**{count(len(gone), 'bundle')} of {subject} shed**, to {where}."
@@ -102,11 +102,11 @@ def _said(reasons: Sequence[str]) -> None:
     for reason in reasons[:_REASONS]:
         st.text(names.short(reason))
     if len(reasons) > _REASONS:
-        st.caption(f"And {count(len(reasons) - _REASONS, 'reason')} more, in the table above.")
+        st.caption(f"The table above has {count(len(reasons) - _REASONS, 'more reason')}.")
 
 
 def _answers(found: WhatIf, *, bundle: bool) -> None:
-    title = f"{found.shedder}{' (in force)' if found.ran else ''}: {'sheds' if found.shed else 'does not shed'} it"
+    title = f"{found.shedder}{' (in force)' if found.ran else ''} {'sheds it' if found.shed else 'does not shed it'}"
     with st.container(border=True):
         st.markdown(f"**{title}**")
         _said(found.reasons)
@@ -117,7 +117,7 @@ def _answers(found: WhatIf, *, bundle: bool) -> None:
         else:
             st.markdown(f"No setting of {found.shedder} changes that.")
             if found.held:
-                st.markdown("Even with every threshold and minimum at its lowest:")
+                st.markdown("Even with the lowest thresholds and minimums:")
                 _said(found.held)
         if found.traffic_factor is not None:
             usage = "" if found.usage_percent is None else f", at a usage of {found.usage_percent:.1f} %"
@@ -131,14 +131,18 @@ def _row(answer: Answer, *, bundle: bool) -> dict[str, str]:
     """Return settings that flip the decision together: from which value on, what they are now, what happens then."""
     units = [REFERENCE.settings[change.setting].unit for change in answer.changes]
     now = [f"{conf_value(c.now)} {unit}".rstrip() for c, unit in zip(answer.changes, units, strict=True)]
-    exact = [f"; exactly at {c.exact:.4g}, but it takes whole numbers" for c in answer.changes if c.exact is not None]
+    exact = [
+        f"; the exact value is {c.exact:.4g}, but the setting takes whole numbers only"
+        for c in answer.changes
+        if c.exact is not None
+    ]
     if bundle:
         then = "it is shed" if answer.moves else "it stays"
     else:
         then = f"{count(len(answer.moves), 'bundle')} shed" if answer.moves else "none of its bundles is shed"
     return {
         "setting": " and ".join(change.setting for change in answer.changes),
-        "from which value on": " and ".join(change.condition for change in answer.changes),
+        "required value": " and ".join(change.condition for change in answer.changes),
         "now": " and ".join(now),
         "what happens": then + "".join(exact[:1]),
     }
@@ -152,7 +156,7 @@ def _what_if(outcome: Outcome, cycle: int, target: Target, running: Shedder) -> 
     labels = {running.name: f"{running.name} (in force)"}
     labels |= {name: with_obstacle(name, against[name]) for name in others}
     chosen = others.get(address.choice("ask", "Ask", labels), running)
-    with st.spinner("Trying changes ..."):
+    with st.spinner("Trying changes …"):
         key = ("what if", cycle, target, chosen.name)
         (answer,) = outcome.once(key, lambda: what_if(outcome.trace, cycle, target, (chosen,)))
     _answers(answer, bundle=bool(target.bundle))
@@ -163,21 +167,21 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
     st.header("Every rule examined")
     rules = rules_about(snapshot, decision.shedding.reasons, target)
     if target.bundle and not len(rules):
-        st.caption("The strategy did not come to this bundle; what it says about its broker:")
+        st.caption("The strategy did not examine this bundle. Its rules for the broker:")
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
         rules = own[~own["of_bundle"].astype(bool)]
     if len(rules):
         shown = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
         table(shown, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
-        st.info("The strategy did not come to it in this cycle.", icon=":material/info:")
+        st.info("The strategy did not examine it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:
         if unload.selection is None or unload.move.bundle != target.bundle:
             continue
-        st.markdown("**Where it goes: every candidate of placement**")
+        st.markdown("**Destination: every candidate of placement**")
         reasons = unload.selection.decision.reasons
         named = [row for group in reasons for row in group.rows(snapshot.brokers.name, snapshot.bundle_names)]
-        frame = pd.DataFrame([{"broker": r.broker, "may take it": r.code.acts, "why": r.text} for r in named])
+        frame = pd.DataFrame([{"broker": r.broker, "possible": r.code.acts, "why": r.text} for r in named])
         table(frame, "candidates", widths={"why": 620})
 
 
@@ -194,12 +198,12 @@ def draw(view: state.Current) -> None:
     target = _target(trace, cycle, right)
     if shedding:
         shown = ", ".join(map(str, shedding[:_LISTED]))
-        st.caption(f"Something is shed in cycle {shown}{' ...' if len(shedding) > _LISTED else ''}.")
+        st.caption(f"Cycles that shed: {shown}{' …' if len(shedding) > _LISTED else ''}.")
     decision = outcome.decision(cycle)
     st.markdown(_outcome(decision, target))
     _rules(decision, trace.cycles[cycle].view, target)
-    st.header("What would have to change")
-    st.caption("Each answer was verified by deciding this cycle again with it.")
+    st.header("What would change the answer")
+    st.caption("Each answer was verified by running this cycle again with the change.")
     _what_if(outcome, cycle, target, decision.shedder)
     show_notes(decision.notes, "Notes on this decision")
 
@@ -207,7 +211,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Why",
     icon=":material/help:",
-    purpose="Pick a broker or a bundle and a cycle: every rule that was examined, and what would change the answer.",
+    purpose="Why a broker or bundle is shed or not: every rule examined in a cycle, and what would change the answer.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

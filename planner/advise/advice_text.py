@@ -36,7 +36,7 @@ def shown(name: str) -> str:
 def _better(one: Candidate, other: Candidate) -> str:
     gaps = {"balance": other.balance - one.balance, "disruption": other.disruption - one.disruption}
     return ", ".join(
-        f"{side} {'alike' if abs(gap) < _ALIKE else f'{abs(gap):.1f} % {_WORSE[gap > 0]}'}"
+        f"{side} {'equal' if abs(gap) < _ALIKE else f'{abs(gap):.1f} % {_WORSE[gap > 0]}'}"
         for side, gap in gaps.items()
     )
 
@@ -45,7 +45,7 @@ def compared_text(advice: Advice) -> str:
     """Return how much was compared, and how to read indices."""
     return (
         f"{count(len(advice.candidates), 'scenario')} over {count(len(advice.days), 'day')} of"
-        f" {count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all, small is good."
+        f" {count(len(advice.clusters), 'cluster')}. Indices: 100 is the average of all scenarios; lower is better."
     )
 
 
@@ -54,14 +54,14 @@ def verdict_text(advice: Advice) -> str:
     verdict = judge(advice)
     others = count(len(advice.candidates) - 1, "other setting")
     if verdict.kind == "nothing":
-        return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two that differ in what they do."
+        return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two settings with different results."
     if verdict.kind == "keep":
-        return f"Keep the current settings: of {others} none is the better choice by this rule."
+        return f"Keep the current settings: none of the {others} is better by this rule."
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
     told = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
     if verdict.kind == "recommended":
         return f"Recommended: {told}."
-    return f"Not enough evidence to change anything. Best by the rule is {told}. {' '.join(verdict.doubts)}"
+    return f"Not enough evidence for a change. The best candidate is {told}. {' '.join(verdict.doubts)}"
 
 
 def _small(sentence: str) -> str:
@@ -72,24 +72,24 @@ def front_text(advice: Advice) -> str:
     """Return what the front and the choice by the rule are, in words."""
     front, number = len(advice.front), len(advice.candidates)
     mark = judge(advice).mark.capitalize()
-    text = f"{front} of {number} settings are beaten by no other."
+    text = f"{front} of {number} settings {'is' if front == 1 else 'are'} Pareto-optimal."
     if not advice.current:
         return f"{text} {mark}: {shown(advice.chosen)}."
     if advice.current == advice.chosen:
         return f"{text} The current settings are among them."
-    here = "are on the front" if advice.candidate(advice.current).on_front else "are beaten by others"
+    here = "are Pareto-optimal, too" if advice.candidate(advice.current).on_front else "are not Pareto-optimal"
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
     return (
-        f"{text} The current settings {here}. {mark}: {shown(advice.chosen)} — {change} than now"
-        " (in percent of the average of all)."
+        f"{text} The current settings {here}. {mark}: {shown(advice.chosen)} ({change} than now, in percent of the"
+        " average of all settings)."
     )
 
 
 def holdout_text(found: Holdout) -> str:
     """Return what the holdout says, in words."""
     first, rest = len(found.first_days), len(found.rest_days)
-    days = f"Chosen on {first} day{'' if first == 1 else 's'}, judged on the {rest} after: {shown(found.chosen)}"
-    verdict = "holds" if found.holds else "does NOT hold"
+    days = f"Chosen on the first {first} of {first + rest} days, tested on the rest: {shown(found.chosen)}"
+    verdict = "holds up" if found.holds else "does not hold up"
     return f"{days} {verdict}. {' '.join(found.reasons)}"
 
 
@@ -97,8 +97,8 @@ def evidence_text(evidence: Evidence, side: Side) -> str:
     """Return on how many days the recommended settings are better on a side, and how likely that is by chance."""
     better, worse, alike = evidence.wins(side)
     chance = evidence.chance(side)
-    likely = f" (so uneven a count comes by chance in {chance:.0%} of cases)" if better + worse else ""
-    return f"better on {count(better, 'day')} of a cluster, worse on {worse}, alike on {alike}{likely}."
+    likely = f" (the probability of such an uneven count by chance is {chance * 100:.0f} %)" if better + worse else ""
+    return f"better on {count(better, 'cluster day')}, worse on {worse}, equal on {alike}{likely}."
 
 
 def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
@@ -136,7 +136,7 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
     commands = apply_commands(chosen, now)
     if not commands:
         return ""
-    title = f"Settings of {cluster} as the advisor recommends: {chosen.name}"
+    title = f"Settings recommended for {cluster}: {chosen.name}"
     return command_script(commands, title, PROGRAM, cluster)
 
 
@@ -156,10 +156,10 @@ def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[s
             lines += [f"  {row['setting']}: {row['now']} -> {row['recommended']}" for row in rows]
         lines += _evidence_lines(advice)
     if advice.sensitivity:
-        lines += ["", "How far each setting can move:", *(f"  {found.sentence}" for found in advice.sensitivity)]
-    lines += ["", "Would it have held?"]
+        lines += ["", "Range of each setting:", *(f"  {found.sentence}" for found in advice.sensitivity)]
+    lines += ["", "Test on later days"]
     if advice.holdout is None:
-        lines.append("  One day cannot be both chosen and judged on. Replay several days.")
+        lines.append("  Not possible with only one day. Replay several days.")
     else:
         lines.append(f"  {holdout_text(advice.holdout)}")
     if verdict.kind == "recommended":
@@ -172,12 +172,12 @@ def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[s
 def _front_lines(advice: Advice) -> list[str]:
     """Return the front, the best balance first, and the current settings where they are beaten."""
     marked = {advice.current: ["current"]} if advice.current else {}
-    marked.setdefault(advice.knee, []).append("knee")
+    marked.setdefault(advice.knee, []).append("balanced choice")
     marked.setdefault(advice.chosen, []).append(judge(advice).mark)
     named = [one for one in advice.candidates if one.name == advice.current and not one.on_front]
     lines = [f"  {'balance':>8} {'disruption':>11}  scenario"]
     for one in (*advice.front, *named):
-        marks = [*marked.get(one.name, []), *([] if one.on_front else ["beaten by others"])]
+        marks = [*marked.get(one.name, []), *([] if one.on_front else ["not Pareto-optimal"])]
         told = f"  [{', '.join(marks)}]" if marks else ""
         lines.append(f"  {one.balance:8.1f} {one.disruption:11.1f}  {shown(one.name)}{told}")
     return lines

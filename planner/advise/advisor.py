@@ -195,15 +195,15 @@ class SettingRange:
         unit = REFERENCE.settings[self.setting].unit.removesuffix("class")
         text = f"{self.setting} = {conf_value(self.chosen) or 'not set'}{f' {unit}' if unit else ''}"
         if not self.tried:
-            return f"{text}: no other value was replayed with all else alike, so nobody can say how far it can move."
+            return f"{text}: its range is unknown, because no other value was replayed with all other settings equal."
         broken = [step for step in self.steps if not step.holds and step.value != self.chosen]
         if not broken:
-            return f"{text}: every value replayed would do, {_list([step.value for step in self.steps])}."
+            return f"{text}: every replayed value is acceptable ({_list([step.value for step in self.steps])})."
         if not isinstance(self.chosen, int | float) or isinstance(self.chosen, bool):
-            return f"{text}: it matters; {_list([step.value for step in broken])} would not do."
+            return f"{text}: this setting matters; {_list([step.value for step in broken])} would be worse."
         if self.low == self.high:
-            return f"{text}: a narrow choice; the next values replayed would not do."
-        return f"{text}: anything replayed from {conf_value(self.low)} to {conf_value(self.high)} would do."
+            return f"{text}: a narrow choice; the nearest replayed values would be worse."
+        return f"{text}: every replayed value from {conf_value(self.low)} to {conf_value(self.high)} is acceptable."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +298,7 @@ def _cells(
             continue
         if (row.cluster, row.day) in found[row.scenario]:
             raise PlannerError(
-                f"{row.cluster} on {row.day} is there twice.", where=row.scenario, remedy="Replay the job again."
+                f"Duplicate results of {row.cluster} on {row.day}.", where=row.scenario, remedy="Replay the job again."
             )
         found[row.scenario][row.cluster, row.day] = row
     every = {cell for cells in found.values() for cell in cells}
@@ -307,8 +307,8 @@ def _cells(
         missing = len(every) - len(found[scenario.name])
         if missing:
             notes.append(
-                f"{scenario.name} is left out: {missing} of {len(every)} days of a cluster are missing, so that it"
-                " cannot be compared. See the job's log."
+                f"{scenario.name} is left out because {missing} of {count(len(every), 'cluster day')} are missing."
+                " See the job's log."
             )
             del found[scenario.name]
     return dict(found), notes
@@ -354,7 +354,8 @@ def comparable(
             differing = [name for name in objective.yardstick if len(values[name]) > 1]
             if differing:
                 notes.append(
-                    f"{objective.label} does not count: it is measured with {differing[0]}, and scenarios differ in it."
+                    f"{objective.label} is ignored, because it depends on {differing[0]}, which differs between"
+                    " scenarios."
                 )
             else:
                 kept.append(objective.name)
@@ -362,7 +363,8 @@ def comparable(
         if not kept:
             raise SettingError(
                 f"The scenarios cannot be compared by these objectives of {side}. {' '.join(notes)}",
-                remedy="Choose an objective that does not depend on it, such as the deviation of throughput.",
+                remedy="Choose an objective that does not depend on such settings, for example the deviation of"
+                " throughput.",
             )
     return replace(question, balance=left["balance"], disruption=left["disruption"]), notes
 
@@ -390,14 +392,14 @@ def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
     same = [one for one in scenarios if _unchanged(one, shared, configured)]
     same.sort(key=lambda scenario: len(scenario.edits))
     if not same:
-        return "", ["The current settings were not replayed, so that nothing can be compared with them. Add them."]
+        return "", ["The current settings were not replayed, so there is no comparison with them. Replay them as well."]
     supposed = {
         name: value
         for name, value in shared.items()
         if any(one.settings[name] != REFERENCE.settings[name].parse(value) for one in configured.values())
     }
     notes = [
-        f"All scenarios suppose {name} = {value}, also the current settings that others are compared with."
+        f"All scenarios assume {name} = {value}, including the current settings with which the others are compared."
         for name, value in supposed.items()
     ]
     return same[0].name, notes
@@ -428,7 +430,7 @@ def _by_settings_alone(
     kept = [one for one in scenarios if not against[one.name]]
     if scenarios and not kept:
         raise PlannerError(
-            "No scenario of the replay can be advised.",
+            "The replay has no scenario that this cluster can change to by settings alone.",
             where=", ".join(with_obstacle(name, why) for name, why in against.items())[:_SHOWN],
             remedy="Replay again with strategies of the cluster's own load manager.",
         )
@@ -489,13 +491,13 @@ def advise(
     notes += missing
     totals, table, unknown = _indices(cells, asked) if cells else ({}, np.zeros((0, 2)), [])
     if unknown:
-        notes += [f"{name} is left out: it has no number for an objective." for name in unknown]
+        notes += [f"{name} is left out because an objective has no value." for name in unknown]
         cells = {name: mine for name, mine in cells.items() if name not in unknown}
         totals, table, _ = _indices(cells, asked)
     if not cells:
         raise PlannerError(
             "The replay has no scenario that can be compared.",
-            remedy="See the job's log; replay again without what failed.",
+            remedy="See the job's log, then replay again without the failed scenarios.",
         )
     names = list(cells)
     compared = sorted((one for one in scenarios if one.name in cells), key=lambda one: names.index(one.name))
@@ -536,7 +538,7 @@ def _days(cells: Cells) -> tuple[str, ...]:
 def _said_nothing(candidates: Sequence[Candidate], question: Question) -> list[str]:
     objectives = [one for side in SIDES for one in question.objectives(side)]
     empty = [o.label for o in objectives if not any(value_of(one.totals, o) for one in candidates)]
-    return [f"{label} is 0 with all settings, so that it does not count." for label in empty]
+    return [f"{label} is ignored, because it is 0 with all settings." for label in empty]
 
 
 # Evidence
@@ -687,13 +689,16 @@ def _broken(
 ) -> Iterator[str]:
     """Return why a choice does not hold: a side that was to become better became worse, or others are far better."""
     yield from (
-        f"{label} was {-before:.1f} % better than with the current settings on the first days, and is {after:.1f} %"
-        " worse on the rest."
+        f"{label} is {-before:.1f} % better than with the current settings on the first days, but {after:.1f} % worse"
+        " on the remaining days."
         for label, before, after in _pairs(promised, kept)
         if before < -_ALIKE and after > question.loss_percent + _ALIKE
     )
     if distance * 100 > question.loss_percent:
-        yield f"On the rest other settings are at least {distance * 100:.1f} % better in both balance and disruption."
+        yield (
+            f"On the remaining days, other settings are at least {distance * 100:.1f} % better in both balance and"
+            " disruption."
+        )
 
 
 def _pairs(promised: tuple[float, float] | None, kept: tuple[float, float] | None) -> list[tuple[str, float, float]]:
@@ -707,13 +712,16 @@ def _kept(
     names: tuple[str, str], promised: tuple[float, float] | None, kept: tuple[float, float] | None
 ) -> Iterator[str]:
     """Return what can be said for a choice that holds; `names` are the choices on the first days and on the rest."""
-    yield "Nothing else is clearly better in both balance and disruption on the rest of the days."
+    yield "On the remaining days, no other setting is clearly better in both balance and disruption."
     for label, before, after in _pairs(promised, kept):
         if before < -_ALIKE:
-            lasts = f"still {-after:.1f} %" if after < -_ALIKE else f"no longer ({after:.1f} % worse)"
-            yield f"{label} was {-before:.1f} % better than with the current settings and is {lasts} on the rest."
+            lasts = f"{-after:.1f} % better" if after < -_ALIKE else f"{after:.1f} % worse"
+            yield (
+                f"{label} is {-before:.1f} % better than with the current settings on the first days, and {lasts} on"
+                " the remaining days."
+            )
     if names[0] != names[1]:
-        yield f"Chosen on the rest alone it would have been {names[1]}."
+        yield f"The choice on the remaining days alone would be {names[1]}."
 
 
 # Commands
@@ -740,6 +748,6 @@ def apply_commands(scenario: Scenario, configured: Configured) -> tuple[Command,
     supposed: tuple[Command, ...] = ()
     if scenario.edits:
         number = count(len(scenario.edits), "edit")
-        text = f"The replay also supposes {number} of the cluster; these commands change settings only."
+        text = f"The replay also assumes {number} of the cluster; these commands change only settings."
         supposed = (Command(section="notes", note=text),)
     return (*supposed, *settings_commands(changes, CommandOptions()))

@@ -12,6 +12,7 @@ from planner.advise.advisor import Configured
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import plain_file
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.replay.aggregate import AGGREGATION, DayRow
@@ -107,7 +108,7 @@ def material_of(stored: Sequence[StoredJob]) -> Material:
             raise ReplayError(
                 "This replay has no results to compare yet.",
                 where=job.name,
-                remedy="Wait until it has ended, or retry.",
+                remedy="Wait until it has finished, or retry it.",
             )
         if job.job is None or stored[0].job is None or not fits(stored[0].job, job.job):
             raise ReplayError(
@@ -121,10 +122,12 @@ def material_of(stored: Sequence[StoredJob]) -> Material:
                 scenarios[scenario.name] = scenario
                 fresh.add(scenario.name)
             elif scenarios[scenario.name] != scenario:
-                notes.append(f"{scenario.name} of job {job.name} is left out: another job has one of this name.")
+                notes.append(
+                    f"{scenario.name} of job {job.name} is left out because another job has a scenario with this name."
+                )
         rows += [row for row in read_rows(results_folder(job.folder)) if row.scenario in fresh]
         if job.status.failed:
-            notes.append(f"{job.status.failed} tasks of job {job.name} failed; see its log.")
+            notes.append(f"{count(job.status.failed, 'task')} of job {job.name} failed. See its log.")
     return Material(tuple(rows), tuple(scenarios.values()), tuple(notes))
 
 
@@ -141,7 +144,9 @@ def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = Tr
     ]
     if not days:
         raise FormatError(
-            f"The history has no days of {cluster} any more.", where=Path(job.history).name, remedy="Restore it."
+            f"The history no longer has any days of {cluster}.",
+            where=Path(job.history).name,
+            remedy="Restore these days.",
         )
     if not last:
         return next(read_day(days[0].path, topics=topics))

@@ -82,7 +82,7 @@ def objective_by_name(name: str) -> Objective:
         if objective.name == name:
             return objective
     raise SettingError(
-        "The advisor knows no such objective.",
+        "Unknown objective.",
         where=name[:40],
         remedy=f"Choose from {', '.join(objective.name for objective in OBJECTIVES)}.",
     )
@@ -154,7 +154,9 @@ class Question:
         names = self.balance if side == "balance" else self.disruption
         found = tuple(objective_by_name(name) for name in names)
         if not found or any(objective.side != side for objective in found):
-            raise SettingError(f"No objective of {side} is chosen, or one of the other side.", remedy="Choose one.")
+            raise SettingError(
+                f"No valid objective of {side} is chosen.", remedy=f"Choose at least one objective of {side}."
+            )
         return found
 
     def check(self) -> None:
@@ -171,6 +173,4 @@ class Question:
             ("first_share", self.first_share, 1.0),
         ):
             if not 0 <= value <= high:
-                raise SettingError(
-                    f"{value} is out of bounds.", where=name, remedy=f"Give a number from 0 to {high:g}."
-                )
+                raise SettingError(f"{value} is out of range.", where=name, remedy=f"Use a number from 0 to {high:g}.")

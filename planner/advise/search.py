@@ -167,19 +167,23 @@ def parameter(name: str, low: float | None = None, high: float | None = None) ->
     if setting.kind == "boolean":
         return Parameter(name, None, None)
     if setting.kind not in {"int", "long", "double"} or not isinstance(setting.default, int | float):
-        raise SettingError("Only numbers and switches can be searched.", where=name, remedy="Compare names in a grid.")
+        raise SettingError(
+            "Only numbers and switches can be searched.", where=name, remedy="To compare names, replay a grid."
+        )
     least, most = _suggested(name, float(setting.default))
     least, most = (least if low is None else low), (most if high is None else high)
     if math.isnan(least) or math.isnan(most):
         raise SettingError(
-            "The default of this setting gives no range.", where=name, remedy="Give a lowest and a highest value."
+            "The default of this setting does not imply a range.",
+            where=name,
+            remedy="Specify a lowest and a highest value.",
         )
     if setting.kind != "double":
         least, most = math.ceil(least), math.floor(most)
     for value in (least, most):
         setting.parse(value)
     if least >= most:
-        raise SettingError("The lowest value is not below the highest.", where=name, remedy="Give a wider range.")
+        raise SettingError("The lowest value must be below the highest.", where=name, remedy="Use a wider range.")
     return Parameter(name, least, most)
 
 
@@ -231,11 +235,11 @@ def space_of(
     for name in names:
         if shedder_by_name(name).load_manager is not manager:
             raise SettingError(
-                f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose others to search."
+                f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose other strategies."
             )
         if not has_shedder(config.release, shedder_by_name(name)):
             raise SettingError(
-                f"Pulsar {config.release.name} has no {name}.", where=_STRATEGY, remedy="Choose others to search."
+                f"Pulsar {config.release.name} has no {name}.", where=_STRATEGY, remedy="Choose other strategies."
             )
     chosen = tuple(parameters) or tuple(
         parameter(name)
@@ -308,7 +312,7 @@ def propose(
         SettingError: The number makes no sense.
     """
     if not 1 <= count <= _MOST:
-        raise SettingError(f"{count} scenarios cannot be proposed.", remedy=f"Ask for 1 to {_MOST:,}.")
+        raise SettingError(f"Cannot propose {count} scenarios.", remedy=f"Use a number from 1 to {_MOST:,}.")
     study = _study(space, trials, _sampler(method, seed, trials))
     taken = {one.scenario.name for one in trials}
     known = {_values(space, one.scenario) for one in trials}
@@ -394,7 +398,7 @@ def neighbours(space: SearchSpace, scenario: Scenario, known: Sequence[Scenario]
         for value in _beside(one, config[one.name]):
             moved = replace(scenario, settings={**scenario.settings, one.name: value})
             # What differs comes first, as names are cut.
-            name = f"{one.name.removeprefix('loadBalancer')}={value} beside {scenario.name}"[:_MOST_NAME]
+            name = f"{one.name.removeprefix('loadBalancer')}={value} near {scenario.name}"[:_MOST_NAME]
             if _values(space, moved) not in seen and name not in names:
                 seen.add(_values(space, moved))
                 names.add(name)

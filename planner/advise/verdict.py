@@ -31,7 +31,7 @@ class Verdict:
     @property
     def mark(self) -> str:
         """What the chosen candidate is called."""
-        return "recommended" if self.kind in {"keep", "recommended"} else "best by the rule"
+        return "recommended" if self.kind in {"keep", "recommended"} else "best candidate"
 
 
 def judge(advice: Advice) -> Verdict:
@@ -46,7 +46,7 @@ def judge(advice: Advice) -> Verdict:
         return Verdict("nothing", ("Only one setting was replayed.",))
     first = advice.candidates[0]
     if all(abs(gap) <= _ALIKE for one in advice.candidates for gap in _gaps_between(advice, first.name, one.name)):
-        return Verdict("nothing", (f"All {number} settings did the same in this history.",))
+        return Verdict("nothing", (f"All {number} settings have the same result in this history.",))
     if advice.current == advice.chosen:
         return Verdict("keep")
     doubts = tuple(_doubts(advice))
@@ -61,7 +61,7 @@ def _gaps_between(advice: Advice, one: str, other: str) -> tuple[float, float]:
 
 def _doubts(advice: Advice) -> Iterator[str]:
     if advice.evidence is None:
-        yield "The current settings were not replayed, so that nobody knows what a change would bring."
+        yield "The current settings were not replayed, so the effect of a change is unknown."
         return
     gaps = dict(zip(SIDES, _gaps_between(advice, advice.current, advice.chosen), strict=True))
     wins = {side: advice.evidence.wins(side) for side in SIDES}
@@ -72,14 +72,14 @@ def _doubts(advice: Advice) -> Iterator[str]:
     elif not any(sure[side] and wins[side][0] > wins[side][1] for side in gained):
         days = len(advice.evidence.days)
         told = ", ".join(f"{side} on {wins[side][0]} of {days}" for side in gained)
-        more = f" Replay at least {_FEWEST_DAYS}." if days < _FEWEST_DAYS else ""
-        yield f"It is better in {told} days of a cluster, which chance explains as well.{more}"
+        more = f" Replay at least {_FEWEST_DAYS} days." if days < _FEWEST_DAYS else ""
+        yield f"It is better in {told} cluster days, which could be chance.{more}"
     loss = advice.question.loss_percent
     if advice.question.weight is None:
         yield from (
-            f"It makes {side} {-gaps[side]:.1f} % worse, more than the {loss:g} % that may be lost."
+            f"It makes {side} {-gaps[side]:.1f} % worse, which exceeds the accepted loss of {loss:g} %."
             for side in SIDES
             if -gaps[side] > loss
         )
     if advice.holdout is not None and not advice.holdout.holds:
-        yield "Chosen on the first days alone, it would not have held on the rest."
+        yield "The choice on the first days does not hold up on the remaining days."

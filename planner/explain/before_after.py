@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.explain.failure_review import Standing, at_the_end, standing
 from planner.explain.internal_bundles import internal_bundles, is_internal_bundle
+from planner.explain.text import count
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
 
@@ -53,12 +54,12 @@ class BeforeAfter:
         one, two = self.before, self.after
         return (
             Row("Highest usage", f"{one.peak_usage * 100:.1f} %", f"{two.peak_usage * 100:.1f} %"),
-            Row("Brokers over the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
-            Row("Growth until one is full", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
+            Row("Brokers above the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
+            Row("Headroom", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
             Row("Deviation of usage (points)", f"{one.std * 100:.1f}", f"{two.std * 100:.1f}"),
-            Row("Bundles in use without an owner", f"{one.unserved:,}", f"{two.unserved:,}"),
-            Row("Topics cut off on the way", "", f"{self.topics:,} of {self.all_topics:,}"),
-            Row("Clients that reconnect", "", f"{self.clients:,}"),
+            Row("Unowned bundles with traffic", f"{one.unserved:,}", f"{two.unserved:,}"),
+            Row("Disconnected topics", "", f"{self.topics:,} of {self.all_topics:,}"),
+            Row("Disconnected clients", "", f"{self.clients:,}"),
         )
 
 
@@ -85,20 +86,20 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
     limit = trace.start.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
     if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
         yield (
-            f"The most used broker ends at {after.peak_usage * 100:.1f} %, now {before.peak_usage * 100:.1f} %; the"
+            f"The highest usage rises from {before.peak_usage * 100:.1f} % to {after.peak_usage * 100:.1f} %; the"
             f" limit is {limit} %."
         )
     if after.over_threshold > before.over_threshold:
-        yield f"Brokers over {limit} % at the end: {after.over_threshold:,}, now {before.over_threshold:,}."
+        yield f"Brokers above {limit} %: {after.over_threshold:,} at the end, {before.over_threshold:,} now."
     if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
-        yield f"Headroom ends at {after.growth.factor:.2f}x, now {before.growth.factor:.2f}x."
+        yield f"Headroom falls from {before.growth.factor:.2f}x to {after.growth.factor:.2f}x."
     if after.unserved > before.unserved:
-        yield f"Bundles in use without an owner at the end: {after.unserved:,}, now {before.unserved:,}."
+        yield f"Unowned bundles with traffic: {after.unserved:,} at the end, {before.unserved:,} now."
     gain = before.std - after.std
     on_purpose = any(edit.emptied() or edit.made_anew() for edit in trace.scenario.edits)
     nothing = gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT
     if nothing and not on_purpose and topics > _MUCH * every:
         yield (
-            f"It cuts off {topics:,} of {every:,} topics and gains nothing: the deviation of usage goes from"
-            f" {before.std * 100:.1f} to {after.std * 100:.1f} points."
+            f"The plan disconnects {topics:,} of {count(every, 'topic')} without improving balance: the deviation of"
+            f" usage goes from {before.std * 100:.1f} to {after.std * 100:.1f} points."
         )

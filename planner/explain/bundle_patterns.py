@@ -32,10 +32,10 @@ _BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
 _CAP = "loadBalancerNamespaceMaximumBundles"
 _BEHIND: Mapping[str, str] = MappingProxyType(
     {
-        "loadBalancerNamespaceBundleMaxTopics": "its bundles hold many topics",
-        "loadBalancerNamespaceBundleMaxSessions": "clients open many sessions",
-        _RATE: "a single topic needs partitions",
-        _BANDWIDTH: "a single topic needs partitions",
+        "loadBalancerNamespaceBundleMaxTopics": "its bundles may hold many topics",
+        "loadBalancerNamespaceBundleMaxSessions": "its clients may open many sessions",
+        _RATE: "a single topic may need partitions",
+        _BANDWIDTH: "a single topic may need partitions",
     }
 )
 """By the limit that was exceeded: what may be behind it."""
@@ -73,7 +73,7 @@ def _topic_names(snapshot: Snapshot, rows: Int64Array) -> list[str]:
 
 
 def _so_many(count: int, what: str) -> str:
-    return f"It is the only {what} like that" if count == 1 else f"{count} {what}s are like that"
+    return f"It is the only such {what}" if count == 1 else f"{count} such {what}s in total"
 
 
 def hot_topic(case: Outcome) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     first = int(hot[0])
     where = f" and {share[first] * 100:.0f} % of its broker's throughput" if share[first] > _HOT_SHARE else ""
     evidence = (
-        f"{names[0]} carries {size[first] / MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; a bundle is split"
+        f"{names[0]} carries {size[first] / MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; bundles are split"
         f" above {limit_size / MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
     )
     bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
@@ -111,9 +111,9 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
 def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> Finding:
     return Finding(
         code="hot_topic",
-        title="A single hot topic that no split can divide",
+        title="A single hot topic, which no split can divide",
         evidence=evidence,
-        remedy=f"Give the topic more partitions, or a broker of its own by an isolation policy. {which}",
+        remedy=f"Add partitions to the topic, or dedicate a broker to it with an isolation policy. {which}",
         severity="high",
         brokers=tuple(dict.fromkeys(brokers)),
         bundles=tuple(dict.fromkeys(bundles)),
@@ -239,11 +239,10 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             continue
         used = int((space.traffic > 0).sum())
         wanted = fit[0] if fit is not None else min(2 ** int(np.ceil(np.log2(load / fair * 2 * used))), max(cap, 1))
-        names = "by its real topic names" if fit is not None else "at a guess, as its topics are not listed"
+        names = "based on its topic names" if fit is not None else "an estimate, because its topics are not listed"
         evidence = (
-            f"{space.name} has {len(space.bundles)} bundles, {used} of them with traffic; the busiest carries"
-            f" {load / MIB:.1f} MiB/s, where each of {int(case.series.present[-1].sum())} brokers would have"
-            f" {fair / MIB:.1f} MiB/s if all had the same."
+            f"{space.name} has {count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest"
+            f" carries {load / MIB:.1f} MiB/s; an equal share per broker would be {fair / MIB:.1f} MiB/s."
         )
         owner = int(end.bundles.owner[bundle])
         yield Finding(
@@ -251,8 +250,8 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             title=f"Too few bundles in {space.name}",
             evidence=evidence,
             remedy=(
-                f"Split it to {wanted} bundles, which is what it needs {names}; split with {_BY_TOPICS} or"
-                f" {_BY_TRAFFIC} where its topics lie unevenly."
+                f"Split it into {wanted} bundles ({names}). If its topics are unevenly distributed, split with"
+                f" {_BY_TOPICS} or {_BY_TRAFFIC}."
             ),
             severity="medium",
             brokers=(end.brokers.name[owner],) if owner >= 0 else (),
@@ -282,13 +281,10 @@ def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
             code="bundle_count_too_high",
             title=f"Too many bundles in {space.name}",
             evidence=(
-                f"{empty} of {count} bundles hold no topic: its {int(end.bundles.topics[space.bundles].sum())}"
-                f" topics fall into {count - empty}."
+                f"{empty} of {count} bundles hold no topic: all {int(end.bundles.topics[space.bundles].sum())} topics"
+                f" are in the other {count - empty}."
             ),
-            remedy=(
-                f"Pulsar cannot merge bundles. {enough[0].upper()}{enough[1:]} are enough: when it is created anew,"
-                " give it that number."
-            ),
+            remedy=(f"Pulsar cannot merge bundles. If you recreate the namespace, use {enough}."),
             severity="low",
             settings=("defaultNumberOfNamespaceBundles",),
         )
@@ -314,23 +310,29 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
             continue
         minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
         before = now - sum(len(event.children) - 1 for event in mine)
-        full = f" That is the most it may have ({cap})." if now >= cap else f" The most it may have is {cap}."
+        full = f" It has reached the maximum of {cap}." if now >= cap else f" The maximum is {cap}."
         hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
         names = tuple(hit) or (_RATE, _BANDWIDTH)
         behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
         by_traffic = not {_RATE, _BANDWIDTH}.isdisjoint(names)
-        way = f"{_BY_TRAFFIC}, which cuts where the traffic is" if by_traffic else f"{_BY_TOPICS}, which halves them"
-        depth_said = f", children split again up to {deepest} times" if deepest > 1 else ""
+        way = (
+            f"{_BY_TRAFFIC}, which divides the traffic"
+            if by_traffic
+            else f"{_BY_TOPICS}, which halves the number of topics"
+        )
+        depth_said = f", with children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
             code="split_cascade",
             title=f"Split cascade in {space}",
             evidence=(
-                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from"
-                f" {before} bundles to {now}.{full} The last one: {mine[-1].why or 'asked for'}."
+                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from {before} to"
+                f" {count(now, 'bundle')}.{full} Reason of the last split:"
+                f" {mine[-1].why or 'requested by a command'}."
             ),
             remedy=(
-                f"Find what makes its bundles exceed {' and '.join(names)}: {behind}. Raise"
-                f" {'it' if len(names) == 1 else 'them'} to what a broker can serve, and split by {way}."
+                f"Find out why its bundles exceed {' and '.join(names)}: {behind}. Raise"
+                f" {names[0] if len(names) == 1 else 'these limits'} to what one broker can serve, and split with"
+                f" {way}."
             ),
             severity="high" if now >= cap else "medium",
             brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
@@ -359,25 +361,25 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
     config = case.trace.settings
     algorithm = config.text(_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
-    remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar does not know it'}."
+    remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar has no such algorithm'}."
     changes: dict[str, Any] = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
     if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
-        remedy += " The extensible load manager splits into two only, and drops a split with more boundaries."
+        remedy += " The extensible load manager can only split a bundle in two, and drops a split with more boundaries."
         for bundle in [name for name in bundles if name in case.last.bundle_position][:1]:
             rates = _rates_of_one_boundary(case.last, bundle, known, config)
             if rates:
-                remedy += f" {_RATE} from {rates[0]} to {rates[-1]} leaves {bundle} exactly one now."
+                remedy += f" With {_RATE} from {rates[0]} to {rates[-1]}, {bundle} currently gets exactly one boundary."
                 changes = {_RATE: rates[len(rates) // 2]}
             else:
-                remedy += f" No {_RATE} leaves {bundle} exactly one."
+                remedy += f" No value of {_RATE} gives {bundle} exactly one boundary."
     if changes:
         remedy += f" {_FIRST} always finds a boundary."
     else:
-        remedy += f" Split by {_BY_TOPICS}, or give the topic more partitions."
+        remedy += f" Split with {_BY_TOPICS}, or add partitions to the topic."
     yield Finding(
         code="split_refused",
         title="Pulsar refuses to split",
-        evidence=(f"{times} times a split of {len(bundles)} bundles came to nothing; {bundles[0]}: {why}."),
+        evidence=(f"{count(times, 'split')} of {count(len(bundles), 'bundle')} refused. {bundles[0]}: {why}."),
         remedy=remedy,
         severity="medium",
         brokers=brokers,

@@ -11,6 +11,6 @@ def settings_warning(info: SnapshotInfo) -> str:
     shown = f"Pulsar {release(info.pulsar_version).name}'s defaults"
     shown += " and the dynamic overrides are" if info.dynamic_settings else " are"
     return (
-        f"Settings were not captured: {shown} shown, so decisions may differ from your cluster's. Capture again with a"
-        " superuser's token, ingest a snapshot from before as well, or set what differs in a scenario."
+        f"Settings were not captured: {shown} shown, so decisions may differ from your cluster's. Capture again with"
+        " a superuser's token, also ingest an earlier snapshot, or set the settings that differ in a scenario."
     )

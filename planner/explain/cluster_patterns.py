@@ -41,17 +41,18 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     more = max(math.ceil(brokers * mean / limit) - brokers, 1) if limit > 0 else brokers
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
     evidence = (
-        f"{found.over_threshold} of {count(brokers, 'broker')} are used over {limit * 100:.0f} %, {mean * 100:.0f} % on"
-        f" average: spread evenly, each of them would be as full. Traffic can grow to"
-        f" {found.growth.factor:.2f} times until {found.growth.broker} is used up."
+        f"{found.over_threshold} of {count(brokers, 'broker')} are above {limit * 100:.0f} %. The average usage is"
+        f" {mean * 100:.0f} %, so even perfect balance would not help. Headroom: {found.growth.factor:.2f}x;"
+        f" {found.growth.broker} fills up first."
     )
     yield Finding(
         code="out_of_capacity",
         title="Out of capacity: every broker is full",
         evidence=evidence,
         remedy=(
-            f"No strategy and no threshold makes room. Add brokers: with {more} more of the same size the average"
-            f" is {mean * brokers / (brokers + more) * 100:.0f} %. Until then shedding only cuts clients off."
+            f"No strategy or threshold can fix this. Add brokers: with {more} more of the same size, the average"
+            f" usage is {mean * brokers / (brokers + more) * 100:.0f} %. Until then, shedding only disconnects"
+            " clients."
         ),
         severity="high",
         brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
@@ -101,16 +102,17 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     if not said:
         return
     speed = (
-        f" A percentage of the network is of the speed that the machine tells: read it there, or set {_NIC} where it"
-        " tells a wrong one."
+        f" Network usage is a percentage of the NIC speed that the machine reports. Check that speed, or set {_NIC}"
+        " if it is wrong."
         if nic
         else ""
     )
     yield Finding(
         code="unlike_machines",
-        title="Machines differ where they should not",
-        evidence=f"Among brokers with as many cores: {'; '.join(said)}.",
-        remedy=f"Make them alike, or mean it: shedding compares brokers by percentages of their own limits.{speed}",
+        title="Unexpected differences between machines",
+        evidence=f"Among brokers with the same number of cores: {'; '.join(said)}.",
+        remedy="Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
+        f" of their own limits.{speed}",
         severity="high" if nic or managers else "medium",
         brokers=tuple(dict.fromkeys(odd)),
         settings=(_NIC,) if nic else (),
@@ -153,12 +155,12 @@ def throttled(case: Outcome) -> Iterator[Finding]:
     bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
     yield Finding(
         code="throttled",
-        title="A dispatch limit holds topics back",
+        title="Topics throttled by a dispatch limit",
         evidence=(
-            f"{count(len(hit), 'topic')} dispatched at the limit, of which each partition has its own: {names[0]}"
-            f" gets {say(float(now[first]))} of at most {say(float(most[first]))}."
+            f"{count(len(hit), 'topic')} dispatched at the limit, which applies to each partition separately."
+            f" {names[0]} dispatches {say(float(now[first]))} of at most {say(float(most[first]))}."
         ),
-        remedy=f"Throttling says which limit is in force for a topic, and why. Topics: {listed(names)}.",
+        remedy=f"See the page Throttling for the limit that applies to a topic, and why. Topics: {listed(names)}.",
         severity="medium",
         bundles=tuple(dict.fromkeys(bundles)),
     )
@@ -183,18 +185,19 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
         return
     yield Finding(
         code="drawn_at_random",
-        title="Destinations are drawn at random, full brokers too",
+        title="Destinations are drawn at random, even from busy brokers",
         evidence=(
-            f"{count(len(shares), 'destination')} drawn; a broker above the average came out with a chance of"
-            f" {sum(shares) / len(shares) * 100:.0f} % on average, {hot.most_common(1)[0][0]} could in"
-            f" {hot.most_common(1)[0][1]} of them."
+            f"{count(len(shares), 'destination')} drawn; on average, a broker above the average usage had a"
+            f" {sum(shares) / len(shares) * 100:.0f} % chance of being drawn. {hot.most_common(1)[0][0]} was a"
+            f" candidate in {hot.most_common(1)[0][1]} of these draws."
         ),
         remedy=(
-            f"{case.placement} draws among all when none is"
-            " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average: lower it, so that"
-            " the emptiest count."
+            f"{case.placement} draws among all brokers when none is"
+            " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average. Lower this setting so"
+            " that only the least used brokers are candidates."
             if placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
-            else "Let placement judge by what shedding judges by, so that fewer brokers count as equal."
+            else "Use a placement strategy that compares the same measure as the shedding strategy, so that fewer"
+            " brokers count as equal."
         ),
         severity="medium" if sum(shares) * 5 >= len(shares) else "low",
         brokers=tuple(name for name, _ in hot.most_common()),
@@ -220,9 +223,9 @@ def clients_cut_off(case: Outcome) -> Iterator[Finding]:
         code="clients_cut_off",
         title="Shedding disconnects many clients",
         evidence=(
-            f"{cut:,} producers and consumers reconnect in {count(len(case.trace.cycles), 'cycle')}, of {known:,}"
-            f" there are; {again} of {len(events)} times it is a bundle that was shed before. By namespace:"
-            f" {'; '.join(worst)}."
+            f"{count(cut, 'client')} disconnected in {count(len(case.trace.cycles), 'cycle')}; the cluster has"
+            f" {known:,}. {again} of {count(len(events), 'unload')} hit a bundle that had been shed before. By"
+            f" namespace: {'; '.join(worst)}."
         ),
         remedy=calmer.words,
         severity="high" if cut >= known else "medium",

@@ -67,7 +67,7 @@ def score_frame(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
             "decided by": deciding(snapshot),
             "bundles": snapshot.bundle_counts(),
             "unloads": [leaves[n] for n in names],
-            "gets": [arrives[n] for n in names],
+            "receives": [arrives[n] for n in names],
             "why": [why.get(n, "") for n in names],
         }
     ).sort_values(unit, ascending=False, kind="stable")
@@ -86,7 +86,7 @@ def _columns(snapshot: Snapshot, rows: Int64Array) -> dict[str, Any]:
     """Return what is told of bundles in every table of them."""
     bundles = snapshot.bundles
     return {
-        "owner": [snapshot.brokers.name[o] if o >= 0 else "not loaded" for o in bundles.owner[rows]],
+        "owner": [snapshot.brokers.name[o] if o >= 0 else "unowned" for o in bundles.owner[rows]],
         "MiB/s": bundles.throughput_bytes_per_s(rows) / MIB,
         "msg/s": bundles.msg_rate_per_s(rows),
         "topics": bundles.topics[rows],
@@ -109,13 +109,13 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     brokers, manager = snapshot.brokers, snapshot.info.load_manager
     percents = usage_percent_by_resource(brokers)
     frame = pd.DataFrame({"broker": brokers.name})
-    frame["usage W (%)"] = weighted_usage(brokers, snapshot.settings, manager) * 100
+    frame["usage (%)"] = weighted_usage(brokers, snapshot.settings, manager) * 100
     frame["decided by"] = deciding(snapshot)
     for name, row in zip(RESOURCES, percents, strict=True):
         frame[f"{_RESOURCES[name][0]} (%)"] = row.astype(np.float64)
-    frame["unweighted max (%)"] = max_usage(brokers, manager) * 100
+    frame["highest resource, unweighted (%)"] = max_usage(brokers, manager) * 100
     if manager is LoadManager.EXTENSIBLE:
-        frame["weighted max EMA (%)"] = brokers.weighted_max_ema * 100
+        frame["averaged usage (%)"] = brokers.weighted_max_ema * 100
     frame["msg/s"] = brokers.msg_rate_per_s()
     frame["MiB/s"] = brokers.throughput_bytes_per_s() / MIB
     frame["bundles"] = snapshot.bundle_counts()
@@ -124,7 +124,7 @@ def broker_frame(snapshot: Snapshot) -> pd.DataFrame:
     frame["consumers"] = brokers.consumers
     frame["version"] = brokers.version
     frame["reported"] = [moment(t) for t in brokers.updated_at_ms.tolist()]
-    return frame.sort_values("usage W (%)", ascending=False, kind="stable")
+    return frame.sort_values("usage (%)", ascending=False, kind="stable")
 
 
 def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
@@ -139,13 +139,13 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
         usage, limit = (float(getattr(brokers, column)[broker]) for column in columns)
         weight = getattr(weights, weighed)
         if name == "memory" and manager is LoadManager.MODULAR:
-            meaning = "never counts in the modular load manager"
+            meaning = "never counts with the modular load manager"
         elif limit <= 0:
             meaning = "limit unknown, counts as 0 %"
         elif weight == 0:
             meaning = "weight 0, does not count"
         else:
-            meaning = "decides the score" if name == decides else "counts, but another is larger"
+            meaning = "decides the usage" if name == decides else "counts, but another resource is higher"
         rows.append((label, usage, limit, unit, percent, weight, meaning))
     return pd.DataFrame(rows, columns=["resource", "used", "limit", "unit", "% of limit", "weight", "meaning"])
 

@@ -18,13 +18,13 @@ from planner.pulsar.placement.selection import Selection
 _LISTED = 5
 _SAID = 3
 _FILTERS = {
-    "isolation": "Isolation policies, and topics that the broker serves",
+    "isolation": "Isolation policies, and whether the broker serves such topics",
     "topics": "loadBalancerBrokerMaxTopics",
     "anti-affinity": "Anti-affinity group",
     "even distribution": "Even distribution of the namespace's bundles",
     "load manager class": "Same load manager class",
     "version": "Latest broker version",
-    "restored": "The filters failed or left nobody: back to the isolation policies",
+    "restored": "The filters failed or left no broker: back to the isolation policies",
     "broker_load_manager_class_filter": "Same load manager class",
     "broker_max_topic_count_filter": "loadBalancerBrokerMaxTopics",
     "broker_version_filter": "Latest broker version",
@@ -39,21 +39,21 @@ _PARTS = {
 }
 _MEANINGS = {
     "usage_ema": "averaged usage (%)",
-    "hits_high": "high hits (cycles in a row)",
-    "hits_low": "low hits (cycles in a row)",
-    "hit_count": "cycles in a row that call for shedding",
-    "broker": "broker that bundles with these averages are bound to",
-    "most_brokers": "most brokers of any cycle",
+    "hits_high": "high hits (consecutive cycles)",
+    "hits_low": "low hits (consecutive cycles)",
+    "hit_count": "consecutive cycles that call for shedding",
+    "broker": "broker assigned to bundles with these averages",
+    "most_brokers": "highest number of brokers in any cycle",
     "recently_unloaded_bundles": "unloaded at",
-    "recently_unloaded_brokers": "last handed something over at",
+    "recently_unloaded_brokers": "last unloaded from at",
     "usage": "averaged usage (%)",
-    "counter": "turns taken",
-    "listed": "brokers in turn",
-    "bundles": "bundles promised and not reported yet",
-    "promised": "promised to",
-    "preallocated": "counts for, until it is reported",
+    "counter": "turns so far",
+    "listed": "brokers in rotation",
+    "bundles": "bundles assigned but not reported yet",
+    "promised": "assigned to",
+    "preallocated": "counted for, until it is reported",
     "affinities": "named as destination",
-    "split_hits": "checks in a row above a limit",
+    "split_hits": "consecutive checks above a limit",
 }
 _PERCENT = {"usage_ema", "usage"}
 _MOMENTS = {"recently_unloaded_bundles", "recently_unloaded_brokers"}
@@ -82,7 +82,7 @@ def destination(unload: Unload) -> str:
         return "stays"
     if len(unload.acceptable) > 1:
         return f"one of {len(unload.acceptable)} brokers: {listed(unload.acceptable, _LISTED)}"
-    return unload.move.destination or "nobody: it stays unloaded"
+    return unload.move.destination or "no broker: it stays unowned"
 
 
 def moves_frame(decision: CycleDecision) -> pd.DataFrame:
@@ -92,24 +92,26 @@ def moves_frame(decision: CycleDecision) -> pd.DataFrame:
         move, size = one.move, one.move.throughput_bytes_per_s / MIB
         told = one.reason.text, move.reason.text
         rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *told))
-    columns = ["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was chosen"]
+    columns = ["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was selected"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def verdict(decision: CycleDecision, when: str) -> str:
-    """Return what a cycle does, in one sentence with Markdown; `when` is such as `at the next cycle`."""
+    """Return what a cycle does, in one sentence with Markdown; `when` is such as `in the next cycle`."""
     name, chosen, moves = decision.shedder.name, decision.unloads, decision.moves
     if not chosen:
-        return f"**{name} unloads nothing {when}.**"
+        return f"**{name} sheds nothing {when}.**"
     kept = len(chosen) - len(moves)
     if not moves:
-        return f"**{name} chooses {count(kept, 'bundle')} {when}, but none is unloaded:** other rules keep them."
+        return f"**{name} selects {count(kept, 'bundle')} {when}, but other rules keep them in place.**"
     moved = bytes_per_s(sum(m.throughput_bytes_per_s for m in moves))
     sources = len({m.source for m in moves})
     stays = (
-        f" {count(kept, 'more bundle')} {'is' if kept == 1 else 'are'} chosen but kept by other rules." if kept else ""
+        f" {count(kept, 'more bundle')} {'is' if kept == 1 else 'are'} selected but kept in place by other rules."
+        if kept
+        else ""
     )
-    return f"**{name} unloads {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) {when}.**{stays}"
+    return f"**{name} sheds {count(len(moves), 'bundle')} from {count(sources, 'broker')} ({moved}) {when}.**{stays}"
 
 
 def before_and_after(snapshot: Snapshot, decision: CycleDecision) -> pd.DataFrame:
@@ -155,7 +157,7 @@ def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
         first = islice((r for group in step.reasons for r in group.rows(names, bundles)), _SAID)
         said = "; ".join(f"{r.broker}: {r.text}" for r in first)
         more = f"; and {total - _SAID:,} more" if total > _SAID else ""
-        what = f"it fails: {step.failure}" if step.failure else f"{said}{more}"
+        what = f"failed: {step.failure}" if step.failure else f"{said}{more}"
         left = f"{count(len(step.kept), 'broker')} left"
         lines.append(f"**{_FILTERS.get(step.name, step.name)}**: {left}{f' ({what})' if what else ''}.")
     return lines
@@ -167,15 +169,15 @@ def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for call, answer in enumerate(selection.calls, start=1):
         for reason in (r for group in answer.reasons for r in group.rows(*names)):
-            may = "may be drawn" if reason.broker in answer.acceptable else "not taken"
+            may = "may be drawn" if reason.broker in answer.acceptable else "not chosen"
             taken = reason.broker == answer.selected
-            rows.append((f"time {call}", reason.broker, "taken" if taken else may, reason.text))
+            rows.append((f"pass {call}", reason.broker, "taken" if taken else may, reason.text))
     for step in selection.steps:
-        verb = "back after" if step.name == "restored" else "dropped by"
+        verb = "restored by" if step.name == "restored" else "excluded by"
         told = f"{verb}: {_FILTERS.get(step.name, step.name)}"
         rows += [("filters", r.broker, told, r.text) for group in step.reasons for r in group.rows(*names)]
-    frame = pd.DataFrame(rows, columns=["asked", "broker", "verdict", "why"])
-    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="asked")
+    frame = pd.DataFrame(rows, columns=["step", "broker", "verdict", "why"])
+    return frame if rows and len(selection.calls) > 1 else frame.drop(columns="step")
 
 
 def _text(name: str, value: Any) -> str:

@@ -260,7 +260,11 @@ def review_losses(
     step = max(_CELLS // max(len(snapshot.brokers), 1), 1)
     parts = [_after(cluster, rule, losses[at : at + step]) for at in range(0, len(losses), step)]
     columns = [np.concatenate(rows) for rows in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
-    skipped = "" if len(paired) == len(alive) else f" Pairs of the {len(paired)} most used brokers only."
+    skipped = (
+        ""
+        if len(paired) == len(alive)
+        else f" Only pairs of the {len(paired)} brokers with the highest usage are reviewed."
+    )
     return FailureReview(
         brokers=snapshot.brokers.name,
         lost=frozen(losses),
@@ -332,13 +336,18 @@ class _Rule:
 
 
 def _method(placement: Placement, *, evenly: bool) -> str:
-    first = "the broker with the fewest bundles of the namespace first, then " if evenly else ""
+    first = "the broker with the fewest bundles of the namespace, then " if evenly else ""
     by_rate = placement.measure == "msg_rate"
-    draw = "" if by_rate else " Where Pulsar draws at random, the one that got fewest takes it."
+    draw = (
+        ""
+        if by_rate
+        else " Where Pulsar draws at random, the estimate uses the broker that has received the fewest bundles."
+    )
     return (
-        f"Each lost bundle is looked up once, namespace by namespace, and placed as {placement.name} would: {first}what"
-        f" that strategy prefers by the load before the loss.{draw} Left out: anti-affinity, the limit of topics,"
-        " versions, the second choice after an overloaded one, and whatever is shed afterwards."
+        f"Each lost bundle is placed once, namespace by namespace, as {placement.name} would place it: on {first}the"
+        f" broker that this strategy prefers, given the load before the loss.{draw} Not considered: anti-affinity"
+        " groups, the topic limit, broker versions, the second attempt after an overloaded choice, and later"
+        " shedding."
     )
 
 

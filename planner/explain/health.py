@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import Standing
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, number, percent
+from planner.explain.text import count, percent
 from planner.pulsar.load.usage import weighted_usage
 
 Level: TypeAlias = Literal["bad", "warning", "good"]
@@ -72,7 +72,7 @@ def health(
     limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
-    over = f"{now.over_threshold:,} of {count(brokers, 'broker')} over {limit * 100:.0f} %"
+    over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
     if brokers and (mean >= limit or now.over_threshold == brokers):
         return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.")
     if now.over_threshold:
@@ -82,8 +82,10 @@ def health(
         return Health("warning", "Unbalanced", f"{between}.{_mended(outcome, findings, 'apart')}")
     worst = next((finding for finding in findings if finding.severity == "high"), None)
     if worst is not None:
-        return Health("warning", "At risk", f"Balanced, {between}; but: {within(worst.title)}.")
-    return Health("good", "Healthy", f"{between}; no known failure pattern that hurts clients.")
+        return Health(
+            "warning", "At risk", f"Balanced ({between}), but with a critical finding: {within(worst.title)}."
+        )
+    return Health("good", "Healthy", f"{between}; no critical findings.")
 
 
 def within(title: str) -> str:
@@ -93,7 +95,7 @@ def within(title: str) -> str:
 
 
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
-    """Say whether Pulsar mends it by itself, or why not."""
+    """Say whether Pulsar fixes it on its own, or why not."""
     if outcome is None:
         return ""
     after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
@@ -101,13 +103,13 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     if after.over_threshold == 0 and (what == "over" or apart < APART):
         settled = outcome.summary.settled_after_cycles
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
-        return f" Pulsar mends it by itself {when}: {count(outcome.summary.shed, 'bundle')} shed."
+        return f" Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
     by_code = {finding.code: finding for finding in findings}
     cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
     left = (
-        f"{number(after.over_threshold)} over it after {count(cycles, 'cycle')}"
+        f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"
         if what == "over"
-        else f"still {apart * 100:.0f} points apart after {count(cycles, 'cycle')}"
+        else f"brokers still {apart * 100:.0f} points apart after {count(cycles, 'cycle')}"
     )
     if not outcome.trace.settings.flag("loadBalancerEnabled"):
         reason = "loadBalancerEnabled is off"
@@ -116,5 +118,5 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif cause is not None:
         reason = within(cause.title)
     else:
-        reason = "no rule of its strategy calls for more" if not outcome.summary.shed else "what it sheds is too little"
-    return f" Pulsar will not mend it ({left}): {reason}."
+        reason = "no rule of its strategy applies" if not outcome.summary.shed else "it sheds too little"
+    return f" Pulsar will not fix this on its own ({left}): {reason}."

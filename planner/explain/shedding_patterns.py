@@ -9,7 +9,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
-from planner.explain.text import MIB
+from planner.explain.text import MIB, count
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
@@ -58,12 +58,12 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
     events = shed[worst]
     clients = sum(event.producers + event.consumers for event in events)
     evidence = (
-        f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput;"
-        f" {clients:,} producers and consumers reconnect. {len(storms)} of {len(share)} cycles are like that."
+        f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput"
+        f" and disconnects {count(clients, 'client')}. Storms occur in {len(storms)} of {count(len(share), 'cycle')}."
     )
     profile, mean = case.profile, float(np.nanmean(case.series.usage[worst]))
     if profile.threshold and not profile.above_average and mean >= profile.threshold(case.trace.settings):
-        evidence += f" The average usage, {mean * 100:.0f} %, is above the threshold itself: nobody has room."
+        evidence += f" The average usage, {mean * 100:.0f} %, is itself above the threshold, so no broker has room."
     calmer = profile.calmer(case.trace.settings)
     heaviest = sorted(events, key=lambda e: -e.throughput_bytes_per_s)
     yield Finding(
@@ -87,14 +87,14 @@ def ping_pong(case: Outcome) -> Iterator[Finding]:
     if not back and thrashing < _THRASHING_PERCENT:
         return
     evidence = (
-        f"{thrashing:.0f} % of the shed traffic left a broker that shedding had given as much within the"
-        f" {THRASHING_WINDOW_MIN:.0f} minutes before."
+        f"{thrashing:.0f} % of the shed traffic left a broker that had received as much from shedding within the"
+        f" previous {THRASHING_WINDOW_MIN:.0f} min."
     )
     if back:
         first = back[0]
         evidence += (
-            f" {len(back)} times a bundle came back to a broker that had shed it: the first was away from"
-            f" {first.broker} for {first.away_min:.0f} min."
+            f" Bundles returned {count(len(back), 'time')} to a broker that had shed them. The first returned to"
+            f" {first.broker} after {first.away_min:.0f} min."
         )
     calmer = case.profile.calmer(case.trace.settings)
     sources: dict[str, float] = {}
@@ -103,9 +103,9 @@ def ping_pong(case: Outcome) -> Iterator[Finding]:
             sources[move.source] = sources.get(move.source, 0.0) + move.throughput_bytes_per_s
     yield Finding(
         code="ping_pong",
-        title="Ping-pong: traffic goes to and fro",
+        title="Ping-pong: traffic moves back and forth",
         evidence=evidence,
-        remedy=f"{calmer.words} Let placement judge by what shedding judges by.",
+        remedy=f"{calmer.words} Use a placement strategy that compares the same measure as the shedding strategy.",
         severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
         brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
         bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
@@ -132,13 +132,14 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
     worst, mean = float(tail[-1, place[names[0]]]), float(average[-1, 0])
     moved = sum(1 for move in case.moves if move.destination in names)
     evidence = (
-        f"{listed(names)} joined or came back, and at the end {names[0]} is used {worst * 100:.0f} % where the average"
-        f" is {mean * 100:.0f} %; in {len(series.at_ms)} cycles {moved} bundles came to such brokers."
+        f"{listed(names)} joined or came back. At the end, the usage of {names[0]} is {worst * 100:.0f} %, compared"
+        f" with an average of {mean * 100:.0f} %. Such brokers received {count(moved, 'bundle')} in"
+        f" {count(len(series.at_ms), 'cycle')}."
     )
     remedy = case.profile.for_idle_brokers(case.trace.settings)
     yield Finding(
         code="idle_broker",
-        title="Idle broker after a start",
+        title="A broker stays idle after its start",
         evidence=evidence,
         remedy=remedy.words,
         severity="medium",
@@ -177,8 +178,8 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     highest = float(np.nanmax(scores[nearest]))
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
     evidence = (
-        f"Usage goes from {np.nanmin(usage) * 100:.0f} to {np.nanmax(usage) * 100:.0f} % and nothing is shed in"
-        f" {len(scores)} cycles: the highest score was {highest * 100:.1f} %, the threshold"
+        f"Usage ranges from {np.nanmin(usage) * 100:.0f} % to {np.nanmax(usage) * 100:.0f} %, but nothing is shed in"
+        f" {count(len(scores), 'cycle')}: the highest score was {highest * 100:.1f} %, the threshold"
         f" {limits[nearest] * 100:.1f} %."
     )
     last = case.trace.cycles[-1]
@@ -231,20 +232,21 @@ def ema_lag(case: Outcome) -> Iterator[Finding]:
     score, usage = float(case.scores[cycle, broker]), float(case.reported_usage[cycle, broker])
     history = case.trace.settings.number(_HISTORY)
     evidence = (
-        f"In cycle {cycle + 1} {case.series.brokers[broker]} uses {usage * 100:.0f} % and counts as"
-        f" {score * 100:.0f} %; it is off by {_LAG * 100:.0f} points or more for {int(runs[broker])} cycles in a row."
+        f"In cycle {cycle + 1}, {case.series.brokers[broker]} has a usage of {usage * 100:.0f} % but a score of"
+        f" {score * 100:.0f} %. The two differ by {_LAG * 100:.0f} points or more for"
+        f" {count(int(runs[broker]), 'consecutive cycle')}."
     )
     wrong = _wrong_verdicts(case)
     if wrong:
-        evidence += f" {wrong} times a broker stands on the other side of the threshold than its usage does."
+        evidence += f" In {count(wrong, 'case')}, the score of a broker was on the wrong side of the threshold."
     better = max(round(history - 0.4, 2), 0.0)
     yield Finding(
         code="ema_lag",
-        title="Averages trail the load",
+        title="Scores lag behind usage",
         evidence=evidence,
         remedy=(
-            f"Lower {_HISTORY} from {history:g}: each cycle counts only {(1 - history) * 100:.0f} % of the new"
-            f" usage, so a change is half seen after {_half_life(history)} cycles."
+            f"Lower {_HISTORY} from {history:g}. Each cycle adds only {(1 - history) * 100:.0f} % of the new usage,"
+            f" so half of a change takes {_half_life(history)} cycles to show."
         ),
         severity="medium" if wrong else "low",
         brokers=tuple(case.series.brokers[i] for i in which.tolist()),
@@ -296,9 +298,9 @@ def held_back(case: Outcome) -> Iterator[Finding]:
     least, share = config.integer("minUnloadMessage"), config.number("maxUnloadPercentage")
     least_size = config.integer("minUnloadMessageThroughput")
     evidence = (
-        f"{len({h[3] for h in held})} cycles found a pair apart often enough and moved nothing: in cycle {index + 1}"
-        f" {share * 100:g} % of the difference is {rate:.0f} msg/s, and minUnloadMessage is {least};"
-        f" {size:.2f} MiB/s, and minUnloadMessageThroughput is {least_size / MIB:.2f} MiB/s."
+        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
+        f" {index + 1}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
+        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
     )
     changes: dict[str, int] = {}
     if rate >= 1:
@@ -308,10 +310,10 @@ def held_back(case: Outcome) -> Iterator[Finding]:
         changes["minUnloadMessageThroughput"] = max(math.ceil(size * MIB) - 1, 0)
         remedy = f"Lower minUnloadMessageThroughput to {changes['minUnloadMessageThroughput']}"
     if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
-        remedy += ", or raise maxUnloadPercentage to 0.5, which evens a pair out"
+        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
     yield Finding(
         code="avg_held_back",
-        title=f"{case.shedder} is held back by its minimum",
+        title=f"{case.shedder} sheds nothing because of its minimums",
         evidence=evidence,
         remedy=f"{remedy}.",
         severity="medium",
@@ -370,14 +372,14 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
             {_SHEDDING: other.java_class, _PLACEMENT: placed.java_class},
         )
     evidence = (
-        f"{case.shedder} sheds and {placement} places: {missed} of {len(elsewhere)} bundles did not go to the other"
-        " broker of their pair."
+        f"{case.shedder} sheds, but {placement} places: {missed} of {count(len(elsewhere), 'bundle')} did not go to"
+        " the other broker of their pair."
         if pair
-        else f"{placement} places and {case.shedder} sheds: a broker with these settings does not start."
+        else f"{placement} places, but {case.shedder} sheds: brokers with these settings do not start."
     )
     yield Finding(
         code="fighting_strategies",
-        title=f"{both.name} is configured on one side only",
+        title=f"{both.name} is configured for only one of shedding and placement",
         evidence=evidence,
         remedy=remedy.words,
         severity="high",
@@ -411,13 +413,13 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
     act = _judged_alike(case)
     remedy = act.words
     if case.trace.settings.flag(_EVENLY):
-        remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load does."
+        remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load."
     yield Finding(
         code="fighting_strategies",
-        title=f"{case.shedder} and {case.placement} fight each other",
+        title=f"{case.shedder} and {case.placement} work against each other",
         evidence=(
-            f"{len(wrong)} of {total} shed bundles went to a broker above the average. Shedding judges by"
-            f" {profile.judges_by}, and placement by {placement.judges_by}."
+            f"{len(wrong)} of {count(total, 'shed bundle')} went to a broker above the average. Shedding compares"
+            f" {profile.judges_by}, but placement compares {placement.judges_by}."
         ),
         remedy=remedy,
         severity="high" if len(wrong) * 2 >= total else "medium",
@@ -434,13 +436,14 @@ def _judged_alike(case: Outcome) -> Remedy:
     for one in offered_shedders(case.load_manager, release):
         if one.profile.paired_placement:
             return Remedy(
-                f"Use {one.name} for both, {_SHEDDING} and {_PLACEMENT}: it sheds to the broker that it paired.",
+                f"Use {one.name} for both {_SHEDDING} and {_PLACEMENT}: it moves bundles to the other broker of the"
+                " pair.",
                 {_SHEDDING: one.java_class, _PLACEMENT: one.java_class},
             )
     for place in offered_placements(case.load_manager, release):
         if place.name not in {*PAIRED, case.placement} and place.measure == _PLACED_BY[case.profile.measure]:
             return Remedy(
-                f"Set {_PLACEMENT} to {place.java_class}: it judges by {place.judges_by}.",
+                f"Set {_PLACEMENT} to {place.java_class}, which compares {place.judges_by}.",
                 {_PLACEMENT: place.java_class},
             )
     return case.profile.calmer(case.trace.settings)

@@ -67,7 +67,7 @@ class SplitAdvice:
 def split_advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     """Say whether a split of a bundle, by its position, is worth it under the limits of some settings."""
     if internal_bundles(snapshot)[bundle]:
-        return SplitAdvice("No need", "Pulsar keeps this namespace for itself: leave its bundles to the brokers.", ())
+        return SplitAdvice("No need", "Pulsar keeps this namespace for itself. Leave its bundles to the brokers.", ())
     return _advice(snapshot, bundle, config)
 
 
@@ -81,28 +81,34 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     best = next((option for option in options if option.verdict in _CAN), None)
     need = _need(snapshot, bundle, config)
     if not topics_listed(snapshot):
-        told = "the snapshot lists no topics, so that what the children would hold is not known"
-        return SplitAdvice("Not known", f"{need or 'It is below every limit'}; {told}.", options)
+        told = "the snapshot lists no topics, so the topics of each child are unknown"
+        return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {told}.", options)
     if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
-        holds = f"it holds one topic, {topics.name[int(rows[0])].as_py()}" if len(rows) else "it holds no topic"
-        cure = "; a topic with too much traffic needs partitions" if len(rows) and need else ""
-        return SplitAdvice("Not worth it", f"{holds[:1].upper()}{holds[1:]}, and no cut divides that{cure}.", options)
+        cure = "; add partitions to the topic" if need else ""
+        why = (
+            f"The bundle holds only the topic {topics.name[int(rows[0])].as_py()}, which no split can divide{cure}."
+            if len(rows)
+            else "The bundle holds no topics, so there is nothing to divide."
+        )
+        return SplitAdvice("Not worth it", why, options)
     if best is None:
-        why = "Pulsar refuses every way, or changes nothing."
-        return SplitAdvice("Not worth it", f"{f'{need}, but ' if need else ''}{why}", options)
+        why = "with every algorithm, Pulsar refuses the split or changes nothing."
+        return SplitAdvice(
+            "Not worth it", f"{f'{need}, but {why}' if need else f'{why[:1].upper()}{why[1:]}'}", options
+        )
     if best.largest >= _USELESS:
         first = int(np.argmax(traffic))
         share = float(traffic[first] / traffic.sum())
         name = topics.name[int(rows[first])].as_py()
-        told = f"No cut leaves less than {best.largest * 100:.0f} % of its traffic in one child: {name} alone has"
-        return SplitAdvice("Not worth it", f"{told} {share * 100:.0f} % of it. Give that topic partitions.", options)
-    keeps = f"by {best.algorithm} the largest child keeps {best.largest * 100:.0f} % of the traffic"
+        told = f"After any split, one child keeps at least {best.largest * 100:.0f} % of the traffic: {name} alone has"
+        return SplitAdvice("Not worth it", f"{told} {share * 100:.0f} %. Add partitions to this topic.", options)
+    keeps = f"with {best.algorithm}, the largest child keeps {best.largest * 100:.0f} % of the traffic"
     if np.isnan(best.largest):
-        keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which has traffic now"
+        keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which currently has traffic"
     if need:
         return SplitAdvice("Worth it", f"{need}; {keeps}.", options)
-    told = "It is below every limit, and small beside the rest of its broker; it can be moved as it is"
-    return SplitAdvice("No need", f"{told}. If it were split, {keeps}.", options)
+    told = "The bundle is below every limit and small compared with its broker; it can be moved as a whole"
+    return SplitAdvice("No need", f"{told}. If split, {keeps}.", options)
 
 
 def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
@@ -129,12 +135,12 @@ def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
         if value > config.integer(setting)
     ]
     if above:
-        return f"It has {', '.join(above)}"
+        return f"The bundle has {', '.join(above)}"
     owner = int(table.owner[bundle])
     mine = snapshot.bundles_of(owner) if owner >= 0 else np.zeros(0, dtype=np.int64)
     whole = float(throughput[mine].sum())
     if len(mine) > 1 and whole > 0 and throughput[bundle] > _LARGE * whole:
-        return f"It carries {throughput[bundle] / whole * 100:.0f} % of the traffic of its broker"
+        return f"The bundle carries {throughput[bundle] / whole * 100:.0f} % of the traffic of its broker"
     return ""
 
 

@@ -34,7 +34,7 @@ def switched_off(snapshot: Snapshot) -> tuple[SwitchedOff, ...]:
     """Return the switches of the load balancer that are off in a snapshot, the one with most effect first."""
     settings = snapshot.settings
     if not settings.flag(_BALANCER):
-        text = f"Load balancing is off: {_BALANCER} is false in broker.conf. Nothing moves, and nothing is split."
+        text = f"Load balancing is off: {_BALANCER} is false in broker.conf. No bundle is shed or split."
         return (SwitchedOff(_BALANCER, text),)
     return tuple(_off(name, snapshot) for name in HELD_SWITCHES if not settings.flag(name))
 
@@ -51,14 +51,14 @@ def _off(name: str, snapshot: Snapshot) -> SwitchedOff:
     hold = hold_of((dynamic or {}).get(name, ""))
     if hold is not None:
         text = (
-            f"{what} {verb} off: a script ({hold.script}) holds {name} since {hold.since:%Y-%m-%d %H:%M} UTC. If it no"
-            " longer runs, run it again: it continues, and puts back what was there before."
+            f"{what} {verb} off: a script ({hold.script}) has held {name} since {hold.since:%Y-%m-%d %H:%M} UTC. If"
+            " the script is no longer running, run it again: it continues, and then restores the previous value."
         )
         return SwitchedOff(name, text, hold)
     where = "" if dynamic is None else " in the dynamic configuration" if name in dynamic else " in broker.conf"
     change = DynamicChange(name=name, value="true", before="false", role="asked")
     on = setting_command("settings", PROGRAM, change).line
-    effect = "No bundle is shed." if name == SHEDDING else "No bundle is split by itself."
+    effect = "No bundle is shed." if name == SHEDDING else "No bundle is split automatically."
     return SwitchedOff(
         name,
         f"{what} {verb} off: {name} is false{where}. {effect} To turn {'them' if verb == 'are' else 'it'} on: {on}",

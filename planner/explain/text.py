@@ -61,6 +61,11 @@ def number(value: float) -> str:
     return f"{whole:,}" if value == whole else f"{value:,.4g}" if abs(value) < _ALL_DIGITS else f"{whole:,}"
 
 
+def rounded(value: float) -> str:
+    """Return a number with three digits: `51.9`, `54,400`."""
+    return number(float(f"{value:.3g}"))
+
+
 def moment(at_ms: int) -> str:
     """Return a time in UTC such as `2026-11-21 04:30:12 UTC`."""
     if at_ms <= 0:

@@ -87,7 +87,7 @@ def trade_off(found: Comparison, words: Sequence[str], obstacles: Sequence[str] 
         if at not in free:
             grouped.setdefault(obstacles[at], []).append(f"**{words[at]}**")
     barred = [with_obstacle(", ".join(names), why) for why, names in grouped.items()]
-    return " ".join([*parts, f"Not a choice by settings alone: {', '.join(barred)}."])
+    return " ".join([*parts, f"Not possible by settings alone: {', '.join(barred)}."])
 
 
 def _alike(found: Comparison) -> bool:
@@ -99,10 +99,10 @@ def _of_all(found: Comparison, words: Sequence[str]) -> str:
     topics = [value or 0 for value in found.of("topics_disconnected")]
     deviation = [math.inf if value is None else value for value in found.of("final_std_percent")]
     if _alike(found):
-        why = "" if any(shed) else " None of them sheds a bundle: no broker is beyond what they look for."
-        return f"All {len(words)} do the same here, and end the same.{why}"
+        why = "" if any(shed) else " None of them sheds a bundle: no broker exceeds their thresholds."
+        return f"All {len(words)} have the same result here.{why}"
     if min(deviation) == math.inf:
-        return "Who ends best balanced cannot be told: at the end no broker tells its load."
+        return "Cannot rank the scenarios: no broker reports load at the end."
     best = min(range(len(words)), key=lambda at: (round(deviation[at], 2), topics[at]))
     alike = [at for at in range(len(words)) if round(deviation[at], 2) == round(deviation[best], 2)]
     parts = [f"{_names(words, alike)} {'end' if len(alike) > 1 else 'ends'} best balanced: {_end(found, best)}"]
@@ -112,11 +112,11 @@ def _of_all(found: Comparison, words: Sequence[str]) -> str:
         parts.append(f"{_names(words, [calm])} disconnects fewer topics: {_end(found, calm)}")
     over = found.of("final_brokers_over_threshold")[best]
     if over:
-        parts.append(f"even the best balanced one ends with {count(round(over), 'broker')} over the limit")
+        parts.append(f"even the best balanced one ends with {count(round(over), 'broker')} above the limit")
     if any(lazy):
         at = [place for place, is_lazy in enumerate(lazy) if is_lazy]
         verb = "shed" if len(at) > 1 else "sheds"
-        parts.append(f"{_names(words, at)} {verb} nothing: that disturbs nobody, and balances nothing")
+        parts.append(f"{_names(words, at)} {verb} nothing, which causes no disconnections and no improvement")
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
 
 
@@ -132,4 +132,7 @@ def _end(found: Comparison, at: int) -> str:
         number(round(found.of(name)[at] or 0, 1))
         for name in ("final_peak_usage_percent", "final_std_percent", "topics_disconnected")
     )
-    return f"highest usage {peak} %, deviation {deviation} points, {topics} topics disconnected"
+    return (
+        f"highest usage {peak} %, deviation {deviation} points, {topics} {'topic' if topics == '1' else 'topics'}"
+        " disconnected"
+    )

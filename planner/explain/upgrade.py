@@ -279,9 +279,9 @@ class RunNumbers:
     def does(self) -> str:
         """The numbers in words, as what a release does."""
         return (
-            f"moves {count(self.moves, 'bundle')}, splits {self.splits:,}, cuts off {count(self.topics, 'topic')} and"
-            f" {count(self.clients, 'client')}, and ends with a highest usage of {self.peak_percent:.1f} % and a"
-            f" deviation of {self.deviation_points:.1f} points"
+            f"makes {count(self.moves, 'move')} and {count(self.splits, 'split')}, disconnects"
+            f" {count(self.topics, 'topic')} and {count(self.clients, 'client')}, and ends with a highest usage of"
+            f" {self.peak_percent:.1f} % and a deviation of {self.deviation_points:.1f} points"
         )
 
 
@@ -302,30 +302,35 @@ class Difference:
 
 def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers]) -> Difference:
     """Compare what the runs of `Upgrade.runs` came to, in their order, and the same in numbers."""
-    first = f"In the first {_span(traces[0])} Pulsar {upgrade.source.name} {runs[0].does}"
+    first = f"In the first {_span(traces[0])}, Pulsar {upgrade.source.name} {runs[0].does}"
     if len(runs) == 1:
-        sentence = f"{first}. So does {upgrade.target.name}: nothing that differs decides about its bundles."
+        sentence = (
+            f"{first}. {upgrade.target.name} behaves the same for this cluster: no difference affects its bundles."
+        )
         return Difference(sentence, runs[0].moves, "")
     one, two = (Counter((m.bundle, m.source, m.destination) for m in relocations(trace)) for trace in traces[:2])
     same = (one & two).total()
     if runs[0].plan == runs[1].plan:
-        sentence = f"{first}. So does {upgrade.target.name}, move by move."
+        sentence = f"{first}. {upgrade.target.name} makes exactly the same moves."
     else:
-        alike = f"; {same:,} of the moves {'is' if same == 1 else 'are'} the same" if one and two else ""
+        alike = f"; {count(same, 'move')} {'is' if same == 1 else 'are'} the same" if one and two else ""
         sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
     return Difference(sentence, same, _kept([run.plan for run in runs]))
 
 
 def _kept(plans: Sequence[str]) -> str:
-    """Return what today's values come to, by the digests of what happened today, after and with them."""
+    """Return the effect of keeping today's values, by the digests of what happened today, after and with them."""
     if len(plans) <= 2:  # noqa: PLR2004 - today and after
         return ""
     today, after, kept = plans
     if kept == today:
-        return "With today's values it does exactly what it does today."
+        return "With today's values, the result is exactly the same as today."
     if kept == after:
-        return "With today's values it does the same: the rules make the difference, and no setting brings them back."
-    return "With today's values a difference is left: the rules make it, and no setting brings them back."
+        return "Keeping today's values does not change this: the rules differ, and no setting restores the old ones."
+    return (
+        "Keeping today's values does not remove every difference: some rules differ, and no setting restores the old"
+        " ones."
+    )
 
 
 def _span(trace: Trace) -> str:
@@ -350,22 +355,25 @@ def _before(upgrade: Upgrade) -> Iterator[Step]:
     source, target = upgrade.source.name, upgrade.target.name
     way = _on_the_way(source, target)
     if way:
-        what = f"Go by way of {', then '.join(way)}: Pulsar supports one long-term release to the next only."
+        what = (
+            f"Upgrade through {', then '.join(way)}: Pulsar supports upgrades only from one long-term release to the"
+            " next."
+        )
         yield Step("before", what)
     gone = [one for one in upgrade.settings if one.happens == "vanishes" and one.given]
     if gone:
         dynamic = [one.name for one in gone if upgrade.source.settings[one.name].dynamic]
         yield Step(
             "before",
-            f"{target} does not know {', '.join(one.name for one in gone)}. Lines of broker.conf may stay, they are"
-            f" passed over; dynamic values are deleted while {source} runs, which still takes the command.",
+            f"{target} does not have {', '.join(one.name for one in gone)}. Lines in broker.conf may stay; they are"
+            f" ignored. Delete dynamic values while {source} is running, because {target} rejects the command.",
             tuple(f"pulsar-admin brokers delete-dynamic-config --config {name}" for name in dynamic),
         )
     if upgrade.to_keep:
         yield Step(
             "before",
-            f"To keep today's behaviour, write this into broker.conf (or the environment) of every broker before it"
-            f" restarts: {source} acts so already, or passes over what it does not know.",
+            "To keep today's behaviour, add this to broker.conf (or the environment) of every broker before it"
+            f" restarts. {source} already behaves this way, or ignores the setting.",
             tuple(f"{name}={value}" for name, value in upgrade.to_keep.items()),
         )
 
@@ -391,24 +399,29 @@ def _during_and_after(upgrade: Upgrade, snapshot: Snapshot) -> Iterator[Step]:
     if held:
         yield Step(
             "during",
-            "Hold shedding and splitting: while two releases run side by side, whichever broker is the leader decides"
-            " by its own.",
+            "Hold shedding and splitting: while two releases run side by side, the release of the current leader"
+            " decides.",
             tuple(line(name, "false") for name in held),
         )
     leader = snapshot.info.leader
-    last = f", the leader ({leader}) last, so that it changes once" if leader else ", the leader last"
+    last = f", the leader ({leader}) last, so that the leader changes only once" if leader else ", the leader last"
     what = f"Restart the brokers on {upgrade.target.name} one after the other{last}."
-    yield Step("during", f"{what} What Pulsar's own upgrade guide says of bookies and metadata stores comes before.")
+    yield Step(
+        "during", f"{what} Before that, upgrade bookies and metadata stores as described in Pulsar's upgrade guide."
+    )
     if held:
-        what = "When all brokers run the new release and serve their bundles, let it balance again."
+        what = "When all brokers run the new release and serve their bundles, turn shedding and splitting on again."
         back = [line(name, value) for value in ("true", "") for name in held if value or name not in overridden]
         if len(back) > len(held):
-            what += " Deleting the override gives the setting back to broker.conf."
+            what += " After the override is deleted, the value in broker.conf applies again."
         yield Step("after", what, tuple(back))
-    yield Step("after", "Capture the cluster anew and ask again: brokers that restarted handed over what they served.")
+    yield Step(
+        "after",
+        "Capture the cluster again and repeat this comparison: restarted brokers have handed over their bundles.",
+    )
     if upgrade.to_keep:
         yield Step(
             "after",
-            "Take what was kept out again one by one, each after a What-if that leaves it out: new defaults have their"
-            " reasons.",
+            "New defaults exist for a reason: remove the values that you kept one by one, and check each removal"
+            " with What-if first.",
         )

@@ -55,18 +55,18 @@ def front_figure(advice: Advice) -> go.Figure:
 
     special = {advice.current, advice.chosen}
     beaten = [p for p, one in enumerate(advice.candidates) if not one.on_front and one.name not in special]
-    add(beaten, "beaten by another", marker={"color": MUTED, "size": 7, "opacity": 0.65})
+    add(beaten, "not Pareto-optimal", marker={"color": MUTED, "size": 7, "opacity": 0.65})
     front = [at[one.name] for one in advice.front]
     line = {"color": ACCENT, "width": 1.5, "shape": "hv"}
     add(front, "Pareto front", mode="lines+markers", line=line, marker={"color": ACCENT, "size": 9})
     if advice.knee != advice.chosen:
         mark = {"color": ACCENT, "size": 15, "symbol": "circle-open", "line": {"width": 2}}
-        add([at[advice.knee]], "knee of the front", marker=mark)
+        add([at[advice.knee]], "balanced choice", marker=mark)
     if advice.current and advice.current != advice.chosen:
         add([at[advice.current]], "current settings", marker={"color": WARNING, "size": 14, "symbol": "diamond"})
     add([at[advice.chosen]], judge(advice).mark, marker={"color": _GREEN, "size": 17, "symbol": "star"})
     _label(figure, advice, x, y)
-    x_title, y_title = f"{x_title} — left is better", f"{y_title} — down is better"
+    x_title, y_title = f"{x_title} (lower is better)", f"{y_title} (lower is better)"
     return finish(figure, height=430, x_title=x_title, y_title=y_title, legend={"y": -0.2, "font": {"size": 11}})
 
 
@@ -80,7 +80,7 @@ def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[fl
     above = y[chosen] >= y[current]
     mark = judge(advice).mark.capitalize()
     if current == chosen:
-        texts = [(chosen, "Keep: as it is" if advice.current else mark, True, right)]
+        texts = [(chosen, "Keep current" if advice.current else mark, True, right)]
     else:
         left = (x[current] - min(x)) / width <= 0.7  # noqa: PLR2004 - as above
         texts = [(chosen, mark, above, right), (current, "Current", not above, left)]
@@ -153,7 +153,7 @@ def holdout_figure(found: Holdout) -> go.Figure:
     cut = len([day for day in days if day in found.first_days]) - 0.5
     figure.add_vrect(x0=cut, x1=len(days) - 0.5, fillcolor=_BAND, line_width=0, layer="below", row="all", col=1)
     figure.add_annotation(
-        x=cut, y=1, yref="paper", yanchor="bottom", xanchor="left", text="judged on", showarrow=False, xshift=4
+        x=cut, y=1, yref="paper", yanchor="bottom", xanchor="left", text="tested on", showarrow=False, xshift=4
     )
     legend = {"y": 1.08, "yanchor": "bottom", "font": {"size": 11}}
     figure = finish(figure, height=450, legend=legend, from_zero=True, margin_t=64)

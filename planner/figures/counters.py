@@ -58,7 +58,7 @@ def counter_grid(
             hovertemplate=f"%{{customdata}}<br>cycle %{{x}}: %{{z:d}} of {needed:g} needed<extra></extra>",
         )
     )
-    for places, symbol, said in ((marked, "square-open", mark), (in_vain, "x-thin", "reached in vain")):
+    for places, symbol, said in ((marked, "square-open", mark), (in_vain, "x-thin", "reached, but no bundle fits")):
         if places or places is marked:
             figure.add_scatter(
                 x=[cycle for _, cycle in places],

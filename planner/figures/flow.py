@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.relocation import Relocation
-from planner.explain.text import MIB, count
+from planner.explain.text import MIB, count, rounded
 from planner.figures.theme import CATEGORICAL, finish, short_names
 
 Pair: TypeAlias = tuple[str, str]
@@ -33,7 +33,7 @@ def _flows(moves: Sequence[Relocation]) -> dict[Pair, Size]:
     flows: dict[Pair, Size] = {}
     for move in moves:
         if move.destination:
-            pair = (move.source or "nobody", move.destination)
+            pair = (move.source or "no owner", move.destination)
             bundles, size = flows.get(pair, (0, 0.0))
             flows[pair] = bundles + 1, size + move.throughput_bytes_per_s / MIB
     return flows
@@ -155,16 +155,16 @@ def flow_text(moves: Sequence[Relocation]) -> str:
     """Say what `move_flow` shows."""
     flows = _flows(moves)
     if not flows:
-        return "No bundle went from one broker to another."
+        return "No bundle moved from one broker to another."
     moved = [move for move in moves if move.destination]
     (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
     total = sum(size for _, size in flows.values())
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
     sides = [len({pair[side] for pair in flows}) for side in (0, 1)]
-    rest = f" The {MOST_FLOW_BROKERS} with the most on each side are named." if max(sides) > MOST_FLOW_BROKERS else ""
+    rest = f" Showing the {MOST_FLOW_BROKERS} busiest brokers on each side." if max(sides) > MOST_FLOW_BROKERS else ""
     return (
-        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {total:.4g}"
-        f" MiB/s, from {count(sides[0], 'broker')} to {sides[1]}; the most,"
-        f" {size:.4g} MiB/s, from {short[source]} to {short[target]}.{rest}"
+        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {rounded(total)}"
+        f" MiB/s, from {count(sides[0], 'broker')} to {sides[1]}. The largest flow is {rounded(size)} MiB/s from"
+        f" {short[source]} to {short[target]}.{rest}"
     )

@@ -16,7 +16,7 @@ _ABOVE = {"y": 1.02, "yanchor": "bottom", "x": 0}
 def frontier_figure(
     frontier: Plan, plan: Plan, limit_percent: float, others: Mapping[str, tuple[int, float]]
 ) -> go.Figure:
-    """Draw the highest usage after each further move, the bound under it, a plan, and what strategies come to.
+    """Draw the highest usage after each further move, the bound under it, a plan, and the results of strategies.
 
     Args:
         frontier: A plan without a budget, which went through all others.
@@ -27,7 +27,7 @@ def frontier_figure(
     steps = frontier.frontier
     moves = [step.moves for step in steps]
     figure = go.Figure()
-    below = f"no plan with as many moves{' and without splits' if plan.splits else ''} gets below"
+    below = f"lower bound{' without splits' if plan.splits else ''}"
     hover = "%{x:,} moves: %{y:.1f} %"
     peaks = [step.peak * 100 for step in steps]
     add_line(figure, "best plan found", moves, peaks, ACCENT, hover, width=2.5, mode=None)
@@ -47,7 +47,7 @@ def frontier_figure(
             x=[others[name][0] for name in names],
             y=[others[name][1] for name in names],
             text=names,
-            name="what strategies come to",
+            name="strategies",
             mode="markers",
             marker={"color": WARNING, "size": 11, "symbol": "diamond"},
             hovertemplate=f"%{{text}}<br>{hover}<extra></extra>",

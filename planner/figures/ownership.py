@@ -45,7 +45,7 @@ def ownership_map(
         ValueError: There are more owners than colours.
     """
     if len(owners) > MOST_COLOURS:
-        raise ValueError(f"{len(owners)} owners, at most {MOST_COLOURS} have a colour of their own")
+        raise ValueError(f"{len(owners)} owners; at most {MOST_COLOURS} can have separate colours")
     step, rows = HASH_SPACE / COLUMNS, len(namespaces)
     number = max(len(owners), 1)
     if owners:

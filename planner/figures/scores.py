@@ -36,7 +36,7 @@ def broker_scores(
     labels = [short[i] for i in order]
     values = scores[order] * factor
     colours = [WARNING if shedding[i] else ACCENT for i in order]
-    status = ["unloads in the next cycle" if shedding[i] else "keeps its bundles" for i in order]
+    status = ["sheds in the next cycle" if shedding[i] else "keeps its bundles" for i in order]
     figure = go.Figure(
         go.Bar(
             x=labels,

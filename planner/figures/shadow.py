@@ -22,7 +22,7 @@ def shadow_score(
     """Draw how many bundles were predicted and unloaded in each cycle, and the share of right cycles so far."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.45, 0.55], vertical_spacing=0.06)
     cycles, shares = list(numbers), _shares(right)
-    hover = "cycle %{x}: %{y:.1f} % right so far"
+    hover = "cycle %{x}: %{y:.1f} % correct so far"
     add_line(figure, "right so far", cycles, shares, ACCENT, hover, look={"shape": "hv"}, row=1)
     wrong = [place for place, as_predicted in enumerate(right) if not as_predicted]
     figure.add_scatter(
@@ -40,7 +40,7 @@ def shadow_score(
         look = {"color": colour}
         figure.add_bar(x=cycles, y=list(values), name=name, marker=look, hovertemplate=hover, row=2, col=1)
     finish(figure, height=360, legend={"y": -0.16}, barmode="group")
-    figure.update_yaxes(title="right so far (%)", range=[0, 105], row=1, col=1)
+    figure.update_yaxes(title="correct so far (%)", range=[0, 105], row=1, col=1)
     figure.update_yaxes(title="bundles", rangemode="tozero", row=2, col=1)
     return figure.update_xaxes(title="cycle", row=2, col=1)
 
@@ -50,5 +50,6 @@ def shadow_text(numbers: Sequence[int], right: Sequence[bool]) -> str:
     hits = sum(right)
     wrong = [str(number) for number, as_predicted in zip(numbers, right, strict=True) if not as_predicted]
     shown = ", ".join(wrong[-10:])
-    rest = f"; not in cycle {shown}{' (the last ten)' if len(wrong) > 10 else ''}" if wrong else ""  # noqa: PLR2004
-    return f"{hits} of {len(right)} cycles went as predicted{rest}."
+    few = "" if len(wrong) <= 10 else " (last ten)"  # noqa: PLR2004
+    rest = f"; mispredicted{few}: {shown}" if wrong else ""
+    return f"{hits} of {len(right)} cycles as predicted{rest}."

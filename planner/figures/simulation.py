@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.explain.text import MIB, count
+from planner.explain.text import MIB, count, rounded
 from planner.figures.theme import (
     ACCENT,
     CATEGORICAL,
@@ -107,7 +107,7 @@ def brokers_over_cycles(
         (name, values, colour)
         for name, values, colour in (
             ("shed", counts.shed, _SHED),
-            ("moved by hand", counts.moved, _MOVED),
+            ("moved by command", counts.moved, _MOVED),
             ("split", counts.splits, _SPLIT),
         )
         if values.any()
@@ -182,7 +182,7 @@ def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) 
     levels[:, nobody] = np.nan
     for low, high, name, opacity in (
         (levels[0], levels[3], "lowest to highest", 0.18),
-        (levels[1], levels[2], "middle four fifths", 0.35),
+        (levels[1], levels[2], "middle 80 %", 0.35),
     ):
         figure.add_scatter(
             x=np.concatenate([cycles, cycles[::-1]]),
@@ -218,7 +218,7 @@ def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: flo
 
 
 def _ends(spread: Imbalance, at: int, factor: float) -> str:
-    return f"{spread.lowest[at] * factor:,.3g} to {spread.highest[at] * factor:,.3g}"
+    return f"{rounded(spread.lowest[at] * factor)} to {rounded(spread.highest[at] * factor)}"
 
 
 def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quantity = "usage") -> str:
@@ -232,9 +232,9 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
-        f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}: at the start"
-        f" {_ends(spread, 0, factor)} {unit}, at the end {_ends(spread, -1, factor)} {unit}; deviation"
-        f" {first:.3g}, then {last:.3g} {what}{moved}."
+        f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}:"
+        f" {_ends(spread, 0, factor)} {unit} at the start, {_ends(spread, -1, factor)} {unit} at the end; deviation"
+        f" {rounded(first)} {what} at the start, {rounded(last)} {what} at the end{moved}."
     )
 
 
@@ -276,11 +276,11 @@ def heat_map_text(series: BrokerSeries, *, quantity: Quantity = "usage") -> str:
     factor, unit, label = _UNITS[quantity]
     table = series.of(quantity) * factor
     if not np.isfinite(table).any():
-        return "No broker was there."
+        return "No broker was present."
     cycle, broker = np.unravel_index(int(np.nanargmax(table)), table.shape)
     return (
-        f"The {label} of {count(len(series.brokers), 'broker')} in {count(len(table), 'cycle')}; the highest is"
-        f" {table[cycle, broker]:.4g} {unit}, {series.brokers[int(broker)]} in cycle {int(cycle) + 1}."
+        f"The {label} of {count(len(series.brokers), 'broker')} in {count(len(table), 'cycle')}. The highest is"
+        f" {rounded(table[cycle, broker])} {unit}, on {series.brokers[int(broker)]} in cycle {int(cycle) + 1}."
     )
 
 
@@ -368,7 +368,7 @@ def cycle_scores(
             name="usage now",
             marker={"symbol": "line-ew", "size": size, "color": MUTED, "line": {"width": 2, "color": MUTED}},
             customdata=list(names),
-            hovertemplate=f"%{{customdata}}<br>really %{{y:.2f}} {suffix}<extra></extra>",
+            hovertemplate=f"%{{customdata}}<br>actual %{{y:.1f}} {suffix}<extra></extra>",
         )
     for at, line in enumerate(lines):
         look = {"color": MUTED if at == 0 else WARNING, "width": 1.5, "dash": LINE_DASHES[at % len(LINE_DASHES)]}
@@ -390,7 +390,7 @@ def cycle_scores_text(names: Sequence[str], scores: FloatArray, shedding: BoolAr
     high, low = int(np.nanargmax(scores)), int(np.nanargmin(scores))
     sheds = [name for name, yes in zip(short, shedding.tolist(), strict=True) if yes]
     more = f" and {len(sheds) - _FEW} more" if len(sheds) > _FEW else ""
-    end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "none sheds"
+    end = f"{', '.join(sheds[:_FEW])}{more} shed" if sheds else "no broker sheds"
     return (
         f"Scores of {count(len(names), 'broker')}: the highest {scores[high] * factor:.1f} {suffix} ({short[high]}),"
         f" the lowest {scores[low] * factor:.1f} {suffix} ({short[low]}); {end}."

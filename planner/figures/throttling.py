@@ -91,11 +91,11 @@ def broker_bars(
     figure = go.Figure()
     hover = "%{y}<br>%{x:,.3g} MiB/s "
     bars = (
-        ("dispatched now", now, MUTED, "now"),
-        ("limited topics may dispatch", allowed, ACCENT, "may"),
-        ("topics without limit, now", unlimited, CATEGORICAL[1], "may"),
+        ("dispatched now", now, MUTED, "now", None),
+        ("limit of the limited topics", allowed, ACCENT, "may", None),
+        ("dispatched without a limit", unlimited, CATEGORICAL[1], "may", allowed),
     )
-    for name, values, colour, group in bars:
+    for name, values, colour, group, base in bars:
         figure.add_bar(
             y=list(names),
             x=values,
@@ -103,7 +103,7 @@ def broker_bars(
             orientation="h",
             marker={"color": colour},
             offsetgroup=group,
-            base=allowed if name.startswith("topics") else None,
+            base=base,
             hovertemplate=hover + name + "<extra></extra>",
         )
     limits = (("bandwidth", bandwidth, WARNING, "line-ns"), ("broker's own limit", shared, CATEGORICAL[3], "diamond"))

@@ -39,7 +39,7 @@ def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:
         ScenarioError: The factor is no positive number.
     """
     if not 0 < factor < math.inf:
-        raise ScenarioError(f"Traffic cannot be multiplied by {factor:g}.", remedy="Give a factor above 0.")
+        raise ScenarioError(f"Traffic cannot be multiplied by {factor:g}.", remedy="Use a factor above 0.")
     if factor == 1.0:
         return snapshot
     growth = unchanged(snapshot.info.pulsar_version, steps=(Step(TrafficGrowth(factor=factor)),), cycles=1)
@@ -52,7 +52,7 @@ def losses_after(plan: Plan) -> FailureReview:
 
 
 def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bool] = lambda: False) -> Plan:
-    """Find a plan with few moves after which the loss of any one broker puts nobody above the limit.
+    """Find a plan with few moves after which the loss of any one broker puts no broker above the limit.
 
     The budget of moves is the most that is tried. The limit is `loadBalancerBrokerOverloadedThresholdPercentage`. What
     a lost broker served goes where Pulsar places it, as the failure review supposes. Plans of several sizes are tried,
@@ -96,7 +96,7 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     best = min(safe, key=lambda plan: len(plan.moves), default=mildest)
     worst = next(usage for usage, plan in found if plan is best)
     note = (
-        f"Losing the worst broker leads to {worst * 100:.1f} %, now to {before * 100:.1f} %, where Pulsar places what"
-        f" it served; the limit is {limit * 100:.0f} %."
+        f"After these moves, the worst loss of a broker raises the highest usage to {worst * 100:.1f} %, compared"
+        f" with {before * 100:.1f} % now. The limit is {limit * 100:.0f} %."
     )
     return replace(best, notes=(*best.notes, note))

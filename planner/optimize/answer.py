@@ -14,7 +14,7 @@ from planner.explain.failure_review import UsageModel
 from planner.explain.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan, lowest
-from planner.optimize.question import COSTS, Model, Question, model_of, unit_of
+from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
     EPSILON,
     State,
@@ -50,8 +50,8 @@ _TRIED = 250
 """Moves that each round of work tries again in a cluster of up to so many bundles, and in a larger one fewer."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (
-    "While a broker to empty runs, the filters of placement would prefer it for some of its bundles: stop it once it is"
-    " empty, before anything unloads them again."
+    "As long as a drained broker runs, placement would prefer it for some of its bundles. Stop it as soon as it is"
+    " empty, before these bundles are unloaded again."
 )
 _DEAR = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
@@ -97,7 +97,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
             note = topic_limit(best.at_start, best.alone, best.bound, best.without_it)
             break
         if len(splits) >= most or (question.splits is None and best.bound <= limit):
-            note = f"{found.bundle} is the limit: split, it would allow {best.without_it * 100:.1f} %."
+            note = f"{found.bundle} sets the lower bound. Splitting it would allow {best.without_it * 100:.1f} %."
             break
         other = ask.gently(with_splits(snapshot, [*splits, found]))
         if other.peak > best.peak + EPSILON:
@@ -117,7 +117,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
 
 
 def without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
-    """Return what the search comes to where no anti-affinity group is, in the unit of the bound.
+    """Return the result of the search without anti-affinity groups, in the unit of the bound.
 
     None where groups are not what keeps a plan from its bound: there is none, or it is there.
     """
@@ -160,7 +160,7 @@ class _Ask:
         if found is first or found.peak > first.peak * _DEAR:
             return first
         stay = count(len(kept) - len(self.question.pins), "bundle")
-        note = f"{stay} that might move would overload a broker on the way, and are left where they are."
+        note = f"{stay} not moved, because moving them would temporarily overload a broker."
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
@@ -182,9 +182,9 @@ class _Ask:
         if (state.spent > model.budgets + EPSILON).any():
             row = int(np.flatnonzero(state.spent > model.budgets + EPSILON)[0])
             raise ScenarioError(
-                f"What must move costs {state.spent[row]:,.0f} {unit_of(COSTS[row])}, the budget is"
-                f" {model.budgets[row]:,.0f}.",
-                remedy="Allow more.",
+                f"The required moves exceed the budget: {cost_text(COSTS[row], state.spent[row])} needed,"
+                f" {cost_text(COSTS[row], model.budgets[row])} allowed.",
+                remedy="Raise the budget.",
             )
         if self.question.under_percent is not None:
             return _enough(work, start, state)
@@ -200,15 +200,17 @@ def _nobody_takes(model: Model, bundles: list[int]) -> ScenarioError:
     space = int(model.snapshot.bundles.namespace[first])
     allowed = model.rules.static(space)
     if not allowed.any():
-        why = "the filters of placement leave no broker to its namespace"
+        why = "the placement filters exclude every broker for its namespace"
     elif not (allowed & model.takes).any():
         why = "every broker that its policies allow is drained, excluded or gone"
     elif model.rules.changes(space):
-        why = "its anti-affinity group or the topic limit leaves no broker"
+        why = "its anti-affinity group or the topic limit excludes every broker"
     else:
         why = f"no broker has room for its topics below loadBalancerBrokerMaxTopics ({model.rules.most_topics:,})"
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return ScenarioError(f"Nobody may take {names[0]}{more}: {why}.", remedy="Change the policy, or drain less.")
+    return ScenarioError(
+        f"No broker can own {names[0]}{more}: {why}.", remedy="Change the policy, or drain fewer brokers."
+    )
 
 
 def _caps(model: Model, start: State) -> FloatArray:
@@ -314,7 +316,7 @@ def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low
 
 
 def _tried(model: Model) -> int:
-    """Return how many moves are found anew to look for a better plan."""
+    """Return how many moves are searched again for a better plan."""
     return round(model.question.rounds * max(_TRIED * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
 
 
@@ -386,8 +388,8 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
     if possible > target:
         why = _why(model, low, bundle, suits)
         raise ScenarioError(
-            f"No plan brings every broker under {question.under_percent:g} %: {why}",
-            remedy=f"Ask for {math.ceil(possible * 1000) / 10:g} % or more, or add brokers.",
+            f"No plan brings every broker below {question.under_percent:g} %. {why}",
+            remedy=f"Use {math.ceil(possible * 1000) / 10:g} % or more, or add brokers.",
         )
     forced, turns = state.moves(), count_up()
     by_moves = COSTS[row] == "moves"
@@ -422,9 +424,9 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
     try_again(state, find, worth, work.told, forced, goal=proven, steps=_tried(model))
     if not math.isfinite(worth()):
         raise ScenarioError(
-            f"No plan was found that brings every broker under {question.under_percent:g} % within these budgets and"
-            f" rules; none can get below {possible * 100:.1f} %.",
-            remedy="Ask for a higher percentage, or allow more.",
+            f"No plan found that brings every broker below {question.under_percent:g} % within these budgets and"
+            f" rules. The lower bound is {possible * 100:.1f} %.",
+            remedy="Use a higher percentage or larger budgets.",
         )
     _polish(state, worth, caps, work.told)
     proven = min(max(proven, 0.0), float(state.spent[row]))
@@ -437,15 +439,17 @@ def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> 
     value = f"{bounds[which] * 100:.1f} %"
     if which == "alone" and bundle >= 0:
         name, broker = model.snapshot.bundle_names[bundle], model.snapshot.brokers.name[suits]
-        return f"{name} alone needs {value} of {broker}, which suits it best."
+        return f"{name} alone uses {value} of {broker}, the broker that suits it best."
     if which == "alone":
-        return f"What cannot leave its broker needs {value} of it."
+        return f"Bundles that cannot move already use {value} of their broker."
     if which == "room":
-        within = "Within the budgets all traffic" if np.isfinite(model.budgets).any() else "All traffic"
-        return f"{within}, spread as evenly as the policies allow, takes {value}, even if bundles could be cut."
+        within = "Within the budgets, all traffic" if np.isfinite(model.budgets).any() else "All traffic"
+        return (
+            f"{within}, spread as evenly as the policies allow, uses {value}, even if bundles could be divided freely."
+        )
     if which == "ladder":
-        return f"With so few moves the most used brokers cannot get below {value}, wherever the bundles go."
-    return f"The question as a mixed-integer program has no answer below {value}."
+        return f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go."
+    return f"The exact mixed-integer program has no solution below {value}."
 
 
 def _plan(
@@ -470,7 +474,7 @@ def _plan(
             lead = f"pinned to {names[to]}"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
-        why = f"{lead}; {names[to]} at {there * 100:.1f} % has {max(room_points, 0.0):.0f} points of room"
+        why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {max(room_points, 0.0):.0f} more points"
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)

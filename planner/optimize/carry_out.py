@@ -10,8 +10,9 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
 from planner.optimize.plan import Plan
-from planner.optimize.question import unit_of
+from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
 from planner.optimize.waves import Wave
 from planner.pulsar.admin_commands import SHOWN, Command, Role, shutdown_command
@@ -35,13 +36,13 @@ FORMAT_VERSION: Final = 1
 """Version of the JSON document."""
 
 _LEAVE_OFF = (
-    "Pulsar undoes part of this plan, and no single threshold keeps it. To keep it, run the script with"
-    " --leave-shedding-off: if every step was carried out, shedding stays off until you turn it on."
+    "Pulsar undoes part of this plan, and no single threshold prevents that. To keep the plan, run the script with"
+    " --leave-shedding-off. If every step succeeds, shedding then stays off until you turn it on."
 )
-_NAMES = "By hand: start these brokers if they do not run yet, and give their real ids: {}."
+_NAMES = "By hand: start these brokers if they are not running yet, and specify their real ids: {}."
 _AFTER_SCENARIO = (
-    "This plan starts from the cluster as the scenario leaves it. Carry out the scenario first; bundles that are"
-    " elsewhere by then are skipped."
+    "This plan starts from the cluster at the end of the scenario. Carry out the scenario first. Bundles that have"
+    " moved by then are skipped."
 )
 
 
@@ -165,7 +166,7 @@ def way_back(waves: Sequence[Wave]) -> tuple[Wave, ...]:
 
 def _returning(move: Relocation) -> Relocation:
     return replace(
-        move, source=move.destination, destination=move.source, acceptable=(move.source,), why="the way back"
+        move, source=move.destination, destination=move.source, acceptable=(move.source,), why="undoes the plan"
     )
 
 
@@ -256,9 +257,9 @@ def of_groups(plan: Plan, ungrouped: float | None) -> str:
     gap = plan.value - plan.bound
     theirs = min(max(plan.value - ungrouped, 0.0), gap)
     return (
-        f"The bound hardly heeds anti-affinity groups. Without them the search comes to {ungrouped * scale:,.{digits}f}"
-        f"{unit}: of the {gap * scale:,.{digits}f}{step or unit} between plan and bound about"
-        f" {theirs * scale:,.{digits}f} are theirs."
+        f"Anti-affinity groups account for about {theirs * scale:,.{digits}f} of the"
+        f" {gap * scale:,.{digits}f}{step or unit} between the plan and its lower bound. Without these groups, the"
+        f" search finds {ungrouped * scale:,.{digits}f}{unit}."
     )
 
 
@@ -267,15 +268,18 @@ def summary(plan: Plan) -> str:
     before = float(plan.usage_before[plan.counts].max(initial=0.0)) * 100
     moves, clients = round(plan.spent["moves"]), round(plan.spent["clients"])
     if not plan.moves:
-        return f"Nothing to move: the highest usage is {before:.1f} %; {plan.none_below}."
-    splits = f" and {len(plan.splits)} split{'' if len(plan.splits) == 1 else 's'}" if plan.splits else ""
-    some = f"{moves:,} move{'' if moves == 1 else 's'}{splits} ({clients:,} clients reconnect)"
+        return f"Nothing to move: the highest usage is {before:.1f} %; {plan.lower_bound}."
+    splits = f" and {count(len(plan.splits), 'split')}" if plan.splits else ""
+    some = f"{count(moves, 'move')}{splits} ({count(clients, 'client')} disconnected)"
     verb = "brings" if moves == 1 and not plan.splits else "bring"
-    said = f"{some} {verb} the highest usage from {before:.1f} to {plan.peak * 100:.1f} %"
+    said = f"{some} {verb} the highest usage from {before:.1f} % to {plan.peak * 100:.1f} %"
     if plan.question.drain:
         who = plan.question.drain[0] if len(plan.question.drain) == 1 else f"{len(plan.question.drain)} brokers"
-        said = f"{some} empty {who}; the highest usage of the others goes from {before:.1f} to {plan.peak * 100:.1f} %"
+        said = (
+            f"{some} {'empties' if verb == 'brings' else 'empty'} {who}; the highest usage of the others goes from"
+            f" {before:.1f} % to {plan.peak * 100:.1f} %"
+        )
     if plan.question.under_percent is not None:
-        needs = f"no plan does it with fewer than {plan.bound:,.0f} {unit_of(plan.question.cost)}"
-        return f"{said}; {plan.question.within(needs)}."
-    return f"{said}; {plan.none_below}."
+        least = cost_text(plan.question.cost, plan.bound)
+        return f"{said}; {plan.question.lower_bound(least)}."
+    return f"{said}; {plan.lower_bound}."

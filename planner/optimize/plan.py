@@ -83,9 +83,9 @@ class Plan:
         return self.peak if self.question.under_percent is None else self.spent[self.question.cost]
 
     @property
-    def none_below(self) -> str:
-        """What no plan gets below in peak, and with which budgets: `with 18 moves no plan gets below 38.2 %`."""
-        return self.question.within(f"no plan gets below {self.peak_bound * 100:.1f} %")
+    def lower_bound(self) -> str:
+        """The lower bound of the peak, with the budgets that it holds for: `lower bound with 18 moves: 38.2 %`."""
+        return self.question.lower_bound(f"{self.peak_bound * 100:.1f} %")
 
     @property
     def deviation(self) -> float:
@@ -120,7 +120,7 @@ class Plan:
 
 
 def lowest(*curves: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the lowest peak that each number of moves is known to come to, as long as more of them bring more."""
+    """Return the lowest known peak of each number of moves, as long as more of them bring more."""
     steps: list[Step] = []
     for step in sorted((step for curve in curves for step in curve), key=lambda one: (one.moves, one.peak)):
         if not steps or step.peak < steps[-1].peak:

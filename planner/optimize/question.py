@@ -27,6 +27,11 @@ def unit_of(cost: str) -> str:
     return cost.replace("_per_s", "/s")
 
 
+def cost_text(cost: str, value: float) -> str:
+    """Return so much of one of `COSTS` in words, such as `1,200 clients`."""
+    return bytes_per_s(value) if cost == "bytes_per_s" else count(round(value), cost.removesuffix("s"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question to the optimizer. Without `under_percent` it asks for the lowest peak, then the lowest deviation.
@@ -71,12 +76,13 @@ class Question:
         given = (self.moves, self.topics, self.clients, self.bytes_per_s)
         return np.array([math.inf if one is None else float(one) for one in given])
 
-    def within(self, claim: str) -> str:
-        """Return a claim about all plans with the budgets that it holds for, such as `with 18 moves no plan ...`."""
-        given = {"move": self.moves, "topic": self.topics, "client": self.clients}
-        parts = [count(most, what) for what, most in given.items() if most is not None]
+    def lower_bound(self, value: str) -> str:
+        """Return a lower bound with the budgets that it holds for, such as `lower bound with 18 moves: 38.2 %`."""
+        parts = [] if self.moves is None else [count(self.moves, "move")]
+        cut = {"topic": self.topics, "client": self.clients}
+        parts += [f"{count(most, what)} disconnected" for what, most in cut.items() if most is not None]
         parts += [] if self.bytes_per_s is None else [f"{bytes_per_s(self.bytes_per_s)} moved"]
-        return f"with {' and '.join(parts)} {claim}" if parts else claim
+        return f"lower bound{' with ' if parts else ''}{' and '.join(parts)}: {value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +198,8 @@ def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> M
         if forced[bundle] and not (rules.static(int(space[bundle]))[broker] and takes[broker]):
             raise ScenarioError(
                 f"{snapshot.bundle_names[bundle]} is pinned to {snapshot.brokers.name[broker]}, which"
-                f" {'takes nothing' if not takes[broker] else 'the filters of placement refuse for its namespace'}.",
-                remedy="Pin it elsewhere, or change the policy.",
+                f" {'receives no bundles' if not takes[broker] else 'placement excludes for its namespace'}.",
+                remedy="Pin it to another broker, or change the policy.",
             )
     scale = usage.weight / usage.limit
     for column in (owner, takes, movable, forced, cost):
@@ -215,21 +221,24 @@ def _check(snapshot: Snapshot, question: Question, alive: BoolArray, takes: Bool
     """Refuse what cannot be answered."""
     for name, budget in zip(COSTS, question.budgets.tolist(), strict=True):
         if math.isnan(budget) or budget <= 0:
-            raise ScenarioError(f"A budget of {budget:g} {unit_of(name)} allows no plan.", remedy="Allow at least 1.")
+            raise ScenarioError(f"{budget:g} is not a valid budget for {unit_of(name)}.", remedy="Use 1 or more.")
     if question.cost not in COSTS:
-        raise ScenarioError(f"Nothing is counted in {question.cost[:40]}.", remedy=f"Choose one of {', '.join(COSTS)}.")
+        raise ScenarioError(f"“{question.cost[:40]}” is not a valid cost.", remedy=f"Use one of {', '.join(COSTS)}.")
     if min(question.seed, question.splits or 0) < 0:
-        raise ScenarioError("A seed and a number of splits are 0 or more.", remedy="Give another number.")
+        raise ScenarioError("The seed and the number of splits cannot be negative.", remedy="Use 0 or more.")
     if not alive.any():
-        raise ScenarioError("No broker of this cluster has a load report.", remedy="Load another snapshot.")
+        raise ScenarioError("No broker of this cluster has a load report.", remedy="Choose another snapshot.")
     if not takes.any():
         what = "drained" if question.drain else "excluded"
-        raise ScenarioError(f"Every broker is {what}, so nobody is left to take a bundle.", remedy="Leave some out.")
+        raise ScenarioError(
+            f"Every broker is {what}, so no broker is left to receive bundles.",
+            remedy="Remove some of these brokers from the list.",
+        )
     if not (owner >= 0).any():
-        raise ScenarioError("No broker of this cluster serves a bundle: nothing is loaded.", remedy="Load another one.")
+        raise ScenarioError("No bundle in this snapshot has an owner.", remedy="Choose another snapshot.")
     unknown = [name for name in question.keep_namespaces if name not in snapshot.namespaces]
     if unknown:
         raise ScenarioError(f"The cluster has no namespace {unknown[0]}.", remedy="Choose one of its namespaces.")
     under = question.under_percent
     if under is not None and not 0 < under < math.inf:
-        raise ScenarioError(f"No broker can be under {under:g} %.", remedy="Give a percentage above 0.")
+        raise ScenarioError(f"No broker can be below {under:g} %.", remedy="Use a percentage above 0.")

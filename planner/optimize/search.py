@@ -475,7 +475,7 @@ def send_home(state: State, target: float, weight: FloatArray) -> None:
 
 
 def even_out(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
-    """Lower the deviation by single moves that raise nobody above the highest usage, within the budgets."""
+    """Lower the deviation by single moves that raise no broker above the highest usage, within the budgets."""
     model = state.model
     counts = model.counts
     idle = np.zeros(len(state.usage), dtype=np.bool_)

@@ -68,14 +68,14 @@ def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
     space = snapshot.namespaces[table.namespace[bundle]]
     boundary = low + (high - low) // 2
     members, share = _topic_shares(snapshot, bundle)
-    how = "in the middle, as the snapshot lists none of its topics"
+    how = "it in the middle, because the snapshot lists none of its topics"
     if len(members) and share.sum() > 0:
         hashes = snapshot.topics.hash[members].astype(np.int64)
         middle = dividing_boundary(hashes, share)
         if middle is None or share.max() > _ALL:
             return None
         boundary = middle
-        how = f"so that {share[hashes < boundary].sum() * 100:.0f} % of its traffic is in the first part"
+        how = f"it so that the first child has {share[hashes < boundary].sum() * 100:.0f} % of its traffic"
     if not low < boundary < high:
         return None
     owner = int(table.owner[bundle])
@@ -84,7 +84,7 @@ def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
         snapshot.brokers.name[owner] if owner >= 0 else "",
         boundary,
         (bundle_name(space, low, boundary), bundle_name(space, boundary, high)),
-        f"alone it takes {usage * 100:.1f} % of the broker that suits it best; cut {how}",
+        f"alone it uses {usage * 100:.1f} % of the broker that suits it best; split {how}",
     )
 
 
@@ -103,6 +103,6 @@ def topic_limit(snapshot: Snapshot, bundle: int, usage: float, target: float) ->
     topic = str(snapshot.topics.name[int(members[int(share.argmax())])])
     parts = max(math.ceil(usage * float(share.max()) / max(target, 0.01)), 2)
     return (
-        f"No plan gets below {usage * 100:.1f} %: topic {topic} alone needs it. Give it {parts} partitions or more,"
-        " or a larger broker."
+        f"The lower bound is {usage * 100:.1f} % because of the topic {topic}. Use at least {parts} partitions for"
+        " this topic, or a larger broker."
     )

@@ -60,21 +60,27 @@ class Stability:
     def sentence(self) -> str:
         """What there is to know, in a sentence or two."""
         said = self._once_on
-        return f"Shedding is off, so nothing undoes the plan now. Once shedding is on: {said}" if self.was_off else said
+        return (
+            f"Shedding is off, so nothing undoes the plan for now. Once shedding is on: {said}"
+            if self.was_off
+            else said
+        )
 
     @property
     def _once_on(self) -> str:
-        splits = f" Pulsar splits {count(self.splits, 'bundle')} by itself." if self.splits else ""
+        splits = f" Pulsar splits {count(self.splits, 'bundle')} automatically." if self.splits else ""
         if self.stable:
-            return f"Stable: with the settings in force nothing is shed in {CYCLES} cycles.{splits}"
+            return f"Stable: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
         said = (
-            f"Not stable: cycle {self.cycle} sheds first, {count(len(self.shed), 'bundle')} in {CYCLES} cycles,"
-            f" {self.undone:,} of them moved by the plan.{splits}"
+            f"Not stable: Pulsar sheds {count(len(self.shed), 'bundle')} within {CYCLES} cycles, starting in cycle"
+            f" {self.cycle}; the plan had moved {self.undone:,} of them.{splits}"
         )
         if self.keeps == LEFT_OFF:
-            return f"{said} No single threshold keeps it; the script can leave shedding off (--leave-shedding-off)."
+            return (
+                f"{said} No single threshold prevents this; the script can leave shedding off (--leave-shedding-off)."
+            )
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
-        return f"{said} It stays with {changes}."
+        return f"{said} To make the plan stable, set {changes}."
 
 
 def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:

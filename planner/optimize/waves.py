@@ -1,4 +1,4 @@
-"""In which order a plan is carried out: waves that overload nobody on the way and disconnect few clients at once."""
+"""In which order a plan is carried out: waves that overload no broker and disconnect few clients at once."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
 from planner.cluster.relocation import Relocation
+from planner.explain.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State
@@ -82,7 +83,7 @@ def _waves(plan: Plan, most_clients: int, *, overtaking: bool) -> tuple[Wave, ..
             tried.add(place)
             move = waiting[at][1]
             name = plan.at_start.brokers.name[to]
-            why = f"a temporary place: {move.destination} has no room for it yet"
+            why = f"temporary destination: {move.destination} has no room for it yet"
             moves = [(at, to, replace(move, destination=name, acceptable=(name,), why=why))]
             waiting[at] = (waiting[at][0], replace(move, source=name))
         else:
@@ -171,12 +172,12 @@ def scenario_of(
         steps += [Step(BundleMoves(moves=pairs, at_min=number * pause_min))] if pairs else []
     if len(steps) > MOST_STEPS:
         raise ScenarioError(
-            f"A scenario has at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
-            remedy="Allow more clients in a wave.",
+            f"A scenario can have at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
+            remedy="Allow more clients per wave.",
         )
     return unchanged(
         plan.snapshot.info.pulsar_version,
-        name=f"Best plan: {plan.spent['moves']:,.0f} moves",
+        name=f"Best plan: {count(round(plan.spent['moves']), 'move')}",
         steps=tuple(steps),
         settings=HELD if held else {},
         cycles=cycles + math.ceil((len(groups) - 1) * pause_min),

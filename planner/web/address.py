@@ -33,7 +33,7 @@ def part(name: str) -> str:
     """Return a part of the address; empty when it is not there, or longer than any that the planner writes."""
     value: Any = st.query_params.get(name, "")
     if isinstance(value, str) and len(value) > _LONGEST:
-        note(f"“{plain(name)}” of this address is longer than any that the planner writes, and was left out.")
+        note(f"The value of “{plain(name)}” in this address is too long and was ignored.")
         put(**{name: ""})
     return value if isinstance(value, str) and len(value) <= _LONGEST else ""
 
@@ -84,11 +84,11 @@ def note(text: str) -> None:
 def _refuse(name: str, label: str, shown: str) -> None:
     """Note a value that makes no sense, and take it out of the address."""
     asked = plain(part(name)[:_NOTED])
-    note(f"“{asked}” is not possible as “{label}” here; shown is {plain(shown)}.")
+    note(f"“{asked}” is not a valid value for “{label}”; using {plain(shown)}.")
     put(**{name: ""})
 
 
-def is_one_of(name: str, label: str, options: Collection[str], shown: str = "what is in force") -> bool:
+def is_one_of(name: str, label: str, options: Collection[str], shown: str = "the current value") -> bool:
     """Say whether a part of the address is one of several names; note where it is not, and what is shown instead."""
     asked = part(name)
     if asked not in options:

@@ -57,7 +57,7 @@ def first_of(view: state.Current, question: Question) -> Plan | None:
     def look(cancelled: Callable[[], bool]) -> Plan:
         return best_plan(view.snapshot, first, cancelled=cancelled)
 
-    return later.answer(_key(view, first), look, "Looking for the best plan")
+    return later.answer(_key(view, first), look, "Searching for the best plan")
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
@@ -75,16 +75,16 @@ def shown(view: state.Current, question: Question) -> Plan | None:
 
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
-    """Look for better plans while the first answers are shown, unless somebody stops it; then draw the page anew."""
+    """Search for better plans while the first results are shown, unless the user stops it; then redraw the page."""
     found = [(one, shown(view, one)) for one in questions if not known(view, one)]
     left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     if not left:
         return
     stopped = _STOPPED.get() == _key(view, questions[-1])
     with st.container(horizontal=True, vertical_alignment="center"):
-        place, looking = st.empty(), f"The first answer: {percent(first.peak)}. Looking for a better plan"
-        place.caption("The first answer; nobody looks for a better plan." if stopped else f"{looking} …")
-        if st.button("Look further" if stopped else "Stop looking"):
+        place, looking = st.empty(), f"First result: {percent(first.peak)}. Searching for a better plan"
+        place.caption("First result; search stopped." if stopped else f"{looking} …")
+        if st.button("Continue search" if stopped else "Stop search"):
             _STOPPED.put("" if stopped else _key(view, questions[-1]))
             st.rerun()
     if stopped:
@@ -110,7 +110,7 @@ def without_budget(question: Question) -> Question:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _curve(key: str) -> list[Step]:
-    """Return where the lowest peak is kept that each number of moves is known to come to."""
+    """Return the list that keeps the lowest known peak of each number of moves."""
     del key
     return []
 
@@ -124,16 +124,16 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-    words = "Watching what Pulsar makes of it"
+    words = "Simulating whether Pulsar undoes the plan"
     return later.answer(f"stability {plan.digest()}", lambda cancelled: stability_of(plan, cancelled=cancelled), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:
-    """Return what the search comes to where no anti-affinity group is; None before the last answer is there."""
+    """Return the result of the search without anti-affinity groups; None until the search has finished."""
     plan = known(view, question)
     if plan is None:
         return None
-    words = "Looking for what anti-affinity groups cost"
+    words = "Measuring the effect of anti-affinity groups"
     return later.answer(f"ungrouped {plan.digest()}{question!r}", partial(without_groups, plan), words)
 
 
@@ -201,12 +201,12 @@ def knee(frontier: Plan) -> int:
 def best_plan_sentence(view: state.Current) -> str:
     """Return what the page opens with, for other pages, or why they do not say it; empty while it is looked for."""
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
-        return "In a cluster of this size it is looked for when you ask."
+        return "For clusters of this size, the plan is computed on request."
     try:
         plan = usual(view)
         if plan is None:
             return ""
         proven = plan.gap_percent <= _PROVEN_PERCENT or known(view, plan.question) is not None
-        return f"{summary(plan)}{'' if proven else ' A first answer: the page looks further.'}"
+        return f"{summary(plan)}{'' if proven else ' This is a first result; the page Best plan continues the search.'}"
     except PlannerError as error:
         return str(error)

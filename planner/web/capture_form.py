@@ -17,6 +17,7 @@ from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capt
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.text import count
 from planner.web import registry, state
 from planner.web.page import arrival
 from planner.web.scenarios import SESSION
@@ -35,27 +36,27 @@ _METRICS = ("auto", "off", "admin", "prometheus")
 _FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
 """Fields of the form by the options of the command line that they stand for."""
 _SECRET_FILES = {
-    "token_file": "File with a token",
+    "token_file": "Token file",
     "ca_file": "Authorities to trust (PEM)",
     "cert_file": "Client certificate (PEM)",
-    "key_file": "Its key (PEM)",
+    "key_file": "Client key (PEM)",
     "oauth2_file": "OAuth2 key file",
-    "store_auth_file": "Login of the metadata store",
+    "store_auth_file": "Metadata store login",
 }
 """Files that `Credentials` names, as the form calls them."""
 _WHY_OFF = f"""
-A capture makes **this server** send requests, from where it stands in the network, to an address that somebody chose on
-this page. Who can open the page could make it ask machines that they cannot reach themselves. So it is off until
-whoever runs the server sets `{ALLOW}`:
+A capture makes **this server** send requests to an address that a user enters on this page. Anyone who can open the
+page could use it to reach machines in the server's network that they cannot reach themselves. Captures are therefore
+off until the administrator of the server sets `{ALLOW}`:
 
-- to the admin addresses that may be asked, such as `http://broker-1:8080,zk:zk-1:2181` (ZooKeeper for the averages), or
+- to the allowed admin addresses, such as `http://broker-1:8080,zk:zk-1:2181` (ZooKeeper for the averages), or
 - to `1` for any address, without authentication: for a server that only you can open.
 
-With all options on the command line: `python -m planner capture --admin-url http://broker-1:8080 --out monday`.
+To capture on the command line: `python -m planner capture --admin-url http://broker-1:8080 --out monday`.
 """
 _SECRETS_NOTE = (
-    "No secret is typed in here. A variable of the server whose name is PLANNER_…TOKEN, or a file in the folder"
-    f" {SECRETS}, is named; what is in it goes to the cluster and nowhere else."
+    "Secrets are not entered here. Choose a variable of the server named PLANNER_…TOKEN, or a file in the folder"
+    f" {SECRETS}. Its content is sent only to the cluster."
 )
 
 
@@ -124,7 +125,8 @@ class Captures:
             busy = [job for job in self._jobs.values() if not job.finished.is_set()]
             if len(busy) >= _MOST_AT_ONCE:
                 raise CaptureError(
-                    f"{len(busy)} captures are under way on this server.", remedy="Wait until one of them has ended."
+                    f"{count(len(busy), 'capture')} already running on this server.",
+                    remedy="Wait until one of them finishes.",
                 )
             job = CaptureJob(options)
             self._jobs[session] = job
@@ -146,9 +148,11 @@ def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> Non
     except PlannerError as error:
         job.error = error
     except OSError as error:
-        job.error = CaptureError(f"Cannot write: {error.strerror}.", remedy="Make room on the server.")
+        job.error = CaptureError(f"Cannot write: {error.strerror}.", remedy="Free some disk space on the server.")
     except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
-        job.error = CaptureError(f"The capture failed: {type(error).__name__}.", remedy="Try it on the command line.")
+        job.error = CaptureError(
+            f"The capture failed: {type(error).__name__}.", remedy="Try again on the command line."
+        )
     finally:
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
@@ -179,8 +183,8 @@ def capture_form() -> None:
             st.markdown(_WHY_OFF)
         return
     st.markdown(
-        "Read-only requests to a running cluster; nothing is changed. *docs/capture.md* lists each request and the"
-        " permission it needs."
+        "Sends only read-only requests to a running cluster. *docs/capture.md* lists each request and the permission"
+        " it needs."
     )
     session = SESSION.get()
     job = _captures().of(session)
@@ -224,18 +228,18 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
             "Namespaces (optional)",
             placeholder="acme/orders acme/*",
             max_chars=2_000,
-            help="Only these; * stands for any text. Empty for all.",
+            help="Captures only these namespaces; * matches any text. Leave empty for all.",
         )
         metrics = right.selectbox(
-            "Metrics", _METRICS, help="auto: where load reports are missing, with the extensible load manager."
+            "Metrics", _METRICS, help="auto: only with the extensible load manager, where load reports are missing."
         )
-        topics = st.checkbox("Topics", value=True, help="Splits cannot be predicted without them.")
+        topics = st.checkbox("Topics", value=True, help="Required to predict splits.")
         token, files = ("", {}) if allowed.anything else _secrets(allowed)
         sent = st.form_submit_button("Capture", type="primary", icon=":material/photo_camera:")
     if not sent:
         return None
     if token and token not in allowed.tokens:
-        raise CaptureError("This variable may not be used.", where=token, remedy="Choose one that is listed.")
+        raise CaptureError("This variable is not allowed.", where=token, remedy="Choose one from the list.")
     secrets: dict[str, Any] = {field: allowed.file(name) for field, name in files.items()}
     return CaptureOptions(
         admin_url=url.strip(),
@@ -256,7 +260,7 @@ def _secrets(allowed: CapturePermissions) -> tuple[str, dict[str, str]]:
     """Draw which variable and files of the server to use; return the variable, and files by field of `Credentials`."""
     with st.expander("Authentication"):
         st.caption(_SECRETS_NOTE)
-        token = st.selectbox("Variable with a token", ("", *allowed.tokens), format_func=_or_none) or ""
+        token = st.selectbox("Token variable", ("", *allowed.tokens), format_func=_or_none) or ""
         columns = st.columns(3)
         files = {}
         for i, (field_, label) in enumerate(_SECRET_FILES.items()):
@@ -270,9 +274,9 @@ def _secrets(allowed: CapturePermissions) -> tuple[str, dict[str, str]]:
 def _under_way(job: CaptureJob) -> None:
     """Show how far a capture is, with a button that cancels it; draw the page again when it has ended."""
     now = job.progress
-    failed = f", {now.failed:,} without answer" if now.failed else ""
+    failed = f", {now.failed:,} without response" if now.failed else ""
     bar, button = st.columns([5, 1], vertical_alignment="bottom")
-    text = "Cancelling …" if job.stop.is_set() else f"{now.stage}: {now.done:,} of {now.total:,} answers{failed}"
+    text = "Cancelling …" if job.stop.is_set() else f"{now.stage}: {now.done:,} of {now.total:,} responses{failed}"
     bar.progress(min(now.done / max(now.total, 1), 1.0), text)
     if button.button("Cancel", icon=":material/stop_circle:", disabled=job.stop.is_set(), width="stretch"):
         job.stop.set()
@@ -300,6 +304,6 @@ def _ended(job: CaptureJob) -> None:
         _CAPTURED.put(saved.digest)
         state.select(saved.digest)
         st.rerun()
-    st.success(arrival(saved, "is captured"), icon=":material/check_circle:")
-    show_notes(saved.warnings, "What to know about this snapshot")
-    registry.link("overview", "See its overview")
+    st.success(arrival(saved, "captured"), icon=":material/check_circle:")
+    show_notes(saved.warnings, "Notes on this snapshot")
+    registry.link("overview", "Open Overview")

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.ranges import format_range
-from planner.explain.text import MIB
+from planner.explain.text import MIB, count, rounded
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Pick
 from planner.simulate.edits.registry import KINDS
@@ -25,7 +25,7 @@ class _Entry:
     """One field of a form.
 
     Attributes:
-        context: What there is to choose from.
+        context: Kind of edit there is to choose from.
         key: Keeps its widget apart.
         ask: How to ask.
         type: Its type, without what is annotated.
@@ -55,7 +55,7 @@ class _Entry:
 
 def edit_form(context: EditContext, key: str) -> Edit:
     """Draw the form of an edit, kept apart by its key, and return what it says; it may still be out of bounds."""
-    kind = st.selectbox("What", list(KINDS), format_func=lambda k: KINDS[k].title, key=f"{key}-kind")
+    kind = st.selectbox("Kind of edit", list(KINDS), format_func=lambda k: KINDS[k].title, key=f"{key}-kind")
     edit = KINDS[kind or next(iter(KINDS))]
     if edit.hint:
         st.caption(edit.hint)
@@ -127,7 +127,7 @@ def _broker(entry: _Entry) -> str:
 
 def _brokers(entry: _Entry) -> tuple[str, ...]:
     chosen = entry.place.multiselect(
-        entry.ask.label or "Brokers", entry.context.brokers, key=entry.key, placeholder="all of them"
+        entry.ask.label or "Brokers", entry.context.brokers, key=entry.key, placeholder="all brokers"
     )
     return tuple(chosen)
 
@@ -155,7 +155,7 @@ def _bundle(entry: _Entry) -> str:
 
     def label(text: str) -> str:
         at = ranges[text]
-        return f"{text} · {traffic[at] / MIB:.3g} MiB/s · {int(table.topics[at]):,} topics"
+        return f"{text} · {rounded(traffic[at] / MIB)} MiB/s · {count(int(table.topics[at]), 'topic')}"
 
     chosen = entry.place.selectbox("Bundle", list(ranges), format_func=label, key=f"{entry.key}-{namespace}")
     return f"{namespace}/{chosen}"
@@ -184,7 +184,7 @@ def _pairs(entry: _Entry) -> tuple[tuple[str, str], ...]:
         entry.ask.label,
         key=entry.key,
         placeholder="tenant/namespace/0x00000000_0x40000000 broker-1:8080",
-        help="One move a line: the bundle, then the broker",
+        help="One move per line: the bundle, then the broker",
     )
     lines = (line.replace(",", " ").partition(" ") for line in map(str.strip, text.splitlines()) if line)
     return tuple((first, second.strip()) for first, _, second in lines)
@@ -208,10 +208,10 @@ _PICKERS: Mapping[Pick, Callable[[_Entry], Any]] = MappingProxyType(
         "names": _names,
         "pairs": _pairs,
         "positions": _positions,
-        "algorithm": lambda entry: _or_empty(entry, "the default algorithm", (one.name for one in SPLIT_ALGORITHMS)),
+        "algorithm": lambda entry: _or_empty(entry, "default algorithm", (one.name for one in SPLIT_ALGORITHMS)),
         "broker": _broker,
         "brokers": _brokers,
-        "destination": lambda entry: _or_empty(entry, "let placement decide", entry.context.brokers),
+        "destination": lambda entry: _or_empty(entry, "decided by placement", entry.context.brokers),
         "cluster": lambda _: "",
         "namespace": _namespace,
         "bundle": _bundle,

@@ -16,26 +16,26 @@ from planner.web.names import short
 from planner.web.widgets import button
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
-_WORDS = {"high": "high: clients suffer", "medium": "medium: not balanced", "low": "low: could be tidier"}
+_WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
 _PAGES = {
-    "out_of_capacity": ("failure_review", "How far can it grow"),
-    "unlike_machines": ("brokers", "The machine"),
-    "unload_storm": ("compare", "Other strategies"),
-    "ping_pong": ("compare", "Other strategies"),
-    "idle_broker": ("why", "Why it stays idle"),
-    "hot_topic": ("bundle_map", "The bundle"),
-    "bundle_count_too_low": ("split_lab", "Split it"),
-    "bundle_count_too_high": ("bundle_map", "The namespace"),
-    "threshold_never_reached": ("why", "What would have to change"),
-    "ema_lag": ("hit_counters", "The averages"),
-    "split_cascade": ("split_lab", "Split it"),
-    "split_refused": ("split_lab", "Why it is refused"),
-    "avg_held_back": ("hit_counters", "The counters"),
-    "fighting_strategies": ("compare", "Other pairs"),
-    "strategy_replaced": ("shedding", "The strategy"),
-    "drawn_at_random": ("shedding", "Where bundles go"),
-    "clients_cut_off": ("moves", "What moves"),
-    "throttled": ("throttling", "The limit in force"),
+    "out_of_capacity": ("failure_review", "Headroom"),
+    "unlike_machines": ("brokers", "Show the broker"),
+    "unload_storm": ("compare", "Compare strategies"),
+    "ping_pong": ("compare", "Compare strategies"),
+    "idle_broker": ("why", "Why the broker stays idle"),
+    "hot_topic": ("bundle_map", "Show the bundle"),
+    "bundle_count_too_low": ("split_lab", "Plan a split"),
+    "bundle_count_too_high": ("bundle_map", "Show the namespace"),
+    "threshold_never_reached": ("why", "What would trigger shedding"),
+    "ema_lag": ("hit_counters", "Show the averages"),
+    "split_cascade": ("split_lab", "Plan a split"),
+    "split_refused": ("split_lab", "Why the split is refused"),
+    "avg_held_back": ("hit_counters", "Show the counters"),
+    "fighting_strategies": ("compare", "Compare pairs"),
+    "strategy_replaced": ("shedding", "Show the strategy"),
+    "drawn_at_random": ("shedding", "Show the destinations"),
+    "clients_cut_off": ("moves", "Show the moves"),
+    "throttled": ("throttling", "Show the limit"),
 }
 """By the code of a finding: the page to go to, and what is there."""
 
@@ -50,9 +50,9 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, co
         columns: How many cards stand beside each other.
     """
     if not findings:
-        st.success("No known failure pattern shows in this simulation.", icon=":material/check_circle:")
+        st.success("No problems found in this simulation.", icon=":material/check_circle:")
         looked = ", ".join(pattern.__name__.replace("_", " ") for pattern in PATTERNS)
-        st.caption(f"Looked for: {looked.replace('ema', 'EMA')}.")
+        st.caption(f"Checks performed: {looked.replace('ema', 'EMA')}.")
     for start in range(0, len(findings), columns):
         places = st.columns(columns) if columns > 1 else [st.container()]
         for at, (place, finding) in enumerate(zip(places, findings[start : start + columns], strict=False), start):

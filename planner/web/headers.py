@@ -78,8 +78,8 @@ def _is_same_origin(origin: str | None, host: str, *, is_secure: bool) -> bool:
 
 
 _UNKNOWN = PlainTextResponse(
-    "This server does not answer under this name. Whoever runs it can add the name: --allow NAME, or allowedHosts in"
-    " .streamlit/config.toml.",
+    "This host name is not allowed. The administrator of this server can allow it with --allow NAME or with"
+    " allowedHosts in .streamlit/config.toml.",
     403,
 )
 

@@ -41,7 +41,10 @@ def ask_to_follow(view: state.Current) -> Path | None:
     if folder is None or not recent_moments(folder, 1, _MS_PER_MIN):
         address.put(live="")
         return None
-    help_ = "A watch writes captures of it into the histories of this server; one for each cycle is gone through."
+    help_ = (
+        "A watch writes captures of this cluster into the histories of this server. The page uses one capture per"
+        " cycle."
+    )
     return folder if address.toggle("live", "Follow this cluster live", help=help_) else None
 
 
@@ -68,7 +71,11 @@ def newest(folder: Path) -> Snapshot:
     """
     moments = recent_moments(folder, 1, _MS_PER_MIN)
     if not moments:
-        raise CaptureError("There is no snapshot any more.", where=folder.name, remedy="Switch following off.")
+        raise CaptureError(
+            "The snapshots of this history no longer exist.",
+            where=folder.name,
+            remedy="Turn off “Follow this cluster live”.",
+        )
     day, time_ms = moments[0]
     return _snapshot(str(day), time_ms)
 
@@ -92,14 +99,24 @@ def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManage
     found = tuple(s for s in seen if s.info.load_manager is manager)
     if not found:
         raise CaptureError(
-            "There is no snapshot of this load manager any more.", where=folder.name, remedy="Switch following off."
+            "No snapshot with this load manager exists any longer.",
+            where=folder.name,
+            remedy="Turn off “Follow this cluster live”.",
         )
     _, last_ms = moments[-1]
     behind_s = time.time() - last_ms / 1000
-    rhythm = "as shadow mode has learned them" if cycle_ms else "by the clock, as nobody knows when the leader decides"
-    fresh = f"{max(behind_s, 0):,.0f} s ago" if behind_s < _FRESH_S else f"{moment(last_ms)}; nobody seems to watch now"
+    rhythm = (
+        "at the times learned by shadow mode"
+        if cycle_ms
+        else "at regular intervals, because the leader's schedule is unknown"
+    )
+    fresh = (
+        f"{max(behind_s, 0):,.0f} s ago"
+        if behind_s < _FRESH_S
+        else f"{moment(last_ms)}; the watch seems to have stopped"
+    )
     st.caption(
-        f"Following: {count(len(found), 'cycle')}, {rhythm}. Each sees the last capture before it; the last one is what"
-        f" the next cycle would see. Last capture: {fresh}. Nothing is carried out in between."
+        f"Following {count(len(found), 'cycle')}, {rhythm}. Each cycle uses the last capture before it; the last one"
+        f" is what the next cycle would see. Last capture: {fresh}. No unload is simulated in between."
     )
     return found

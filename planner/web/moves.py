@@ -30,10 +30,10 @@ _IN_WORDS = 3
 _EXPLAINED = 2_000
 _SHOWN = 5_000
 _HOW = {
-    "named": "The bundle's own name says which broker it belongs to.",
-    "owner": "It stays with its present owner.",
-    "affinity": "An unload named this destination.",
-    "preallocated": "The leader promised it to this broker before.",
+    "named": "The name of the bundle determines its broker.",
+    "owner": "The bundle stays with its current owner.",
+    "affinity": "An unload specified this destination.",
+    "preallocated": "The leader had already assigned the bundle to this broker.",
     "strategy": "The filters and the placement strategy decide.",
 }
 
@@ -41,7 +41,7 @@ _HOW = {
 def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
     """Draw the table of moves, and how each destination was found."""
     if not decision.unloads:
-        st.markdown(f"{decision.shedder.name} chooses no bundle; broker by broker it says why.")
+        st.markdown(f"{decision.shedder.name} selects no bundle. The reasons are listed per broker.")
         return
     if len(decision.unloads) <= _IN_WORDS:
         fates = [
@@ -49,12 +49,12 @@ def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
         ]
         said = zip(decision.unloads, fates, strict=True)
         st.markdown("\n".join(f"- `{unload.move.bundle}`: {short(fate)}" for unload, fate in said))
-    table(moves_frame(decision), f"{key}-moves", widths={"what happens": 400, "why it was chosen": 400})
+    table(moves_frame(decision), f"{key}-moves", widths={"what happens": 400, "why it was selected": 400})
     drawn = sum(u.carried_out and len(u.acceptable) > 1 for u in decision.unloads)
     if drawn:
         st.caption(
-            f"Pulsar draws {count(drawn, 'destination')} at random: any of the brokers named may come out. What is"
-            " counted further on this page takes one draw, the same at every visit."
+            f"Pulsar draws {count(drawn, 'destination')} at random from the brokers listed. The numbers on this page"
+            " use one fixed draw."
         )
     with st.expander("Why this broker"):
         show_why_this_broker(snapshot, decision, key)
@@ -64,7 +64,7 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
     """Draw how the destination of one bundle was found: what each filter left, and what the strategy says."""
     shown = decision.unloads[:_EXPLAINED]
     picked = st.selectbox(
-        "Bundle that was chosen",
+        "Selected bundle",
         range(len(shown)),
         format_func=lambda i: f"{shown[i].move.bundle} from {shown[i].move.source}",
         key=f"{key}-why",
@@ -76,19 +76,23 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
     selection = unload.selection
     if selection is None:
         st.markdown(
-            f"{decision.shedder.name} itself names the destination; no placement strategy is asked."
+            f"{decision.shedder.name} selects the destination itself; no placement strategy runs."
             if unload.carried_out
-            else "The leader keeps it before it looks for a destination: no filter and no placement strategy is asked."
+            else "The leader keeps this bundle in place before it selects a destination, so no filter and no"
+            " placement strategy runs."
         )
         return
     st.caption(_HOW[selection.how])
     if selection.steps:
-        st.markdown(f"The filters, in Pulsar's order, of {count(len(snapshot.brokers), 'broker')}:")
+        st.markdown(f"Filters in Pulsar's order, starting with {count(len(snapshot.brokers), 'broker')}:")
         st.markdown("\n".join(f"{at}. {line}" for at, line in enumerate(step_lines(snapshot, selection), start=1)))
     if selection.strategy:
-        st.markdown(f"Then **{selection.strategy}** about the candidates that are left; every broker with its reason:")
+        st.markdown(f"Then **{selection.strategy}** compares the remaining candidates:")
         if len(selection.calls) > 1:
-            st.caption("It is asked a second time, about all brokers of the isolation policies: one was overloaded.")
+            st.caption(
+                "Placement ran again over all brokers allowed by the isolation policies, because one broker was"
+                " overloaded."
+            )
         table(candidate_frame(snapshot, selection), f"{key}-candidates")
 
 
@@ -97,10 +101,10 @@ def show_memory(memory: LeaderMemory, key: str) -> None:
     frame = memory_frame(memory)
     with st.expander(f"What the leader remembers after this cycle ({len(frame):,})"):
         if frame.empty:
-            st.markdown("Nothing: no average, no hit count, no promise, no bundle that was unloaded.")
+            st.markdown("Nothing: no averages, hit counts, pending assignments or recent unloads.")
         else:
-            more = f" Shown are the first {_SHOWN:,}." if len(frame) > _SHOWN else ""
-            st.markdown(f"A leader that is elected next starts without all of this.{more}")
+            more = f" Showing the first {_SHOWN:,}." if len(frame) > _SHOWN else ""
+            st.markdown(f"A newly elected leader starts with none of this state.{more}")
             table(frame.head(_SHOWN), f"{key}-memory", height=280)
         content = json.dumps(memory_to_json(memory), indent=2)
         download("Download as JSON", content, "leader-memory.json", "application/json", key=f"{key}-memory-json")

@@ -31,7 +31,7 @@ _BUNDLES = {"bundle", "about"}
 _BROKERS = {"broker", "about", "owner", "from", "to", "on", "lost"}
 _MOST_DOMAINS = 16
 _LONG = 34
-"""Text with more letters than this may be cut off in a table."""
+"""Text with more letters than this may be truncated in a table."""
 _MOST = 6
 
 
@@ -92,11 +92,11 @@ def tell(of: Snapshot, place: Place) -> None:
 
 def _told(of: Snapshot, at: Place) -> str:
     names = of.brokers.name
-    owner = "**not loaded**"
+    owner = "**unowned**"
     if at.broker:
         owner = f"on **{plain(short_names(names)[of.brokers.position[at.broker]] if len(names) > 1 else at.broker)}**"
     if at.kind == "topic":
-        unknown = "" if at.listed else ", not listed here"
+        unknown = "" if at.listed else ", not in this snapshot"
         return (
             f":material/topic: **{plain(at.name)}** (topic{unknown}): hash 0x{at.topic_hash:08x}, bundle"
             f" `{at.bundle.rpartition('/')[2]}`, {owner}"

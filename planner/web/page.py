@@ -37,7 +37,7 @@ class Subject(Enum):
 
     NOTHING = "nothing"
     SNAPSHOT = "This page shows the cluster as captured, without the scenario."
-    DECISION = "Strategy and settings below are the scenario's; brokers and traffic are as captured."
+    DECISION = "This page uses the strategies and settings of the scenario, with brokers and traffic as captured."
     SCENARIO = ""
 
 
@@ -123,10 +123,10 @@ def _snapshot_in_view() -> state.Current | None:
         show_error(error)
         if saved:
             _picker("")
-        _empty_state("Choose something to look at instead.")
+        _empty_state("Choose another snapshot, or open a sample.")
         return None
     if view is None:
-        _empty_state("There is no snapshot yet. Upload one of your cluster, or open a sample.")
+        _empty_state("No snapshot yet. Upload one of your cluster, or open a sample.")
     return view
 
 
@@ -139,8 +139,8 @@ def _empty_state(text: str) -> None:
 def first_start() -> None:
     """Welcome whoever is new with three cards: what is shown already, a real cluster, one of their own."""
     st.markdown(
-        "**Welcome.** This planner decides like Pulsar's load balancer, explains each decision, and shows what a change"
-        " would come to. It never touches a cluster. The first of these is open:"
+        "**Welcome.** This planner predicts the decisions of Pulsar's load balancer, explains each one, and shows"
+        " the result of a change. It never changes a cluster. The first sample below is already open:"
     )
     _cards()
 
@@ -159,8 +159,11 @@ def _cards() -> None:
             button("Open this sample", "open_in_new", partial(state.open_sample, sample), key=key, width="stretch")
     with places[-1].container(border=True, height="stretch"):
         st.markdown("**Your own cluster**")
-        st.caption("Upload what you captured, or let the planner read it from the admin API; nothing leaves here.")
-        registry.link("snapshots", "Load it")
+        st.caption(
+            "Upload a capture, or let the planner capture your cluster through the admin API. Your data stays on"
+            " this server."
+        )
+        registry.link("snapshots", "Add a snapshot")
 
 
 def _picker(digest: str) -> None:
@@ -180,9 +183,7 @@ def _find(view: state.Current, text: str) -> None:
     found = search(view.snapshot, text)
     with st.container(border=True, key="found"):
         if not found:
-            st.markdown(
-                f":material/search_off: Nothing here is called “{plain(text)}”, and no namespace has such a topic."
-            )
+            st.markdown(f":material/search_off: No topic, bundle, namespace or broker matches “{plain(text)}”.")
         for at in found:
             tell(view.snapshot, at)
 
@@ -203,7 +204,7 @@ def _describe(view: state.Current, config: Settings) -> None:
     for note in release[:1]:
         st.warning(plain(note), icon=":material/rule:")
     notes = (*release[1:], *saved.warnings, *expression_notes(view.snapshot.policies))
-    show_notes(notes, "What to know about this snapshot")
+    show_notes(notes, "Notes on this snapshot")
 
 
 def arrival(saved: SavedSnapshot, what: str) -> str:

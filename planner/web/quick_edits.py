@@ -33,17 +33,21 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     rivals = [one for one in offered_shedders(manager, config.release) if one.name != running]
     rivals.sort(key=lambda one: not one.profile.paired_placement)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
-        "Lose a broker": ("heart_broken", f"{lost} dies", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
+        "Lose a broker": ("heart_broken", f"{lost} fails", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
         **{
-            f"Grow {more} %": ("trending_up", "All traffic", partial(_with, TrafficGrowth(factor=1 + more / 100)))
+            f"Grow {more} %": (
+                "trending_up",
+                f"All traffic grows by {more} %",
+                partial(_with, TrafficGrowth(factor=1 + more / 100)),
+            )
             for more in _GROWTHS
         },
-        "Add a broker": ("add_circle", "Of the usual size", partial(_with_new_broker, view)),
+        "Add a broker": ("add_circle", "Same size as the others", partial(_with_new_broker, view)),
         **{
             f"Try {other.name}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other.name))
             for other in rivals[:1]
         },
-        "Drain a broker": ("output", f"{busiest} is emptied", partial(_with, BrokerDrain(broker=busiest))),
+        "Drain a broker": ("output", f"Move all bundles off {busiest}", partial(_with, BrokerDrain(broker=busiest))),
     }
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, (icon, help_, change) in asked.items():

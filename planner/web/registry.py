@@ -35,7 +35,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 """All pages."""
 _READING = threading.RLock()
-"""Held while a page is imported, so that nobody is given half of one."""
+"""Guards the import of a page: no thread sees a partially imported module."""
 
 
 def pages_folder() -> Path:

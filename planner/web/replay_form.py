@@ -80,24 +80,26 @@ def _make_sample() -> None:
         )
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["?"]
-            raise PlannerError(f"The sample cannot be made: {said[-1][:200]}", remedy="Free some room, and try again.")
+            raise PlannerError(
+                f"Cannot generate the sample: {said[-1][:200]}", remedy="Free some disk space, then try again."
+            )
         if not final.exists():
             fresh.rename(final)
     except OSError as error:
         raise PlannerError(
-            f"The sample cannot be written: {error.strerror}.",
+            f"Cannot write the sample: {error.strerror}.",
             where=root.name,
-            remedy="Free some room, or let PLANNER_HISTORIES name another folder.",
+            remedy="Free some disk space, or set PLANNER_HISTORIES to another folder.",
         ) from error
 
 
 def _no_history() -> None:
     st.info(
-        "There is no history yet. Make one of your recordings with `python -m planner history ingest`, in the folder"
-        f" `{jobs.histories_root().name}` beside the workspace, or begin with a small generated one.",
+        "No history yet. Create one from your recordings with `python -m planner history ingest`, in the folder"
+        f" `{jobs.histories_root().name}` beside the workspace, or start with a small generated sample.",
         icon=":material/history:",
     )
-    if st.button("Make a small sample history", icon=":material/auto_awesome:"):
+    if st.button("Generate a small sample history", icon=":material/auto_awesome:"):
         with st.spinner("Generating two days of a small cluster …"):
             _make_sample()
         st.rerun()
@@ -109,7 +111,7 @@ def _no_history() -> None:
 def _time(history: str) -> tuple[pd.DataFrame, tuple[str, ...], str, str, int] | None:
     """Draw which clusters and days, and return them with all days there are of them; None while nothing is chosen."""
     covered = _covered(str(jobs.histories_root()), history)
-    show_notes(_passed_over(str(jobs.histories_root()), history), "Folders that are passed over")
+    show_notes(_passed_over(str(jobs.histories_root()), history), "Skipped folders")
     names = sorted(set(covered["cluster"]))
     left, begin, end, right = st.columns([2, 1, 1, 2])
     chosen = address.several("clusters", "Clusters", names, names, place=left)
@@ -122,11 +124,11 @@ def _time(history: str) -> tuple[pd.DataFrame, tuple[str, ...], str, str, int] |
     last = address.choice("last", "Last day", [day for day in days if day >= first], days[-1], place=end)
     whole = address.choice(
         "task",
-        "Each task",
-        {"day": "a day", "all": "all days"},
+        "Days per task",
+        {"day": "one day", "all": "all days"},
         place=right,
-        help="A task of a day begins with who served what in the history at midnight, so that days can be replayed"
-        " at once. One over all days goes on where the day before ended.",
+        help="With one day per task, each day starts with the owners recorded at midnight, so days run in parallel."
+        " With all days in one task, each day continues where the previous one ended.",
     )
     return mine, chosen, first, last, 0 if whole == "all" else 1
 
@@ -143,12 +145,12 @@ def _base() -> Scenario:
     if present == as_it_is:
         return as_it_is
     parts = [count(len(present.edits), "edit"), count(len(present.settings), "setting")]
-    name = present.name or "without a name"
+    name = present.name or "unnamed"
     use = st.toggle(
         f"Start from the open What-if scenario ({', '.join(parts)})",
         key="replay-base",
-        help=f"{name}: its edits and settings apply to every scenario of the replay. Edits name brokers and bundles"
-        " of its snapshot; where the history does not have them, tasks fail and say so.",
+        help=f"{name}: its edits and settings apply to every scenario of the replay. Edits refer to brokers and"
+        " bundles of its snapshot. If the history does not have them, tasks fail with an error.",
     )
     return present if use else as_it_is
 
@@ -167,8 +169,8 @@ def _grid(snapshot: Snapshot) -> Grid:
         {one.name: with_obstacle(one.name, obstacle(one, manager, snapshot.settings.release)) for one in SHEDDERS},
         () if _axes() else _rivals(snapshot),
         place=left,
-        placeholder="the one in force",
-        help="Each comes with the load manager and placement that it needs.",
+        placeholder="current strategy",
+        help="Each strategy runs with the load manager and placement that it requires.",
     )
     known = _axes()
 
@@ -190,12 +192,12 @@ def _grid(snapshot: Snapshot) -> Grid:
     for column, (name, values) in zip(st.columns(max(len(known), 1)), known.items(), strict=False):
         setting = REFERENCE.settings[name]
         label = f"{name}{f' ({setting.unit})' if setting.unit else ''}"
-        help_ = f"{setting.meaning} Values with commas in between. In force: {conf_value(snapshot.settings[name])}."
+        help_ = f"{setting.meaning} Comma-separated values. Current value: {conf_value(snapshot.settings[name])}."
         field = partial(column.text_input, label, max_chars=200, help=help_)
         bound(f"values-{name}", values, field, partial(_vary, name), typed=True)
         settings[name] = values_of(name, values)
     own = release(snapshot.info.pulsar_version).name
-    help_ = "Each scenario is replayed once more as such a release decides: what an upgrade does."
+    help_ = "Also replays each scenario under these releases, to show the effect of an upgrade."
     others = [name for name in RELEASES if name != own]
     releases = address.several("releases", "Also on other releases", others, placeholder=f"{own} alone", help=help_)
     chosen = tuple(release(name).name for name in releases)
@@ -262,7 +264,7 @@ def _where(work_s: float) -> tuple[Runner, int]:
     workers = 0
     if runner == "processes" or (runner == "spark" and local):
         help_ = f"This machine has {cores()} cores."
-        workers = address.number("workers", "At once", cores(), 1, 4 * cores(), place=right, help=help_)
+        workers = address.number("workers", "Parallel tasks", cores(), 1, 4 * cores(), place=right, help=help_)
     return runner, workers
 
 
@@ -314,12 +316,14 @@ def duration(seconds: float) -> str:
 def _place_and_time(runner: Runner, workers: int, found: Estimate, load: float) -> str:
     place = spark_place()
     if runner == "spark" and place.kind != "local":
-        return f"{place.in_words}, **{duration(found.work_s)}** of processor time shared by its cores"
+        return f"{place.in_words}, **{duration(found.work_s)}** of CPU time shared by its cores"
     least, most = map(duration, found.span_s(runner, workers or 1, cores(), load))
     taken = f"**{least} to {most}**" if least != most else f"about **{least}**"
     if runner == "local":
-        return f"one process of this machine, {taken}"
-    where = f"{workers} processes of this machine" if runner == "processes" else f"{place.in_words} ({workers} at once)"
+        return f"one process on this machine, {taken}"
+    where = (
+        f"{workers} processes on this machine" if runner == "processes" else f"{place.in_words} ({workers} in parallel)"
+    )
     return f"{where}, {taken}"
 
 
@@ -333,8 +337,8 @@ def _warn_of_managers(managers: Mapping[str, str]) -> None:
     if len(set(managers.values())) > 1:
         each = ", ".join(f"{plain(name)}: {manager}" for name, manager in managers.items())
         st.warning(
-            f"These clusters run different load managers ({each}). A strategy that one of them cannot run is replaced"
-            " there, as Pulsar does. Replay them apart to choose settings for each.",
+            f"These clusters run different load managers ({each}). As in Pulsar, a strategy that a load manager"
+            " cannot run is replaced. To choose settings for each cluster, replay them separately.",
             icon=":material/warning:",
         )
 
@@ -353,7 +357,9 @@ def draw_form() -> None:
     root = jobs.histories_root() / history
     snapshot = first_snapshot(root, clusters[0])
     moments, rows = covered[["moments", "rows"]].sum()
-    st.caption(f"{count(len(clusters), 'cluster')}, {moments:,} snapshots, {rows:,} rows of bundles in all.")
+    st.caption(
+        f"{count(len(clusters), 'cluster')}, {count(moments, 'snapshot')}, {count(rows, 'bundle row')} in total."
+    )
     _warn_of_managers({name: _load_manager(str(root), name) for name in clusters})
     grid = _grid(snapshot)
     job = Job(
@@ -367,12 +373,12 @@ def draw_form() -> None:
     )
     found, load = _estimate(job, snapshot), _load(job_to_json(job))
     runner, workers = _where(found.work_s)
-    name = st.text_input("Name", max_chars=100, key="job-name", placeholder="what this replay is to find out")
+    name = st.text_input("Name", max_chars=100, key="job-name", placeholder="purpose of this replay")
     job = replace(job, name=name, runner=runner, workers=workers)
     st.markdown(
-        f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {found.cycles:,} cycles over"
-        f" {found.rows:,} rows. Runs on {_place_and_time(runner, workers, found, load)},"
-        " by the first minutes measured here."
+        f"**{count(len(job.scenarios), 'scenario')}, {count(found.tasks, 'task')}**: {count(found.cycles, 'cycle')}"
+        f" over {count(found.rows, 'row')}. Runs on {_place_and_time(runner, workers, found, load)}, estimated from"
+        " the first minutes."
     )
     if st.button("Replay", type="primary", icon=":material/play_arrow:"):
         address.replace(job=jobs.submit(job).name)

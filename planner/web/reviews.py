@@ -14,12 +14,12 @@ from planner.web import later, state
 def losses(
     key: str, snapshot: Snapshot, config: Settings, lost: Literal[1, 2], assumptions: Assumptions
 ) -> FailureReview | None:
-    """Return what every loss of one or two brokers comes to, None meanwhile; the key names the snapshot."""
+    """Return a review of every loss of one or two brokers, None while it is computed; the key names the snapshot."""
 
     def review(_: object) -> FailureReview:
         return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
 
-    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Taking brokers away")
+    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

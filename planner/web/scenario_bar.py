@@ -89,7 +89,13 @@ def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
     if not own:
         registry.link("what_if", "Edit", ":material/edit:")
     clear = partial(scenarios.change, view, scenarios.as_captured(view))
-    button("Clear", "close", clear, key="clear-scenario", help="As captured again; What-if can undo it.")
+    button(
+        "Clear",
+        "close",
+        clear,
+        key="clear-scenario",
+        help="Back to the cluster as captured. You can undo this on What-if.",
+    )
     registry.link("moves", "Commands", ":material/terminal:", tab="commands")
     return after
 
@@ -108,6 +114,9 @@ def copy_link(link: Callable[[], str]) -> None:
     """Draw a button that unfolds a link to copy; it is made then."""
     with st.popover("Copy link", icon=":material/link:", key="copy-link", on_change="rerun") as unfolded:
         if unfolded.open:
-            st.caption("Opens this page as it is, on any server that has the snapshot. It holds no secret.")
+            st.caption(
+                "Opens this page in its current state, on any server that has the snapshot. The link contains no"
+                " secrets."
+            )
             with st.container(key="link"):
                 st.code(link(), language=None, wrap_lines=True)

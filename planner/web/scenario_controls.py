@@ -29,24 +29,24 @@ _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
     ("cpu_percent_per_mb_per_s", "% of a core per million bytes/s", 0.0, 1e6),
     ("cpu_percent_per_1000_msg_per_s", "% of a core per 1,000 msg/s", 0.0, 1e6),
     ("idle_cpu_percent", "Idle CPU (%)", 0.0, 100.0),
-    ("session_timeout_s", "A dead broker is noticed after (s)", 0.0, 3600.0),
-    ("reconnection_s", "A client is back after (s)", 0.0, 60.0),
-    ("stats_interval_s", "Rates are worked out every (s)", 5, 3600),
+    ("session_timeout_s", "Detection of a failed broker (s)", 0.0, 3600.0),
+    ("reconnection_s", "Reconnection of a client (s)", 0.0, 60.0),
+    ("stats_interval_s", "Interval of rate updates (s)", 5, 3600),
 )
 """Assumptions that are numbers: name, label, least and most."""
 _WHY = {
-    "cpu_model": "With `share`, what a broker uses beyond idle belongs to its bundles by their share of its traffic"
-    " (half by messages, half by bytes), because shedding strategies expect just that when they turn usage into"
-    " bytes to unload. With `fixed` every bundle costs the same for the same traffic, as on brokers you measured.",
-    "cpu_percent_per_mb_per_s": "Only with `fixed`. 1: a core moves some 100 million bytes a second; measure yours.",
-    "cpu_percent_per_1000_msg_per_s": "Only with `fixed`. 1.5: a core serves some 67,000 messages a second; measure"
-    " yours.",
-    "idle_cpu_percent": "Of the whole machine. 2: a broker without traffic still runs; this part stays with it.",
-    "session_timeout_s": "30, the default of `metadataStoreSessionTimeoutMillis`; nobody serves its bundles till then.",
-    "reconnection_s": "Makes the time that clients lose. 1: clients try again after a tenth of a second and then ever"
-    " later; a lookup and opening the topic come on top. Rates do not show it: it is far below their interval.",
-    "stats_interval_s": "60, the default of `statsUpdateFrequencyInSecs`; the machine is measured with them.",
-    "spread_reports": "They were started at different times; the seed draws them. Off: all at once.",
+    "cpu_model": "`share`: CPU usage above idle is divided among a broker's bundles by their share of its traffic (half"
+    " by messages, half by bytes), which is what shedding strategies assume. `fixed`: each message and byte has a fixed"
+    " cost, as measured on your brokers.",
+    "cpu_percent_per_mb_per_s": "Only with `fixed`. 1: a core handles about 100 million bytes/s. Measure yours.",
+    "cpu_percent_per_1000_msg_per_s": "Only with `fixed`. 1.5: a core handles about 67,000 msg/s. Measure yours.",
+    "idle_cpu_percent": "Share of the machine that a broker uses without traffic. It does not move with bundles.",
+    "session_timeout_s": "Default: 30 (`metadataStoreSessionTimeoutMillis`). Its bundles are unavailable until then.",
+    "reconnection_s": "Determines how long clients are disconnected. Default: 1, because clients retry after 0.1 s with"
+    " increasing delays, then look up and open the topic. Rates do not show this, because it is much shorter than their"
+    " interval.",
+    "stats_interval_s": "Default: 60 (`statsUpdateFrequencyInSecs`). Also applies to machine usage.",
+    "spread_reports": "On: brokers report at different times, drawn from the seed. Off: all at the same time.",
 }
 """Why each default is what it is."""
 
@@ -84,8 +84,7 @@ def _saving(view: state.Current) -> None:
     saved = kept.list(view.digest)
     if saved:
         labels = {
-            s.digest: " · ".join([s.name or "without a name", *([count(s.edits, "edit")] if s.edits else [])])
-            for s in saved
+            s.digest: " · ".join([s.name or "unnamed", *([count(s.edits, "edit")] if s.edits else [])]) for s in saved
         }
         st.selectbox("Saved scenarios", list(labels), format_func=labels.__getitem__, key="saved")
         left, right = st.columns(2)
@@ -111,12 +110,15 @@ def _frame(view: state.Current) -> None:
     present = scenarios.present(view)
     left, right = st.columns(2)
     _bound(view, "cycles", present.cycles, partial(left.number_input, "Cycles", 1, 100_000))
-    drawn = "Decides where Pulsar draws at random, and when each broker reports."
+    drawn = "Determines random choices of Pulsar, and when each broker reports."
     _bound(view, "seed", present.seed, partial(right.number_input, "Seed", 0, 2**31 - 1, help=drawn))
     managers = {"": f"{view.captured.info.load_manager}, as in the snapshot", **{str(m): str(m) for m in LoadManager}}
     own = release(view.captured.info.pulsar_version).name
     known = {name: f"{name}, as in the snapshot" if name == own else name for name in RELEASES}
-    help_ = "Whose rules and defaults decide. Settings that the snapshot does not set get the defaults of this release."
+    help_ = (
+        "The release whose rules and defaults apply. Settings that the snapshot does not set use the defaults of"
+        " this release."
+    )
     box = partial(st.selectbox, "Release of Pulsar", list(known), format_func=known.__getitem__, help=help_)
     _bound(view, "pulsar_version", present.pulsar_version, box)
     box = partial(st.selectbox, "Load manager", list(managers), format_func=managers.__getitem__)
@@ -161,14 +163,12 @@ def _settings(view: state.Current, config: Settings) -> None:
             partial(drop_setting, view, name),
             key=f"drop-{name}",
             place=drop,
-            help="As in the snapshot again",
+            help="Reset to the value in the snapshot",
         )
     shedder = effective_shedder(present.load_manager_over(view.captured), config)[0]
     first = [name for name in shedder.settings if name in config and name not in changed]
     others = [name for name in config if name not in {*changed, *special, *first}]
-    box = partial(
-        st.selectbox, "Change a setting", [*first, *others], placeholder="the strategy's own settings come first"
-    )
+    box = partial(st.selectbox, "Change a setting", [*first, *others], placeholder="settings of the strategy first")
     # The box is empty again after each choice.
     own = view.captured.settings
     bound("more-settings", None, partial(box, index=None), lambda name: put_setting(view, name, own[name]))
@@ -211,7 +211,7 @@ def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
 
 
 def _assumptions(view: state.Current) -> None:
-    """Draw what is supposed, with why."""
+    """Draw the assumptions with their reasons."""
     known = scenarios.present(view).assumptions
 
     def assume(name: str, draw: Callable[..., Any]) -> None:
@@ -221,16 +221,18 @@ def _assumptions(view: state.Current) -> None:
 
         bound(f"assume-{name}", getattr(known, name), partial(draw, help=_WHY[name]), store)
 
-    models = {"share": "goes along with the traffic", "fixed": "costs what is said below"}
-    st.caption("What no snapshot tells. Each has a default, and a reason for it behind its question mark.")
-    assume("cpu_model", partial(st.selectbox, "CPU", list(models), format_func=lambda m: f"{m}: {models[m]}"))
+    models = {"share": "proportional to traffic", "fixed": "fixed cost per message and byte"}
+    st.caption("Values that snapshots do not record. Hover over (?) to see the reason for each default.")
+    assume("cpu_model", partial(st.selectbox, "CPU model", list(models), format_func=lambda m: f"{m}: {models[m]}"))
     columns = st.columns(2)
     for at, (name, label, low, high) in enumerate(_ASSUMED):
         idle = known.cpu_model == "share" and name.startswith("cpu_")
         form = "%d" if isinstance(low, int) else "%g"
         assume(name, partial(columns[at % 2].number_input, label, low, high, disabled=idle, format=form))
-    assume("spread_reports", partial(columns[1].toggle, "Brokers report at different moments"))
-    st.caption("Memory stays as it is: Pulsar's caches fill what they were given, whatever the traffic.")
+    assume("spread_reports", partial(columns[1].toggle, "Brokers report at different times"))
+    st.caption(
+        "Memory usage stays the same: Pulsar's caches use all the memory assigned to them, regardless of traffic."
+    )
 
 
 def draw_controls(view: state.Current) -> None:
@@ -248,7 +250,7 @@ def draw_controls(view: state.Current) -> None:
         _strategies(view, config)
         _settings(view, config)
     with st.container(border=True):
-        st.markdown("**Watch**")
+        st.markdown("**Simulation**")
         _frame(view)
     with st.expander("Assumptions", icon=":material/tune:", key="assumptions", on_change="rerun") as assumed:
         if assumed.open:

@@ -178,7 +178,7 @@ def _adopt(text: str) -> str:
     scenario, digest = _scenario_of(linked), linked.snapshot_digest
     found = state.find(digest)
     if found is None:
-        PENDING.get()[digest] = (scenario, linked.snapshot_name or "without a name")
+        PENDING.get()[digest] = (scenario, linked.snapshot_name or "unnamed")
         return digest
     known = _HISTORIES.get().setdefault(found.digest, History(unchanged(found.pulsar_version)))
     if known.present != scenario:
@@ -218,8 +218,8 @@ def _say_awaited(digest: str) -> None:
     name = PENDING.get()[digest][1]
     show_error(
         PlannerError(
-            f"This link changes the snapshot '{name}' ({short_digest(digest)}), which is not on this server.",
-            remedy="Load that snapshot on the Snapshots page; the scenario goes on from there.",
+            f"This link needs the snapshot '{name}' ({short_digest(digest)}), which is not on this server.",
+            remedy="Load that snapshot on the page Snapshots. The scenario then opens.",
         )
     )
     st.caption(f"Digest of the snapshot: {digest}")
@@ -231,7 +231,7 @@ def attach(view: state.Current) -> None:
     waiting = PENDING.get().pop(view.digest, None)
     if waiting is not None:
         change(view, waiting[0])
-        st.success("The scenario of the link is here.", icon=":material/check_circle:")
+        st.success("Opened the scenario of the link.", icon=":material/check_circle:")
     _write_address(view)
 
 
@@ -361,7 +361,7 @@ class _Turns:
         return self._large < _AT_ONCE and time.monotonic() - self._large_since > _ALONE_S
 
     def _next(self) -> _Ticket | None:
-        """Return who has the next turn; None when nobody may have it now."""
+        """Return the session that has the next turn; None when none may run now."""
         return min(filter(self._may_begin, self._waiting), key=self._place, default=None)
 
     def _place(self, ticket: _Ticket) -> tuple[int, bool, int]:
@@ -415,7 +415,8 @@ class Runs:
             if found is None or found.stop.is_set():
                 if sum(not job.finished.is_set() for job in self._runs.values()) >= _MOST_UNFINISHED:
                     raise PlannerError(
-                        "Too many simulations run on this server.", remedy="Wait until others have ended, and reload."
+                        "Too many simulations are running on this server.",
+                        remedy="Wait until others finish, then reload the page.",
                     )
                 found = Run(scenario.cycles, tabs={_tab()})
                 self._runs[key] = found
@@ -504,7 +505,8 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
         job.error = error
     except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
         job.error = PlannerError(
-            f"The simulation failed: {type(error).__name__}.", remedy="Undo the last edit, or report this scenario."
+            f"The simulation failed: {type(error).__name__}.",
+            remedy="Undo the last edit, or report a bug with this scenario.",
         )
     finally:
         give_back_holes()
@@ -554,19 +556,19 @@ def _agreed(view: state.Current, scenarios: Collection[Scenario], keys: frozense
     fresh = [price_of(view.captured, scenario) for scenario in scenarios if not runs().knows(view, scenario)]
     if max((price.cycles for price in fresh), default=0) > MOST_CYCLES:
         raise PlannerError(
-            f"At most {MOST_CYCLES:,} cycles can be watched on a page.",
-            remedy="Watch fewer; the command `plan` takes any number.",
+            f"A page can simulate at most {MOST_CYCLES:,} cycles.",
+            remedy="Use fewer cycles, or run the command `plan`, which has no limit.",
         )
     told = price_text(fresh)
     if not told or keys <= _PAID.get():
         return True
     st.info(f"{told} for this server.", icon=":material/hourglass_top:")
-    button("Run it", "play_arrow", lambda: _PAID.put(_PAID.get() | keys))
+    button("Run", "play_arrow", lambda: _PAID.put(_PAID.get() | keys))
     return False
 
 
 def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) -> list[Outcome] | None:
-    """Return what scenarios come to; None while that is worked out, or when it failed, which is then shown.
+    """Return the outcomes of scenarios; None while they are computed, or after a failure, which is shown.
 
     What the session waited for before stops, unless another one waits for it.
 
@@ -578,7 +580,7 @@ def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) ->
     keys = frozenset(_key(view, scenario) for scenario in scenarios)
     runs().leave(SESSION.get(), keys)
     if _STOPPED.get() & keys:
-        st.warning("Stopped before its end. Change something, or run it again.", icon=":material/stop_circle:")
+        st.warning("Simulation stopped. Change the scenario, or run it again.", icon=":material/stop_circle:")
         button("Run again", "play_arrow", lambda: _STOPPED.put(frozenset()))
         return None
     if not _agreed(view, scenarios, keys):

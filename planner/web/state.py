@@ -211,8 +211,8 @@ def _wanted() -> SavedSnapshot | None:
         found = find(asked)
         if found is None:
             raise PlannerError(
-                f"This link shows the snapshot {short_digest(asked)}, which is not on this server.",
-                remedy="Load it on the Snapshots page, then open the link again; or choose another snapshot.",
+                f"This link needs the snapshot {short_digest(asked)}, which is not on this server.",
+                remedy="Load it on the page Snapshots, then open the link again. Or choose another snapshot.",
             )
         return found
     browser = address.browser()

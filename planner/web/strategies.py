@@ -11,7 +11,7 @@ def as_if_running(config: Settings) -> tuple[Settings, str]:
     if not off:
         return config, ""
     sentence = (
-        f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off in this cluster, so that Pulsar unloads nothing by"
-        " itself. Shown is what the strategy would do if it ran."
+        f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off in this cluster, so Pulsar sheds nothing. The"
+        " page shows what the strategy would do with shedding on."
     )
     return config.changed(**dict.fromkeys(off, True)), sentence

@@ -48,7 +48,7 @@ _WORDS = {
     "named": Source.LOCAL_NAMED,
     "global-named": Source.GLOBAL_NAMED,
 }
-_KEEP = "leave as it is"
+_KEEP = "unchanged"
 _EDIT = re.compile(r"([a-z-]+):(-1|[0-9]{1,10}):(-1|[0-9]{1,16}):([0-9]{1,4}):([01])")
 _MOST_PERIOD_S = 3600
 _TRAFFIC: tuple[str, ...] = (
@@ -84,9 +84,10 @@ def choose_topic(view: state.Current) -> tuple[str, str]:
         clears=_OF_TOPIC,  # another topic begins with its own traffic
         place=left,
         accept_new_options=True,
-        help="Choose one, or write any full topic name. Those with a limit come first, then by dispatch rate.",
+        help="Choose a topic, or enter a full topic name. Topics with a limit come first, then those with the highest"
+        " dispatch rate.",
     )
-    help_ = "For policies that name one."
+    help_ = "For policies of a single subscription."
     return topic, address.text("subscription", "Subscription", place=right, placeholder="any", help=help_)
 
 
@@ -120,27 +121,27 @@ def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[
     with columns[0]:
         st.markdown("**Publishing**")
         steady = number("publish", "Published (msg/s, all partitions)", rate, 0.0, 1e8)
-        burst = number("burst", "Bursts add (msg/s)", 0.0, 0.0, 1e8)
-        lasts = number("burst-s", "A burst lasts (s)", 5.0, 0.0, 3600.0) if burst else 0.0
-        every = number("burst-every", "One burst every (s, 0 once)", 30.0, 0.0, 3600.0) if burst else 0.0
-        batch = number("batch", "Messages in an entry", 1, 1, 100_000, help="Batching by the producers.")
-        size = number("entry-bytes", "Bytes of an entry", traffic.message_bytes * batch, 1, _INT)
+        burst = number("burst", "Additional rate during bursts (msg/s)", 0.0, 0.0, 1e8)
+        lasts = number("burst-s", "Burst duration (s)", 5.0, 0.0, 3600.0) if burst else 0.0
+        every = number("burst-every", "Burst interval (s, 0 for one burst)", 30.0, 0.0, 3600.0) if burst else 0.0
+        batch = number("batch", "Messages per entry", 1, 1, 100_000, help="The result of batching by the producers.")
+        size = number("entry-bytes", "Bytes per entry", traffic.message_bytes * batch, 1, _INT)
     with columns[1]:
         st.markdown("**Consuming**")
         many = number("subscriptions", "Subscriptions", traffic.fan_out, 1, 50)
         kinds = [k.value for k in SubscriptionType if k is not SubscriptionType.REPLICATOR]
         kind = address.choice("type", "Type", kinds, SubscriptionType.SHARED.value)
-        consumers = number("consumers", "Consumers of a subscription, each partition", traffic.consumers, 0, 10_000)
+        consumers = number("consumers", "Consumers per subscription and partition", traffic.consumers, 0, 10_000)
         queue = number("queue", "receiverQueueSize", 1000, 1, 100_000)
-        speed = number("speed", "A consumer processes (msg/s)", 5000.0, 0.0, 1e6)
+        speed = number("speed", "Processing rate per consumer (msg/s)", 5000.0, 0.0, 1e6)
     with columns[2]:
-        st.markdown("**At the beginning, and how long**")
+        st.markdown("**Initial state and duration**")
         minute = round(steady * 60) or 1000
-        help_ = "Of each subscription, on all partitions. By default what is published in a minute."
+        help_ = "Per subscription, over all partitions. Default: the messages published in one minute."
         backlog = number("backlog", "Backlog (messages)", minute, 0, 10**9, help=help_)
         partitions = number("partitions", "Partitions", traffic.partitions, 1, 1000)
         streams = number("replicators", "Replication streams", 0, 0, 10)
-        again = number("redelivered", "Redelivered (fraction)", 0.0, 0.0, 0.9)
+        again = number("redelivered", "Redelivered share (0 to 1)", 0.0, 0.0, 0.9)
         duration = number("seconds", "Simulated time (s)", 60, 5, 900)
     known = subscription or "subscription"
     made = [
@@ -188,7 +189,7 @@ def read_edit(text: str, level: Level) -> tuple[Source, DispatchRate]:
         or not 0 < period <= _MOST_PERIOD_S
     ):
         where = f"Limit of the {level.value} in this link"
-        raise SettingError(f"'{text[:60]}' is no limit.", where=where, remedy="Write it anew in the form.")
+        raise SettingError(f"'{text[:60]}' is not a valid limit.", where=where, remedy="Set the limit in the form.")
     return place, DispatchRate(msgs, byte_count, period, match[5] == "1")
 
 
@@ -234,6 +235,6 @@ def edit_form(level: Level, topic: str, subscription: str, policies: Policies, c
     field("msg_per_period", partial(next(columns).number_input, "Messages", -1, _INT, help=unlimited))
     field("bytes_per_period", partial(next(columns).number_input, "Bytes", -1, _SAFE, help=unlimited))
     field("period_s", partial(next(columns).number_input, "Period (s)", 1, _MOST_PERIOD_S))
-    help_ = "Added to the publish rate of the topic (relativeToPublishRate)."
+    help_ = "Adds the limit to the publish rate of the topic (relativeToPublishRate)."
     field("relative_to_publish_rate", partial(next(columns).toggle, "Relative", help=help_))
     return LimitEdit.about(topic, level, place, rate, subscription)

@@ -30,8 +30,8 @@ _LOG = logging.getLogger(__name__)
 
 # A connection whose body is not read to its end is of no further use.
 _ENDS = {"connection": "close"}
-_TOO_MUCH = PlainTextResponse("There are too many uploads at once. Try again in a minute.", 413, _ENDS)
-_TOO_SLOW = PlainTextResponse("The upload paused for too long and was ended. Upload the file again.", 408, _ENDS)
+_TOO_MUCH = PlainTextResponse("Too many concurrent uploads. Try again in a minute.", 413, _ENDS)
+_TOO_SLOW = PlainTextResponse("The upload timed out. Upload the file again.", 408, _ENDS)
 
 
 class _EndedError(Exception):

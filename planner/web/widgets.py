@@ -30,7 +30,7 @@ _SHOWN_NOTES = 100
 _LONGEST_NOTE = 1_000
 _FILE_ONLY = ("code",)
 """Columns of every table that only the file has."""
-_ANSWERS = ("why", "what happens", "rule", "what became of it")
+_ANSWERS = ("why", "what happens", "rule", "status")
 """Columns with an answer: they stand behind the names that begin a row, so that narrow tables do not cut them off."""
 _NAMES = {
     "broker", "bundle", "namespace", "range", "topic", "about", "owner", "from", "to", "what", "cycle", "minute",
@@ -43,7 +43,7 @@ _LETTER_PX = 6.6
 _WAYS, _WIDEST_WAY_PX = ("from", "to"), 180
 _COMMON: Final[Mapping[str, Any]] = {
     "why": st.column_config.TextColumn(width="large"),
-    "MiB/s": st.column_config.NumberColumn(format="%.3f"),
+    "MiB/s": st.column_config.NumberColumn(format="%.3g"),
     "msg/s": st.column_config.NumberColumn(format="%.1f"),
 }
 """Columns that look the same in every table."""
@@ -56,7 +56,7 @@ def show_error(error: PlannerError) -> None:
     if isinstance(error, SnapshotError) and error.total > 1:
         rows = [{"file": v.file, "row": v.row, "what": v.what, "remedy": v.remedy} for v in error.violations]
         shown = rows[:_SHOWN_VIOLATIONS]
-        st.caption(f"At least {error.total:,} problems; the first {len(shown)}:")
+        st.caption(f"At least {error.total:,} problems. Showing the first {len(shown)}:")
         st.dataframe(pd.DataFrame(shown), hide_index=True, width="stretch")
 
 
@@ -66,7 +66,7 @@ def show_notes(notes: Sequence[str], title: str) -> None:
         with st.expander(f"{title} ({len(notes)})", icon=":material/info:"):
             st.text("\n".join(f"• {note[:_LONGEST_NOTE]}" for note in notes[:_SHOWN_NOTES]))
             if len(notes) > _SHOWN_NOTES:
-                st.caption(f"The first {_SHOWN_NOTES} of {len(notes):,}; a download of the snapshot has all of them.")
+                st.caption(f"Showing {_SHOWN_NOTES} of {len(notes):,}; download the snapshot to see all.")
 
 
 def show_switched_off(snapshot: Snapshot) -> None:

@@ -44,8 +44,8 @@ def test_first_start(fresh_server: Server, visitor: Window) -> None:
 def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Window) -> None:
     mine, theirs = visitor(), visitor()
     sample = next(s for s in samples() if s.file == "pip-364.json")
-    mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would have to change")
-    theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    mine.open(f"{server.url}/why?snapshot={sample.digest[:12]}", "What would change the answer")
+    theirs.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "Broker details")
     another_tab = mine.page.context.new_page()
     another_tab.goto(server.url)
     expect(another_tab.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("PIP-364"))
@@ -57,7 +57,7 @@ def test_each_browser_opens_what_it_looked_at_last(server: Server, visitor: Wind
 def test_a_scenario_goes_from_page_to_page_and_its_link_to_another_browser(server: Server, visitor: Window) -> None:
     window = visitor()
     sample = next(s for s in samples() if s.file == "pip-364.json")
-    page = window.open(f"{server.url}/shedding?snapshot={sample.digest[:12]}", "ThresholdShedder unloads")
+    page = window.open(f"{server.url}/shedding?snapshot={sample.digest[:12]}", "ThresholdShedder sheds")
     page.get_by_role("combobox", name="Shedding strategy").click()
     page.get_by_role("option", name="AvgShedder").click()
     window.settled("AvgShedder instead of ThresholdShedder")
@@ -153,7 +153,7 @@ def test_pages_are_given_under_known_names(server: Server, host: str, status: in
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("bundle-map", "Click a row to open it"),
+        ("bundle-map", "Click a row to open a namespace"),
         ("snapshots", "In this workspace"),
     ],
 )
@@ -173,7 +173,7 @@ def test_link_to_a_bundle_survives_another_browser(server: Server, visitor: Wind
     sample = next(s for s in samples() if s.title.startswith("flow_or_qps"))
     link = f"{server.url}/bundle-map?snapshot={sample.digest[:12]}&namespace=example/split&bundle=0x00000000_0x80000000"
     for _ in range(2):
-        page = visitor().open(link, "flow_or_qps_equally_divide would split it")
+        page = visitor().open(link, "flow_or_qps_equally_divide would split this bundle")
         expect(page.get_by_text("0x00000000_0x1c800001").first).to_be_visible()
 
 
@@ -184,20 +184,20 @@ def test_upload_of_good_files(server: Server, visitor: Window, small: Snapshot) 
     write_zip(small, packed)
     chooser = page.locator('input[type="file"]')
     chooser.set_input_files({"name": "good.zip", "mimeType": "application/zip", "buffer": packed.getvalue()})
-    window.settled("“good” is loaded: 5 brokers, 60 bundles")
+    window.settled("“good” loaded: 5 brokers, 60 bundles")
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     expect(page.get_by_role("combobox", name="Snapshot")).to_have_value(re.compile("good"))
     window.shot("upload-good")
     by_menu(page, "Brokers")
-    window.settled("One broker")
-    expect(page.get_by_text("is loaded")).to_have_count(0)
+    window.settled("Broker details")
+    expect(page.get_by_text("“good” loaded")).to_have_count(0)
     by_menu(page, "Snapshots")
     window.settled("In this workspace")
     again = write_document(small).encode()
     page.locator('input[type="file"]').set_input_files(
         {"name": "again.json", "mimeType": "application/json", "buffer": again}
     )
-    window.settled("was here already")
+    window.settled("already existed")
 
 
 def test_an_upload_is_in_view_though_another_row_was_selected(
@@ -207,19 +207,19 @@ def test_an_upload_is_in_view_though_another_row_was_selected(
     one, other = samples()[0], samples()[1]
     for sample in (one, other):
         window.open(f"{fresh_server.url}/?snapshot={sample.digest[:12]}", "Broker scores")
-    page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "The one in view")
+    page = window.open(f"{fresh_server.url}/snapshots?snapshot={other.digest[:12]}", "Current snapshot")
     page.set_viewport_size({"width": 1400, "height": 2400})
-    window.settled("The one in view")  # a click while the page is still being drawn leaves two rows open
+    window.settled("Current snapshot")  # a click while the page is still being drawn leaves two rows open
     box = page.locator('[data-testid="stDataFrame"]').first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 16, box["y"] + 35 * 2 + 18)  # the second row
     page.wait_for_url(f"**snapshot={one.digest[:12]}*")
-    window.settled("The one in view")  # while it is drawn, fields of before and of now are there
+    window.settled("Current snapshot")  # while it is drawn, fields of before and of now are there
     expect(page.get_by_label("Name", exact=True)).to_have_value(one.title)
     page.locator('input[type="file"]').set_input_files(
         {"name": "mine.json", "mimeType": "application/json", "buffer": write_document(small).encode()}
     )
-    window.settled("is loaded: 5 brokers, 60 bundles")
+    window.settled("loaded: 5 brokers, 60 bundles")
     by_menu(page, "Snapshots")
     window.settled("In this workspace")
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
@@ -265,7 +265,7 @@ def test_upload_of_bad_files(server: Server, visitor: Window, small: Snapshot) -
 def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
     sample = REAL
     window = visitor(height=1400)
-    page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open it")
+    page = window.open(f"{server.url}/bundle-map?snapshot={sample.digest[:12]}", "Click a row to open a namespace")
     chart = page.locator(".js-plotly-plot").first
     chart.wait_for()
     box = chart.locator(".nsewdrag").first.bounding_box()
@@ -279,13 +279,13 @@ def test_drill_down_by_mouse(server: Server, visitor: Window) -> None:
     assert inner is not None
     page.mouse.click(inner["x"] + inner["width"] * 0.95, inner["y"] + inner["height"] * 0.9)
     page.wait_for_url("**bundle=0xe0000000_0xffffffff**", timeout=20_000)
-    window.settled("at their places in the hash space")
+    window.settled("by position in the hash space")
     window.shot("drill-down")
 
 
 def test_a_row_and_a_bar_lead_to_what_they_name(server: Server, visitor: Window) -> None:
     window = visitor(height=2_400)
-    page = window.open(f"{server.url}/failure-review?snapshot={samples()[0].digest[:12]}", "Worst: losing")
+    page = window.open(f"{server.url}/failure-review?snapshot={samples()[0].digest[:12]}", "Worst loss: ")
     rows = page.locator('[data-testid="stDataFrame"]').first
     rows.locator("canvas").first.wait_for()
     box = rows.bounding_box()
@@ -304,7 +304,7 @@ def test_a_row_and_a_bar_lead_to_what_they_name(server: Server, visitor: Window)
 
 def test_download(server: Server, visitor: Window, tmp_path: Path) -> None:
     window = visitor(height=2_400)
-    page = window.open(f"{server.url}/snapshots?snapshot={samples()[0].digest[:12]}", "The one in view")
+    page = window.open(f"{server.url}/snapshots?snapshot={samples()[0].digest[:12]}", "Current snapshot")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download as JSON document").click()
     kept = tmp_path / "taken.json"
@@ -321,14 +321,14 @@ def test_the_name_of_the_first_page_is_an_address(server: Server, visitor: Windo
 
 def test_back_and_forward_go_through_choices(server: Server, visitor: Window) -> None:
     window = visitor()
-    page = window.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "One broker")
+    page = window.open(f"{server.url}/brokers?snapshot={samples()[0].digest[:12]}", "Broker details")
     box = page.get_by_role("combobox", name="Broker", exact=True)
     seen = [box.input_value()]
     for at in (1, 2):
         box.click()
         page.get_by_role("option").nth(at).click()
         page.wait_for_url(lambda url: seen[-1].replace(":", "%3A") not in url, timeout=20_000)
-        window.settled("One broker")
+        window.settled("Broker details")
         seen.append(box.input_value())
     assert len(set(seen)) == 3
     page.go_back()

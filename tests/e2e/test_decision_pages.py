@@ -47,30 +47,30 @@ def no_traceback(page: Page) -> None:
 
 def test_another_strategy_moves_other_bundles(server: Server, visitor: Window) -> None:
     window = visitor()
-    text = "ThresholdShedder unloads 1 bundle from 1 broker"
+    text = "ThresholdShedder sheds 1 bundle from 1 broker"
     page = opened(server, window, "shedding", "threshold-shedder-80.json", "", text)
     expect(page.get_by_text("from broker-1:8080 to broker-3:8080")).to_be_visible()
     choose(page, "Shedding strategy", "OverloadShedder")
-    window.settled("OverloadShedder unloads nothing in the first cycle")
+    window.settled("OverloadShedder sheds nothing in the first cycle")
     page.wait_for_url("**scenario=1.**")
     field = number(page, "loadBalancerBrokerOverloadedThresholdPercentage")
     field.fill("70")
     field.press("Enter")
-    window.settled("OverloadShedder unloads 1 bundle from 1 broker")
+    window.settled("OverloadShedder sheds 1 bundle from 1 broker")
     expect(page.get_by_text("1 setting")).to_be_visible()
     choose(page, "Placement strategy", "RoundRobinBrokerSelector")
-    window.settled("OverloadShedder unloads 1 bundle from 1 broker")
+    window.settled("OverloadShedder sheds 1 bundle from 1 broker")
     unfold(page, "Why this broker")
     expect(page.get_by_text("Even distribution of the namespace's bundles").first).to_be_visible()
-    expect(page.get_by_text("RoundRobinBrokerSelector about the candidates")).to_be_visible()
+    expect(page.get_by_text("RoundRobinBrokerSelector compares the remaining candidates")).to_be_visible()
     no_traceback(page)
-    again = visitor().open(page.url, "OverloadShedder unloads 1 bundle from 1 broker")
+    again = visitor().open(page.url, "OverloadShedder sheds 1 bundle from 1 broker")
     expect(again.get_by_role("combobox", name="Placement strategy")).to_have_value("RoundRobinBrokerSelector")
 
 
 def test_avg_shedder_on_one_side_only_is_a_warning(server: Server, visitor: Window) -> None:
     window = visitor()
-    page = opened(server, window, "shedding", "avg-shedder.json", "", "AvgShedder unloads 1 bundle")
+    page = opened(server, window, "shedding", "avg-shedder.json", "", "AvgShedder sheds 1 bundle")
     expect(page.get_by_role("alert")).to_have_count(0)
     choose(page, "Placement strategy", "LeastLongTermMessageRate")
     window.settled("Configure AvgShedder as loadBalancerLoadPlacementStrategy too")
@@ -93,7 +93,7 @@ def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Win
     window = visitor()
     bundle = "&bundle=0x00000000_0x80000000"
     page = opened(server, window, "split-lab", "split-topic-count.json", bundle, "cut at 0x4d000000")
-    expect(page.get_by_text("the page says 0x50000000; Pulsar 4.2.4 cuts at 0x4d000000")).to_be_visible()
+    expect(page.get_by_text("the documentation says 0x50000000; Pulsar 4.2.4 splits at 0x4d000000")).to_be_visible()
     choose(page, "Algorithm", "range_equally_divide")
     window.settled("cut at 0x40000000")
     page.wait_for_url("**algorithm=range_equally_divide**")
@@ -102,7 +102,7 @@ def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Win
     field = page.get_by_role("textbox", name="Positions")
     field.fill("0x30000000, 0x60000000")
     field.press("Enter")
-    window.settled("cut at 0x30000000, 0x60000000")
+    window.settled("split at 0x30000000, 0x60000000")
     expect(page.get_by_test_id("stCode").filter(has_text="805306368")).to_be_visible()
 
 
@@ -125,6 +125,6 @@ def test_hit_counters_fill_sooner_with_a_lower_threshold(server: Server, visitor
     field.fill("5")
     field.press("Enter")
     window.settled("acts in cycle 5, 10.")
-    choose(page, "What counts", "ThresholdShedder")
+    choose(page, "Show counters of", "ThresholdShedder")
     window.settled("The usage that the strategy remembers")
     no_traceback(page)

@@ -70,26 +70,26 @@ def hottest_and_why(one: Asker) -> None:
 
 
 def next_cycle(one: Asker) -> None:
-    expect(one.main).to_contain_text(re.compile(r"unloads 6 bundles from 3 brokers \(.*\) at the next cycle"))
+    expect(one.main).to_contain_text(re.compile(r"sheds 6 bundles from 3 brokers \(.*\) in the next cycle"))
 
 
 def why_nothing(one: Asker) -> None:
     one.find("broker-07")
     one.follow("Why")
-    one.reads("ThresholdShedder chose nothing of broker-07")
-    one.reads("What would have to change")
+    one.reads("ThresholdShedder selected no bundle of broker-07")
+    one.reads("What would change the answer")
 
 
 def biggest_bundle(one: Asker) -> None:
     one.menu("Map", "Split lab")
     one.reads("Not worth it.")
-    one.reads("cut at 0x471c71c1")
+    one.reads("split at 0x471c71c1")
 
 
 def lose_a_broker(one: Asker) -> None:
-    one.reads("broker-14 stays at 76 %")
-    one.follow("Every loss")
-    one.reads("Worst: losing")
+    one.reads("leaves the highest usage at 76 % (broker-14)")
+    one.follow("All losses")
+    one.reads("Worst loss: ")
 
 
 def half_as_much_again(one: Asker) -> None:
@@ -106,7 +106,7 @@ def avg_shedder_beside(one: Asker) -> None:
 
 def when_avg_shedder_fires(one: Asker) -> None:
     one.menu("Explain", "Hit counters")
-    one.reads("In its place: AvgShedder acts in cycle")
+    one.reads("Instead: AvgShedder acts in cycle")
 
 
 def commands(one: Asker) -> None:
@@ -124,7 +124,7 @@ def share(one: Asker) -> None:
 def bundle_of_a_topic(one: Asker) -> None:
     one.find(TOPIC)
     found = one.page.locator(".st-key-found")
-    expect(found).to_contain_text(re.compile(r"not listed here.*hash 0x[0-9a-f]{8}, bundle\s+0x[0-9a-f]{8}_0x"))
+    expect(found).to_contain_text(re.compile(r"not in this snapshot.*hash 0x[0-9a-f]{8}, bundle\s+0x[0-9a-f]{8}_0x"))
 
 
 def report(one: Asker) -> None:
@@ -134,11 +134,11 @@ def report(one: Asker) -> None:
 
 def replay_and_advice(one: Asker) -> None:
     one.follow("Replay days of history")
-    one.press("Make a small sample history")
+    one.press("Generate a small sample history")
     one.reads("4 scenarios")
     one.press("Replay")
-    one.page.get_by_text("On average it is lowest with").wait_for(timeout=180_000)
-    one.follow("Ask the advisor what to choose")
+    one.page.get_by_text("has the lowest value").wait_for(timeout=180_000)
+    one.follow("Open in Advisor")
     one.reads("of 4 settings")
 
 

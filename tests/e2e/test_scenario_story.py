@@ -90,7 +90,7 @@ def test_from_a_sample_to_commands_on_another_server(
     choose(page, "Shedding strategy", "AvgShedder")
     expect(page.get_by_role("combobox", name="Placement strategy")).to_have_value("AvgShedder")
     expect(page.get_by_text("Plan digest")).not_to_contain_text(before)
-    window.settled("it has settled after cycle")
+    window.settled("settled after cycle")
     changed = plan_digest(page)
     snapshot = load_sample(next(s for s in samples() if s.file == "pip-364.json"))
     names = {
@@ -106,7 +106,7 @@ def test_from_a_sample_to_commands_on_another_server(
     assert len(link) <= 2_000
     page.keyboard.press("Escape")
 
-    go(window, "Why", "What would have to change")
+    go(window, "Why", "What would change the answer")
     expect(page.get_by_text("of broker-").first).to_be_visible()
     expect(page.get_by_text("Each answer was verified")).to_be_visible()
     window.shot("story-why")
@@ -129,7 +129,7 @@ def test_from_a_sample_to_commands_on_another_server(
     assert "The plan ends here" in re.sub(r"\n# ", " ", content)
     assert "namespaces unload" not in content
     elsewhere.shot("story-commands")
-    other.get_by_role("tab", name="Export, report").click()
+    other.get_by_role("tab", name="Export and report").click()
     assert json.loads(saved(other, "Plan as JSON", tmp_path / "plan.json"))["plan_digest"][:16] == changed
     assert elsewhere.foreign == []
 
@@ -145,13 +145,13 @@ def test_a_link_to_a_missing_snapshot_goes_on_after_its_upload(
     expect(page.get_by_text("our production").first).to_be_visible()
     expect(page.get_by_text(wanted).first).to_be_visible()
     page.get_by_role("link", name="Load the snapshot").click()
-    window.settled("The link that was opened waits for")
+    window.settled("The link that you opened needs")
     packed = io.BytesIO()
     write_zip(small, packed)
     page.locator('input[type="file"]').first.set_input_files(
         {"name": "production.zip", "mimeType": "application/zip", "buffer": packed.getvalue()}
     )
-    window.settled("The scenario of the link is here")
+    window.settled("Opened the scenario of the link")
     window.settled("Plan digest")
     expect(page.get_by_role("paragraph").filter(has_text="2 x traffic of the cluster").last).to_be_visible()
     assert plan_digest(page) == simulate(small, scenario).digest()[:16]
@@ -211,11 +211,11 @@ def test_a_long_run_is_stopped_and_run_again(server: Server, visitor: Window) ->
     window = visitor()
     page = window.open(f"{server.url}/what-if?scenario={address}", "Simulating:")
     page.get_by_role("button", name="Stop").click()
-    window.settled("Stopped before its end")
+    window.settled("Simulation stopped")
     page.get_by_role("button", name="Run again").click()
     window.settled("Simulating:")
     page.get_by_role("button", name="Stop").click()
-    window.settled("Stopped before its end")
+    window.settled("Simulation stopped")
     page.get_by_role("spinbutton", name="Cycles").fill("5")
     page.keyboard.press("Enter")
     window.settled("of 5.")

@@ -54,26 +54,26 @@ class TestFront:
 
     def test_several_objectives_are_an_index(self) -> None:
         figure = front_figure(advice(FOUR, disruption=("unloads", "topics")))
-        assert "disruption index — down is better" in figure.layout.yaxis.title.text
+        assert "disruption index (lower is better)" in figure.layout.yaxis.title.text
 
     def test_the_knee_is_marked_where_a_weight_chooses_another(self) -> None:
         names = [trace.name for trace in front_figure(advice(FOUR, weight=1.0)).data]
-        assert "knee of the front" in names
-        assert "knee of the front" not in [trace.name for trace in front_figure(advice(FOUR)).data]
+        assert "balanced choice" in names
+        assert "balanced choice" not in [trace.name for trace in front_figure(advice(FOUR)).data]
 
     def test_words(self) -> None:
         said = front_text(advice(FOUR))
-        assert "3 of 4 settings are beaten by no other" in said
-        assert "are beaten by others" in said
+        assert "3 of 4 settings are Pareto-optimal" in said
+        assert "The current settings are not Pareto-optimal" in said
         mean = (10 + 20 + 6 + 5) / 4
         assert f"balance {100 * 4 / mean:.1f} % better" in said
         assert "current settings are among them" in front_text(advice({10: [(1, 1)], 5: [(2, 2)]}))
         assert "Recommended: <b>5</b>" in said
-        assert "Best by the rule: <b>5</b>" in front_text(advice(FOUR, current=False))
+        assert "Best candidate: <b>5</b>" in front_text(advice(FOUR, current=False))
 
     def test_only_one_label_where_the_current_settings_are_recommended(self) -> None:
         figure = front_figure(advice({10: [(1, 1)], 5: [(2, 2)]}))
-        assert [note.text for note in figure.layout.annotations] == ["<b>Keep: as it is</b>"]
+        assert [note.text for note in figure.layout.annotations] == ["<b>Keep current</b>"]
 
 
 def test_sensitivity_shows_how_far_a_setting_can_move() -> None:
@@ -97,10 +97,10 @@ class TestHoldout:
         assert chosen[2] > now[2]
         assert {(shape.x0, shape.x1) for shape in figure.layout.shapes} == {(1.5, 2.5)}
         said = holdout_text(found)
-        assert "Chosen on 2 days, judged on the 1 after" in said
-        assert "does NOT hold" in said
+        assert "Chosen on the first 2 of 3 days, tested on the rest" in said
+        assert "does not hold up" in said
 
     def test_a_choice_that_holds_is_said(self) -> None:
         found = advice({10: [(10, 10)] * 3, 5: [(1, 1)] * 3}).holdout
         assert found is not None
-        assert "holds. Nothing else" in holdout_text(found)
+        assert "holds up. On the remaining days, no other setting" in holdout_text(found)

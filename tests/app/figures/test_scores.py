@@ -13,7 +13,7 @@ def test_scores_are_ranked_and_every_line_is_named() -> None:
     bar = figure.data[0]
     assert list(bar.x) == ["b", "a", "c"]
     assert list(bar.y)[:2] == [80.0, 20.0]
-    assert bar.customdata[0] == "unloads in the next cycle"
+    assert bar.customdata[0] == "sheds in the next cycle"
     assert [shape.name for shape in figure.layout.shapes] == ["average 50.0 %", "average + threshold 60.0 %"]
     assert [shape.y0 for shape in figure.layout.shapes] == [50.0, 60.0]
     assert figure.layout.showlegend

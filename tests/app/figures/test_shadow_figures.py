@@ -13,9 +13,9 @@ def test_the_share_so_far_and_the_cycles_that_were_wrong() -> None:
 
 
 def test_the_sentence() -> None:
-    assert shadow_text([4, 5], [True, False]) == "1 of 2 cycles went as predicted; not in cycle 5."
-    assert shadow_text([1], [True]) == "1 of 1 cycles went as predicted."
-    assert "the last ten" in shadow_text(range(20), [False] * 20)
+    assert shadow_text([4, 5], [True, False]) == "1 of 2 cycles as predicted; mispredicted: 5."
+    assert shadow_text([1], [True]) == "1 of 1 cycles as predicted."
+    assert "mispredicted (last ten): 10, 11" in shadow_text(range(20), [False] * 20)
 
 
 def test_nothing_yet() -> None:

@@ -78,8 +78,8 @@ class TestTimeline:
     def test_in_words(self) -> None:
         trace = story()
         assert timeline_text(broker_series(trace), cycle_counts(trace)) == (
-            "The usage of 3 brokers over 2 cycles: at the start 10 to 90 %, at the end 50 to 50 %; deviation 37.7,"
-            " then 0 points; bundles: 2 shed."
+            "The usage of 3 brokers over 2 cycles: 10 to 90 % at the start, 50 to 50 % at the end; deviation 37.7"
+            " points at the start, 0 points at the end; bundles: 2 shed."
         )
 
 
@@ -90,7 +90,7 @@ class TestHeatMap:
         assert np.asarray(figure.data[0].z).shape == (2, 2)
         assert np.isnan(figure.data[0].z[1][1])
         assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 100)
-        assert "the highest is 90 %, b1:8080 in cycle 1" in heat_map_text(series)
+        assert "The highest is 90 %, on b1:8080 in cycle 1" in heat_map_text(series)
 
 
 class TestFlow:
@@ -123,7 +123,7 @@ class TestFlow:
         assert len(node.customdata) == 2 * (MOST_FLOW_BROKERS + 1)
         assert sum(link.value) == pytest.approx(50 * 51 / 2 * 1e6 / MIB)
         assert {"s49", "t49", "other brokers"} <= {note.text for note in move_flow(ways).layout.annotations}
-        assert flow_text(ways).endswith("The 10 with the most on each side are named.")
+        assert flow_text(ways).endswith("Showing the 10 busiest brokers on each side.")
 
     def test_bundles_without_traffic_are_seen(self) -> None:
         for ways in ([way("a:1", "b:1", 0.0)], [way("a:1", "b:1", 0.0), way("a:1", "c:1", 1e4)]):
@@ -138,9 +138,9 @@ class TestFlow:
         assert 0 < min(node.y) <= max(node.y) < 1
 
     def test_in_words(self) -> None:
-        expected = "2 moves of 2 bundles with 40 MiB/s, from 1 broker to 2; the most, 30 MiB/s, from b1 to b2"
+        expected = "2 moves of 2 bundles with 40 MiB/s, from 1 broker to 2. The largest flow is 30 MiB/s from b1 to b2"
         assert flow_text(relocations(story())).startswith(expected)
-        assert flow_text(()) == "No bundle went from one broker to another."
+        assert flow_text(()) == "No bundle moved from one broker to another."
         assert len(move_flow(()).data[0].link.value) == 0
 
 

@@ -48,5 +48,5 @@ def test_unknown_bandwidths_are_left_out() -> None:
     assert list(bandwidth.y) == ["b2"]
     assert list(bandwidth.x) == [9]
     assert "broker's own limit" not in {trace.name for trace in figure.data}
-    stacked = next(trace for trace in figure.data if trace.name == "topics without limit, now")
+    stacked = next(trace for trace in figure.data if trace.name == "dispatched without a limit")
     assert list(stacked.base) == [1, 2]

@@ -217,16 +217,16 @@ def _message(snapshot: Snapshot, question: Question) -> str:
 
 
 def test_bad_questions_get_one_sentence(hundred: Snapshot) -> None:
-    assert "A budget of 0 moves allows no plan" in _message(hundred, Question(moves=0))
+    assert "0 is not a valid budget for moves" in _message(hundred, Question(moves=0))
     below = _message(hundred, Question(under_percent=30))
-    assert "No plan brings every broker under 30 %: All traffic" in below
+    assert "No plan brings every broker below 30 %. All traffic" in below
     assert "41.2" in below
     assert "Every broker is drained" in _message(hundred, Question(drain=hundred.brokers.name))
     assert "no broker nowhere:1" in _message(hundred, Question(drain=("nowhere:1",)))
     unloaded = hundred.with_owner(np.full_like(hundred.bundles.owner, -1))
-    assert "nothing is loaded" in _message(unloaded, Question())
+    assert "No bundle in this snapshot has an owner" in _message(unloaded, Question())
     few = _message(hundred, Question(drain=hundred.brokers.name[:1], moves=3))
-    assert "What must move costs" in few
+    assert "The required moves exceed the budget" in few
 
 
 def test_a_pin_that_policies_forbid_is_named() -> None:
@@ -235,7 +235,7 @@ def test_a_pin_that_policies_forbid_is_named() -> None:
     space = next(name for name in snapshot.namespaces if name in "".join(policy.namespaces).replace("\\", ""))
     bundle = next(name for name in snapshot.bundle_names if name.startswith(f"{space}/"))
     wrong = next(to for to in snapshot.brokers.name if refused(snapshot, snapshot.settings, [(bundle, to)]))
-    assert "the filters of placement refuse" in _message(snapshot, Question(pins={bundle: wrong}))
+    assert "which placement excludes for its namespace" in _message(snapshot, Question(pins={bundle: wrong}))
 
 
 def test_a_bundle_may_be_pinned_where_it_is_whatever_the_filters_say() -> None:
@@ -256,7 +256,7 @@ def test_a_bundle_that_nobody_may_take_is_named() -> None:
     host = first.rpartition(":")[0].replace(".", "\\.")
     policy = IsolationPolicy(name="only", namespaces=snapshot.namespaces, primary=(host,))
     message = _message(replace(snapshot, policies=Policies(isolation=(policy,))), Question(drain=(first,)))
-    assert "Nobody may take" in message
+    assert "No broker can own" in message
     assert "drained" in message
 
 
@@ -286,7 +286,7 @@ def test_what_groups_cost_is_told(story: Snapshot) -> None:
     free = without_groups(plan)
     assert free is not None
     assert plan.bound <= free < plan.peak
-    assert "Without them the search comes to 33." in of_groups(plan, free)
+    assert "Without these groups, the search finds 33." in of_groups(plan, free)
     assert document(plan, (), None, ungrouped=free)["without_groups"] == free * 100
     assert without_groups(best_plan(story, Question(moves=5))) is None  # there the bound is reached
 

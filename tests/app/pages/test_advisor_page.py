@@ -91,7 +91,7 @@ def said(test: AppTest) -> str:
 def test_without_a_replay_it_says_what_to_do(page: Page) -> None:
     test = page("advisor")
     assert not test.exception
-    assert "There is no finished replay yet" in said(test)
+    assert "No finished replay yet" in said(test)
 
 
 def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Path) -> None:
@@ -100,10 +100,12 @@ def test_front_evidence_sensitivity_holdout_and_commands(page: Page, history: Pa
     assert not test.exception
     assert not test.error
     text = said(test)
-    assert "3 of 4 settings are beaten by no other" in text
+    assert "3 of 4 settings are Pareto-optimal" in text
     assert test.success[0].value.startswith("**Recommended\\: good\\_one\\*")
-    assert "**Balance**: better on 6 days of a cluster, worse on 0, alike on 0 (so uneven a count" in text
-    assert "The choice holds on days that it was not made on." in text
+    assert (
+        "**Balance**: better on 6 cluster days, worse on 0, equal on 0 (the probability of such an uneven count" in text
+    )
+    assert "The choice also holds up on days that were not used for it." in text
     assert f"{THRESHOLD} = 5 percentage points" in text
     assert f"--config {THRESHOLD} --value 5" in test.code[0].value
     changes = next(frame.value for frame in test.dataframe if "now" in frame.value.columns)
@@ -151,15 +153,15 @@ def test_a_choice_that_does_not_hold_is_said(page: Page, history: Path) -> None:
     finished(FIRST, history, NUMBERS, turn=2.5)
     test = page("advisor", job=FIRST)
     text = said(test)
-    assert "The choice does not hold." in text
-    assert "Balance was" in text
-    assert "Not enough evidence to change anything" in text
+    assert "The choice does not hold up on later days." in text
+    assert "Balance is " in text
+    assert "Not enough evidence for a change" in text
     assert not test.code
 
 
 @pytest.mark.parametrize(
     ("numbers", "told"),
-    [({"now": (1.0, 1.0)}, "only one setting"), ({"now": (1.0, 1.0), "keen": (1.0, 1.0)}, "did the same")],
+    [({"now": (1.0, 1.0)}, "only one setting"), ({"now": (1.0, 1.0), "keen": (1.0, 1.0)}, "have the same result")],
 )
 def test_nothing_to_compare_is_said(
     page: Page, history: Path, numbers: Mapping[str, tuple[float, float]], told: str
@@ -177,8 +179,8 @@ def test_nothing_to_compare_is_said(
 def test_few_days_are_not_enough_evidence_for_commands(page: Page, history: Path) -> None:
     finished(FIRST, history, NUMBERS, days=DAYS[-2:])
     test = page("advisor", job=FIRST)
-    assert "Not enough evidence to change anything. Best by the rule is good_one*" in said(test)
-    assert "better in balance on 2 of 2, disruption on 2 of 2 days of a cluster, which chance explains" in said(test)
+    assert "Not enough evidence for a change. The best candidate is good_one*" in said(test)
+    assert "better in balance on 2 of 2, disruption on 2 of 2 cluster days, which could be chance" in said(test)
     assert "Replay at least 6" in said(test)
     assert "Recommended" not in said(test)
     assert not test.code
@@ -186,7 +188,7 @@ def test_few_days_are_not_enough_evidence_for_commands(page: Page, history: Path
 
 def test_one_day_has_no_holdout(page: Page, history: Path) -> None:
     finished(FIRST, history, NUMBERS, days=DAYS[:1])
-    assert "One day cannot be both chosen and judged on" in said(page("advisor", job=FIRST))
+    assert "Not possible with only one day" in said(page("advisor", job=FIRST))
 
 
 def test_the_current_settings_may_be_the_best(page: Page, history: Path) -> None:
@@ -200,7 +202,7 @@ def test_without_its_history_there_are_no_commands_but_the_rest(page: Page, tmp_
     finished(FIRST, tmp_path / "gone", NUMBERS)
     test = page("advisor", job=FIRST)
     assert not test.exception
-    assert "The history is not here any more" in said(test)
+    assert "The history no longer exists" in said(test)
     assert not test.code
     next(b for b in test.button if b.label == "Open in What-if").click().run()
     assert not test.exception
@@ -212,7 +214,7 @@ def test_replays_of_the_same_days_go_together(page: Page, history: Path) -> None
     finished(SECOND, history, {"now": (10.0, 10.0), "new": (1.0, 1.0)})
     test = page("advisor", job=FIRST, **{"with": SECOND})
     text = said(test)
-    assert "1 of 5 settings are beaten by no other" in text
+    assert "1 of 5 settings is Pareto-optimal" in text
     assert "Recommended: new" in text
 
 
@@ -225,7 +227,7 @@ def test_a_replay_that_runs_joins_when_it_is_done(page: Page, history: Path) -> 
     with (folder / "alive").open("wb") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
         test = page("advisor", job=FIRST, **{"with": SECOND})
-        assert "Not done yet: 1 replay over the same days." in said(test)
+        assert "Not finished yet: 1 replay over the same days." in said(test)
         assert "of 4 settings" in said(test)
         assert test.query_params["with"] == SECOND
     (folder / "status.json").write_text(done)
@@ -267,12 +269,12 @@ def test_a_search_goes_on_from_what_is_known(page: Page, history: Path, monkeypa
     next(b for b in test.button if b.label == "Replay proposals").click().run()
     assert not test.exception
     assert not test.error
-    next(b for b in test.button if b.label == "Replay what lies around the recommendation").click().run()
+    next(b for b in test.button if b.label == "Replay values near the recommendation").click().run()
     first, second = submitted
     assert len(first.scenarios) == 8
     assert not {one.name for one in first.scenarios} & set(NUMBERS)
     assert all(THRESHOLD in one.settings for one in first.scenarios)
-    assert all(one.name.endswith(" beside good_one*") for one in second.scenarios)
+    assert all(one.name.endswith(" near good_one*") for one in second.scenarios)
     assert (first.clusters, first.first_day, first.history) == (("tiny",), DAYS[0], str(history))
 
 
@@ -283,7 +285,7 @@ def test_a_replay_without_a_name_is_called_so(page: Page, history: Path) -> None
     assert job is not None
     spec.write_text(job_to_json(replace(job, name="")))
     (box,) = [one for one in page("advisor").selectbox if one.label == "Replay"]
-    assert box.options[0].startswith("without a name · 4 scenarios · ")
+    assert box.options[0].startswith("unnamed · 4 scenarios · ")
 
 
 def test_no_choice_is_lost(page: Page, history: Path) -> None:
@@ -293,12 +295,12 @@ def test_no_choice_is_lost(page: Page, history: Path) -> None:
     balance, disruption = "Objectives of balance", "Objectives of disruption"
     choices: tuple[tuple[str, tuple[object, ...]], ...] = (
         ("Replay", (SECOND, FIRST, SECOND)),
-        ("Together with", ([FIRST], [], [FIRST])),
+        ("Combine with", ([FIRST], [], [FIRST])),
         (balance, (["deviation"], ["deviation", "peak"], ["peak"])),
         (disruption, (["unloads"], ["unloads", "topics"], ["topics"])),
-        ("A setting may lose (%)", (6.0, 7.0, 8.0)),
-        ("Days to choose on (%)", (60, 70, 50)),
-        ("Weight of balance against disruption (%)", (60, 70, 50)),
+        ("Accepted loss (%)", (6.0, 7.0, 8.0)),
+        ("Share of days for the choice (%)", (60, 70, 50)),
+        ("Weight of balance, as opposed to disruption (%)", (60, 70, 50)),
     )
     test.get("button_group")[0].set_value("weight").run()  # type: ignore[union-attr]
     for label, values in choices:
@@ -309,7 +311,9 @@ def test_no_choice_is_lost(page: Page, history: Path) -> None:
             assert find(test, label).value == value, label
     for rule in ("knee", "weight", "knee"):
         test.get("button_group")[0].set_value(rule).run()  # type: ignore[union-attr]
-        assert ("Weight of balance against disruption (%)" in [s.label for s in test.slider]) == (rule == "weight")
+        assert ("Weight of balance, as opposed to disruption (%)" in [s.label for s in test.slider]) == (
+            rule == "weight"
+        )
 
 
 def find(test: AppTest, label: str) -> Any:

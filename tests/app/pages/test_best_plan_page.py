@@ -27,7 +27,7 @@ SMALLER = next(sample for sample in samples() if sample.file == "overload-shedde
 """Where a plan against any one loss is found in a tenth of a second: seven seconds at the other."""
 
 
-REVIEWED = "Taking brokers away"
+REVIEWED = "Reviewing broker losses"
 """What is waited for before a plan against any one loss."""
 
 
@@ -46,12 +46,12 @@ def test_it_opens_with_the_answer(opened: Callable[..., AppTest]) -> None:
     test = opened()
     assert not test.exception
     first = next(str(part.value) for part in test.markdown if str(part.value).startswith("## "))
-    assert "bring the highest usage from 68.5 to" in first
-    assert re.search(r"; with \d+ moves no plan gets below \d", first)
+    assert "bring the highest usage from 68.5 % to" in first
+    assert re.search(r"; lower bound with \d+ moves\\: \d", first)
     said = _said(test)
     assert "table: " in said or "table:" in said
-    assert "No broker is above its limit on the way" in said
-    assert [metric.label for metric in test.metric][:2] == ["Highest usage", "No plan below"]
+    assert "No broker exceeds its limit during the plan." in said
+    assert [metric.label for metric in test.metric][:2] == ["Highest usage", "Lower bound"]
 
 
 def test_more_moves_bring_a_lower_peak(opened: Callable[..., AppTest]) -> None:
@@ -67,9 +67,9 @@ def test_more_moves_bring_a_lower_peak(opened: Callable[..., AppTest]) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"ask": "under", "percent": "60", "least": "moves"}, "no plan does it with fewer than"),
+        ({"ask": "under", "percent": "60", "least": "moves"}, "; lower bound\\: "),
         ({"ask": "drain"}, "; the highest usage of the others goes from"),
-        ({"ask": "under", "percent": "1"}, "No plan brings every broker under 1 %"),
+        ({"ask": "under", "percent": "1"}, "No plan brings every broker below 1 %"),
         ({"ask": "drain", "drain": ",".join(f"broker-{at}:8080" for at in range(1, 6))}, "Every broker is drained"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
     sample = samples()[0]
     state.add_sample(sample)
     best_plan._further.clear()  # another test may have looked further
-    words = "A first answer: the page looks further."
+    words = "This is a first result; the page Best plan continues the search."
     view = _view(sample.digest)
     while not (said := best_plan.best_plan_sentence(view)):
         pass  # it waits a while for the answer each time
@@ -125,7 +125,7 @@ def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
 def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
     state.add_sample(samples()[0])
     said = _said(page("best_plan", snapshot=samples()[0].digest[:12]))
-    assert "Then the most used one is broker-" in said
+    assert "After the plan, broker-" in said
     assert "story.example" not in said
 
 
@@ -155,16 +155,16 @@ def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> No
     state.add_sample(SMALLER)
     test = page("failure_review", snapshot=SMALLER.digest[:12], safe="1")
     assert not test.exception
-    assert "Losing the worst broker leads to" in _said(test)
+    assert "the worst loss of a broker raises the highest usage to" in _said(test)
 
 
 @pytest.mark.parametrize(
     ("name", "sample", "address", "there", "waits_for"),
     [
-        ("best_plan", PIP, {}, "Rules and limits", "Looking for the best plan"),
-        ("overview", PIP, {}, "The next cycle", "Looking for the best plan"),
-        ("compare", PIP, {"best": "1"}, "ends best balanced", "Looking for the best plan"),
-        ("failure_review", SMALLER, {"safe": "1"}, "Worst: losing", "Trying plans of several sizes"),
+        ("best_plan", PIP, {}, "Rules and limits", "Searching for the best plan"),
+        ("overview", PIP, {}, "The next cycle", "Searching for the best plan"),
+        ("compare", PIP, {"best": "1"}, "ends best balanced", "Searching for the best plan"),
+        ("failure_review", SMALLER, {"safe": "1"}, "Worst loss: ", "Trying plans of several sizes"),
     ],
 )
 def test_a_page_is_there_before_an_answer_that_takes_long(
@@ -226,18 +226,18 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     test = page("best_plan", snapshot=samples()[0].digest[:12], moves="31")
     assert not test.exception
     assert set(asked) == {2, 12}
-    assert "Looking for a better plan" in _said(test)
+    assert "Searching for a better plan" in _said(test)
     first = float(test.metric[0].value.removesuffix(" %"))
     asked.clear()
-    next(one for one in test.button if one.label == "Stop looking").click().run()
+    next(one for one in test.button if one.label == "Stop search").click().run()
     assert not test.exception
-    assert "nobody looks for a better plan" in _said(test)
+    assert "First result; search stopped." in _said(test)
     assert "How to carry it out" in _said(test)
     assert 12 not in asked
     stops = False
-    next(one for one in test.button if one.label == "Look further").click().run()
+    next(one for one in test.button if one.label == "Continue search").click().run()
     assert not test.exception
     assert 12 in asked
     assert "better plan" not in _said(test)
     assert float(test.metric[0].value.removesuffix(" %")) < first
-    assert "Without them the search comes to 33." in _said(test)
+    assert "Without these groups, the search finds 33." in _said(test)

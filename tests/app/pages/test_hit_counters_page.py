@@ -34,14 +34,14 @@ def test_avg_shedder_fires_when_its_hits_are_enough(page: Page) -> None:
     assert pairs["high hits before"].tolist() == [2, 0, 0]
     assert pairs["high hits"].tolist() == [0, 0, 0]
     assert pairs["unloads"].tolist() == [True, False, False]
-    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
-    assert counted["bundles chosen"].tolist()[:3] == [0, 0, 1]
+    counted = next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)
+    assert counted["bundles selected"].tolist()[:3] == [0, 0, 1]
 
 
 def test_threshold_shedder_shows_its_averages(page: Page) -> None:
     test = page("hit_counters", snapshot=digest("threshold-shedder.json"), strategy="ThresholdShedder")
     assert not test.exception
-    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
+    counted = next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)
     assert counted["broker-1:8080"].round(6).tolist() == [40.0] * 10
 
 
@@ -55,7 +55,7 @@ def test_transfer_shedder_counts_cycles_in_a_row(page: Page) -> None:
 
 def test_a_link_keeps_the_cycles(page: Page) -> None:
     test = page("hit_counters", snapshot=digest("avg-shedder.json"), cycles="4")
-    assert len(next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)) == 4
+    assert len(next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)) == 4
     assert test.query_params["cycles"] == "4"
 
 
@@ -78,10 +78,10 @@ def test_consecutive_snapshots_are_gone_through_in_the_order_of_time(page: Page)
         cycles="3",
     )
     assert not test.exception
-    assert "2 snapshots, the last one seen in 3 cycles" in shown(test)
+    assert "2 snapshots, the last one used for 3 cycles" in shown(test)
     assert "acts in cycle 3." in shown(test)  # one quiet cycle, then two hits
     missing = page("hit_counters", snapshot=later.digest[:12], sequence="0123456789ab")
-    assert "0123456789ab” is not possible" in missing.warning[0].value
+    assert "0123456789ab” is not a valid value" in missing.warning[0].value
 
 
 def test_automatic_splits_count_checks_in_a_row(page: Page) -> None:
@@ -109,10 +109,10 @@ def test_every_kind_of_sample_opens(page: Page) -> None:
 def cells(test: AppTest, label: str) -> list[list[str]]:
     """The counts drawn in the grid that stands below a label."""
     at = next(i for i, m in enumerate(test.markdown) if m.value.startswith(f"**{label}**"))
-    assert "nothing is counted" not in test.markdown[at].value
+    assert "no counters to show" not in test.markdown[at].value
     grids = [json.loads(chart.proto.spec)["data"] for chart in test.get("plotly_chart")]
     drawn = [data for data in grids if data[0]["type"] == "heatmap"]
-    labels = [m.value for m in test.markdown if " hits** (" in m.value and "nothing is counted" not in m.value]
+    labels = [m.value for m in test.markdown if " hits** (" in m.value and "no counters to show" not in m.value]
     texts: list[list[str]] = drawn[labels.index(test.markdown[at].value)][0]["text"]
     return texts
 
@@ -124,7 +124,7 @@ def test_a_count_that_is_reached_is_drawn(page: Page, needed: int) -> None:
     )
     assert not test.exception
     assert [row[:needed] for row in cells(test, "High hits")] == [[str(n) for n in range(1, needed + 1)]] * 2
-    assert "A frame marks who unloads or takes" in shown(test)
+    assert "A frame marks a cell that sheds or receives" in shown(test)
 
 
 def test_a_count_that_is_reached_in_vain_is_crossed(page: Page) -> None:
@@ -132,18 +132,18 @@ def test_a_count_that_is_reached_in_vain_is_crossed(page: Page) -> None:
     test = page("hit_counters", snapshot=digest("avg-shedder.json"), **huge)
     assert "does not act in any of these cycles" in shown(test)
     assert cells(test, "High hits")
-    assert "A cross marks where it was reached, but no bundle fits" in shown(test)
+    assert "A cross marks a count that was reached, although no bundle fits" in shown(test)
     assert "A frame" not in shown(test)
 
 
 def test_choices_one_after_the_other_all_count(page: Page) -> None:
     test = page("hit_counters", snapshot=digest("avg-shedder.json"))
     for name in ("ThresholdShedder", "AvgShedder", "ThresholdShedder"):
-        next(s for s in test.selectbox if s.label == "What counts").set_value(name).run()
+        next(s for s in test.selectbox if s.label == "Show counters of").set_value(name).run()
         assert f"**{name}** " in shown(test)
     for cycles in (3, 7, 5):
-        next(n for n in test.number_input if n.label == "Cycles with the last one").set_value(cycles).run()
-        assert f"the last one seen in {cycles} cycles" in shown(test)
+        next(n for n in test.number_input if n.label == "Cycles with the last snapshot").set_value(cycles).run()
+        assert f"the last one used for {cycles} cycles" in shown(test)
 
 
 def test_another_cycle_is_looked_at_without_deciding_anew(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +167,6 @@ def test_another_cycle_is_looked_at_without_deciding_anew(page: Page, monkeypatc
 def test_when_another_strategy_would_act_is_told_as_soon_as_it_is_known(page: Page) -> None:
     test = page("hit_counters", snapshot=samples()[0].digest[:12])
     until = time.monotonic() + 60
-    while "In its place" not in shown(test) and time.monotonic() < until:
+    while "Instead: " not in shown(test) and time.monotonic() < until:
         test.run()
-    assert "In its place: **AvgShedder** acts in cycle 2, 4, 6, 8, 10." in shown(test)
+    assert "Instead: **AvgShedder** acts in cycle 2, 4, 6, 8, 10." in shown(test)

@@ -49,7 +49,7 @@ def test_snapshots_offers_to_delete_what_cannot_be_read(page: Page, small: Snaps
     assert not test.exception
     next(button for button in test.button if button.label == "Delete").click().run()
     assert not test.exception
-    assert any("“far” (" in text.value and "will be deleted" in text.value for text in test.markdown)
+    assert any("“far” (" in text.value and "This deletes" in text.value for text in test.markdown)
 
 
 @pytest.mark.parametrize("name", registry.NAMES)
@@ -83,7 +83,7 @@ LINK = "1.ADX0ZI21SGEAOdtADZH3rWlq-qrgLwnnEzeZZGyHRcQDmR2ud2c5gzXDpQZmrSHYrzooeg
 def test_a_link_starts_no_run_without_end(page: Page) -> None:
     test = page("what_if", scenario=LINK)
     assert not test.exception
-    assert "At most 8,000 cycles can be watched on a page" in errors(test)
+    assert "A page can simulate at most 8,000 cycles" in errors(test)
 
 
 def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +92,10 @@ def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.Monk
     test = page("what_if")
     assert "30 cycles of" in test.info[0].value
     assert not scenarios.runs()._runs
-    next(button for button in test.button if button.label == "Run it").click().run()
+    next(button for button in test.button if button.label == "Run").click().run()
     assert not test.exception
     assert len(scenarios.runs()._runs) == 1
-    assert not any(button.label == "Run it" for button in test.button)
+    assert not any(button.label == "Run" for button in test.button)
 
 
 def test_a_run_ends_with_its_last_tab(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ class TestWords:
         test = page(name, snapshot=saved.digest[:12])
         assert not test.exception
         assert len(list(test.markdown)) + len(list(test.text)) < 100
-        assert any("The first 100 of 10,000" in caption.value for caption in test.caption)
+        assert any("Showing 100 of 10,000" in caption.value for caption in test.caption)
 
 
 @pytest.mark.parametrize("name", ["throttling", "shedding", "what_if"])

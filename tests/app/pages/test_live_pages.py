@@ -68,7 +68,7 @@ def test_a_listed_cluster_is_captured(page: Page, cluster: Cluster, monkeypatch:
     url = next(s for s in test.selectbox if s.label == "Admin URL")
     assert url.options == [cluster.url, "http://192.0.2.1:8080"]
     until_it_has_ended(send(test))
-    assert "“planner” is captured: 3 brokers" in shown(test)
+    assert "“planner” captured: 3 brokers" in shown(test)
     saved = state.workspace().saved()[0]
     assert saved.cluster == "planner"
     assert test.query_params["snapshot"] == saved.digest[:12]
@@ -82,10 +82,10 @@ def test_a_token_of_the_server_is_named_and_not_shown(page: Page, monkeypatch: p
         monkeypatch.setenv("PLANNER_PULSAR_TOKEN", "pa55word")
         test = until_it_has_ended(send(page("snapshots")))
         assert "401" in shown(test)
-        choice = next(s for s in test.selectbox if s.label == "Variable with a token")
+        choice = next(s for s in test.selectbox if s.label == "Token variable")
         choice.select("PLANNER_PULSAR_TOKEN")
         until_it_has_ended(send(test))
-        assert "is captured" in shown(test)
+        assert "captured: " in shown(test)
         assert "pa55word" not in shown(test)
     finally:
         secured.close()
@@ -95,14 +95,14 @@ def test_any_address_without_authentication(page: Page, cluster: Cluster, monkey
     monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", "1")
     monkeypatch.setenv("PLANNER_PULSAR_TOKEN", "pa55word")
     test = page("snapshots")
-    assert not [s for s in test.selectbox if s.label == "Variable with a token"]
+    assert not [s for s in test.selectbox if s.label == "Token variable"]
     next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value("file:///etc/passwd")
     send(test)
     assert "no http or https address" in shown(test)
     next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value(cluster.url)
     next(t for t in test.text_input if t.label == "Namespaces (optional)").set_value("acme/*")
     until_it_has_ended(send(test))
-    assert "is captured" in shown(test)
+    assert "captured: " in shown(test)
     assert not [headers for _, _, _, headers in cluster.asked if "Authorization" in headers]
 
 
@@ -113,7 +113,7 @@ def test_a_capture_that_fails_is_told_in_a_sentence(
     cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
     test = until_it_has_ended(send(page("snapshots")))
     assert test.error
-    assert "is captured" not in shown(test)
+    assert "captured: " not in shown(test)
 
 
 def test_what_is_refused_names_its_field_and_replaces_the_last_outcome(
@@ -166,7 +166,7 @@ def test_two_captures_at_once_are_enough(cluster: Cluster, tmp_path: Path) -> No
     captures = Captures()
     options = CaptureOptions(cluster.url, tmp_path)
     jobs = [captures.start(name, options, state.workspace().add) for name in ("a", "b")]
-    with pytest.raises(CaptureError, match="2 captures are under way"):
+    with pytest.raises(CaptureError, match="2 captures already running"):
         captures.start("c", options, state.workspace().add)
     jobs.append(captures.start("a", options, state.workspace().add))
     go.set()
@@ -187,17 +187,17 @@ def test_counters_follow_a_cluster_that_is_watched(page: Page, tmp_path: Path) -
     test.toggle[0].set_value(True).run()
     assert not test.exception
     assert test.query_params["live"] == "1"
-    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
+    counted = next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)
     assert len(counted) == 3
-    assert "by the clock" in shown(test)
+    assert "at regular intervals, because the leader's schedule is unknown" in shown(test)
     write_next(history.folder_of(sample.info.cluster), NextCycle(start, start + 30_000, True, "AvgShedder"))
     history.add(replace(sample, info=replace(sample.info, captured_at_ms=start + 180_000)))
     test.run()
-    counted = next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)
+    counted = next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)
     assert len(counted) == 4
-    assert "as shadow mode has learned them" in shown(test)
-    assert "nobody seems to watch now" in shown(test)
+    assert "at the times learned by shadow mode" in shown(test)
+    assert "the watch seems to have stopped" in shown(test)
     number = next(n for n in test.number_input if n.label == "Last cycles")
     number.set_value(2).run()
-    assert len(next(d.value for d in test.dataframe if "bundles chosen" in d.value.columns)) == 2
+    assert len(next(d.value for d in test.dataframe if "bundles selected" in d.value.columns)) == 2
     assert test.query_params["cycles"] == "2"

@@ -110,7 +110,7 @@ def test_rules_that_keep_a_bundle_are_named() -> None:
     assert {destination(u) for u in kept} == {"stays"}
     said = verdict(decision, "now")
     assert f"{len(kept)} more bundle" in said
-    assert f"unloads {len(decision.moves)} bundle" in said
+    assert f"sheds {len(decision.moves)} bundle" in said
 
 
 def leaves(value: Any) -> int:

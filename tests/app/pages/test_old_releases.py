@@ -62,8 +62,8 @@ def test_compare_names_no_strategy_that_the_release_lacks_as_the_best(page: Page
     digest = opened("threshold-shedder.json", version)
     test = page("compare", snapshot=digest)
     assert not test.exception
-    sentence = next(m.value for m in test.markdown if "Not a choice by settings alone" in m.value)
-    best, _, barred = sentence.partition("Not a choice by settings alone")
+    sentence = next(m.value for m in test.markdown if "Not possible by settings alone" in m.value)
+    best, _, barred = sentence.partition("Not possible by settings alone")
     assert "AvgShedder" not in best
     assert "TransferShedder" not in best
     assert f"**AvgShedder** (not in Pulsar {version}" in barred
@@ -90,7 +90,7 @@ def test_the_overview_offers_no_strategy_that_the_cluster_cannot_have(
 def test_hit_counters_count_for_no_strategy_that_the_release_lacks(page: Page, version: ReleaseName) -> None:
     page("overview")
     test = page("hit_counters", snapshot=opened("threshold-shedder.json", version))
-    (box,) = (one for one in test.selectbox if one.label == "What counts")
+    (box,) = (one for one in test.selectbox if one.label == "Show counters of")
     assert list(box.options) == ["ThresholdShedder"]
 
 
@@ -102,9 +102,9 @@ def test_an_extensible_cluster_is_offered_no_strategy_of_the_modular_load_manage
     test = page("overview", snapshot=digest)
     assert not [b.label for b in test.button if any(name in b.label for name in modular)]
     sentence = next(
-        m.value for m in page("compare", snapshot=digest).markdown if "Not a choice by settings alone" in m.value
+        m.value for m in page("compare", snapshot=digest).markdown if "Not possible by settings alone" in m.value
     )
-    assert not any(name in sentence.partition("Not a choice")[0] for name in modular)
+    assert not any(name in sentence.partition("Not possible")[0] for name in modular)
     ask = next(box for box in page("why", snapshot=digest).selectbox if box.label == "Ask")
     for name in modular:
         assert f"{name} (needs the modular load manager: a migration)" in ask.options

@@ -76,11 +76,11 @@ def test_a_strategy_is_the_same_on_all_pages(page: Page) -> None:
         assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == "AvgShedder"
         assert next(s for s in test.selectbox if s.label == "Placement strategy").value == "AvgShedder"
     test = walk(test, "hit_counters")
-    what = next(s for s in test.selectbox if s.label == "What counts")
+    what = next(s for s in test.selectbox if s.label == "Show counters of")
     assert what.value == "AvgShedder"
     needed = next(n for n in test.number_input if n.label.startswith("loadBalancerAvgShedderHitCountHighThreshold"))
     needed.set_value(1).run()
-    next(s for s in test.selectbox if s.label == "What counts").set_value("ThresholdShedder").run()
+    next(s for s in test.selectbox if s.label == "Show counters of").set_value("ThresholdShedder").run()
     test = walk(test, "what_if")
     assert next(s for s in test.selectbox if s.label == "Shedding strategy").value == "ThresholdShedder"
     assert any(n.label.startswith("loadBalancerAvgShedderHitCountHighThreshold") for n in test.number_input)
@@ -88,20 +88,20 @@ def test_a_strategy_is_the_same_on_all_pages(page: Page) -> None:
 
 def test_a_strategy_that_counts_nothing_is_said(page: Page) -> None:
     test = page("hit_counters", snapshot=digest("overload-shedder.json")[:12])
-    assert "OverloadShedder, which is in force, counts nothing" in shown(test)
+    assert "The current strategy, OverloadShedder, has no counters" in shown(test)
 
 
 def test_a_page_shows_the_cluster_after_the_scenario(page: Page) -> None:
     test = page("brokers", scenario=encode_link(SCENARIO, digest(), "PIP"))
     start = load_sample(next(s for s in samples() if s.file == "pip-364.json"))
-    assert next(d.value for d in test.dataframe if "usage W (%)" in d.value)["broker"].tolist() == (
+    assert next(d.value for d in test.dataframe if "usage (%)" in d.value)["broker"].tolist() == (
         broker_frame(start)["broker"].tolist()
     )
     next(t for t in test.toggle if t.label == "Show with the scenario").set_value(True).run()
     assert "This page shows the cluster after 12 cycles of the scenario." in shown(test)
     end = broker_frame(simulate(start, SCENARIO).end)
-    frame = next(d.value for d in test.dataframe if "usage W (%)" in d.value)
-    assert frame.sort_values("broker")["usage W (%)"].tolist() == end.sort_values("broker")["usage W (%)"].tolist()
+    frame = next(d.value for d in test.dataframe if "usage (%)" in d.value)
+    assert frame.sort_values("broker")["usage (%)"].tolist() == end.sort_values("broker")["usage (%)"].tolist()
     assert "with=1" in link_of(test)
 
 
@@ -132,10 +132,10 @@ def test_a_browser_opens_what_it_looked_at_last(page: Page, small: Snapshot, mon
 def test_a_topic_that_nobody_lists_is_found_from_any_page(page: Page) -> None:
     test = page("brokers", snapshot=digest()[:12], q="example/orders/order-12")
     assert not test.exception
-    assert "not listed here" in shown(test)
+    assert "not in this snapshot" in shown(test)
     assert "bundle `0x" in shown(test)
     next(t for t in test.text_input if t.label == "Find").set_value("nothing at all").run()
-    assert "Nothing here is called" in shown(test)
+    assert "No topic, bundle, namespace or broker matches" in shown(test)
 
 
 def test_a_widget_is_told_its_value_in_each_run_and_a_field_while_nobody_types(

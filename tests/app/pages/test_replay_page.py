@@ -89,8 +89,8 @@ def press(test: AppTest, label: str) -> AppTest:
 def test_without_a_history_a_sample_is_made(page: Page) -> None:
     test = page("replay")
     assert not test.exception
-    assert "There is no history yet" in shown(test)
-    press(test, "Make a small sample history")
+    assert "No history yet" in shown(test)
+    press(test, "Generate a small sample history")
     assert not test.error, shown(test)
     assert box(test, "History").value == "sample"  # type: ignore[attr-defined]
     assert "4 scenarios, 8 tasks" in shown(test)
@@ -143,7 +143,7 @@ class TestForm:
         assert "5 scenarios, 20 tasks" in shown(test)
         box(test, "Clusters").set_value(["east"]).run()  # type: ignore[attr-defined]
         assert "5 scenarios, 10 tasks" in shown(test)
-        box(test, "Each task").set_value("all").run()  # type: ignore[attr-defined]
+        box(test, "Days per task").set_value("all").run()  # type: ignore[attr-defined]
         assert "5 scenarios, 5 tasks" in shown(test)
         assert test.query_params["strategies"] == "AvgShedder,ThresholdShedder"
         assert test.query_params["grid"] == f"{SHEDDING}:5,10,20"
@@ -153,7 +153,7 @@ class TestForm:
         choices: tuple[tuple[str, tuple[object, ...]], ...] = (
             ("Shedding strategies", (["AvgShedder"], ["AvgShedder", "UniformLoadShedder"], ["UniformLoadShedder"], [])),
             ("Settings to vary", ([SHEDDING], [], [SHEDDING])),
-            ("Each task", ("all", "day", "all")),
+            ("Days per task", ("all", "day", "all")),
             ("Clusters", (["east"], ["west"], ["east", "west"], ["east"])),
         )
         for label, values in choices:
@@ -238,7 +238,7 @@ class TestJob:
         frame = test.dataframe[0].value
         assert stored.job is not None
         assert list(frame["scenario"]) == [s.name for s in stored.job.scenarios]
-        assert "Deviation of usage (points) over time (UTC). On average it is lowest with" in shown(test)
+        assert "Deviation of usage (points) over time (UTC). On average, " in shown(test)
         assert next(b for b in test.button if b.label == "Retry").disabled
         kind = box(test, "What")
         assert any("shed (" in option for option in kind.options)  # type: ignore[attr-defined]
@@ -246,7 +246,7 @@ class TestJob:
         moves = test.dataframe[1].value
         assert set(moves["what"]) == {"shed"}
         box(test, "Bundle or broker").set_value("no such").run()  # type: ignore[attr-defined]
-        assert "Nothing that happened has this in its name." in shown(test)
+        assert "No event matches this text." in shown(test)
 
     @pytest.mark.parametrize("state", ["failed", "cancelled"])
     def test_ended_early(self, page: Page, stored: StoredJob, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ class TestJob:
     def test_asks_before_it_deletes(self, page: Page, stored: StoredJob) -> None:
         test = press(page("replay", job=stored.name), "Delete")
         assert [b for b in test.button if b.key == "confirm-delete-job"]
-        assert "Its results are deleted, too." in shown(test)
+        assert "This also deletes its results." in shown(test)
         assert [one.name for one in list_jobs()] == [stored.name]
 
 

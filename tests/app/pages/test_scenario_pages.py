@@ -104,7 +104,7 @@ def test_cycles_that_a_page_looked_at_take_no_memory(page: Page, workspace_file:
 def test_opens_a_link(page: Page, name: str) -> None:
     test = page(name, scenario=link(Step(AddBrokers(count=2)), Step(ScaleTraffic(factor=1.5, at_min=3))))
     assert not test.exception
-    assert not [error for error in test.error if "ends worse than now" not in error.value]
+    assert not [error for error in test.error if "leaves the cluster worse off" not in error.value]
     assert test.query_params["snapshot"] == sample()[:12]
 
 
@@ -216,22 +216,22 @@ class TestWhatIf:
         press(test, "Next")
         assert "Cycle 2, minute 1: 1 bundle" in shown(test)
         next(s for s in test.slider if s.label == "Cycle").set_value(30).run()
-        assert "Cycle 30, minute 29: nothing is shed" in shown(test)
+        assert "Cycle 30, minute 29: nothing shed" in shown(test)
         press(test, "Back")
-        assert "Cycle 29, minute 28: nothing is shed" in shown(test)
+        assert "Cycle 29, minute 28: nothing shed" in shown(test)
 
     @pytest.mark.parametrize("quantity", ["msg_rate_per_s", "throughput_bytes_per_s", "bundles"])
     def test_another_quantity_as_heat_map(self, page: Page, quantity: str) -> None:
         test = page("what_if", snapshot=sample()[:12], quantity=quantity, show="map")
         assert not test.exception
-        assert "of 5 brokers in 30 cycles; the highest is" in shown(test)
+        assert "of 5 brokers in 30 cycles. The highest is" in shown(test)
 
     def test_measures_stand_beside_those_of_the_cluster_as_captured(self, page: Page) -> None:
         captured = {m.label: m.value for m in page("what_if", scenario=link()).metric}
         test = page("what_if", scenario=link(Step(ScaleTraffic(factor=1.5))))
         deltas = {m.label: m.delta for m in test.metric}
-        peak = captured["Peak usage"].removesuffix(" %")
-        assert re.fullmatch(rf"\+[0-9.]+ · {re.escape(peak)} as captured", deltas["Peak usage"])
+        peak = captured["Peak"].removesuffix(" %")
+        assert re.fullmatch(rf"\+[0-9.]+ · {re.escape(peak)} as captured", deltas["Peak"])
         assert re.fullmatch(r"-[0-9.]+ · [0-9.]+ as captured", deltas["Headroom"])
         assert deltas["Splits"] == "as captured"
 
@@ -253,8 +253,8 @@ class TestWhatIf:
 
     def test_more_cpu_than_there_is(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
-        assert "asks for more CPU than the machine has" in shown(test)
-        (headroom,) = [float(m.value.removesuffix(" x")) for m in test.metric if m.label == "Headroom"]
+        assert "needs more CPU than the machine has" in shown(test)
+        (headroom,) = [float(m.value.removesuffix("x")) for m in test.metric if m.label == "Headroom"]
         assert headroom < 1
 
     def test_an_edit_is_added_switched_off_and_deleted(self, page: Page) -> None:
@@ -272,7 +272,7 @@ class TestWhatIf:
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_kind_of_edit_has_a_form(self, page: Page, kind: str) -> None:
         test = page("what_if", snapshot=sample()[:12])
-        next(s for s in test.selectbox if s.label == "What").select(kind).run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select(kind).run()
         assert not test.exception
         for label, value in NEEDED.get(kind, {}).items():
             assert next(b for b in test.button if b.label == "Add").disabled
@@ -289,15 +289,15 @@ class TestWhatIf:
     def test_no_number_field_takes_more_than_a_browser_can_count(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         for kind in KINDS:
-            next(s for s in test.selectbox if s.label == "What").select(kind).run()
+            next(s for s in test.selectbox if s.label == "Kind of edit").select(kind).run()
             assert all(abs(n.proto.max) < 2**53 for n in test.number_input)
 
     def test_brokers_are_added_twice_and_drained(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(AddBrokers(count=2))))
-        next(s for s in test.selectbox if s.label == "What").select("add_brokers").run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select("add_brokers").run()
         press(test, "Add")
         assert "already" not in shown(test)
-        next(s for s in test.selectbox if s.label == "What").select("drain_broker").run()
+        next(s for s in test.selectbox if s.label == "Kind of edit").select("drain_broker").run()
         box = next(s for s in test.selectbox if s.label == "Broker")
         assert box.options[-3:] == ["added-1:8080", "added-2:8080", "added2-1:8080"]
         box.select("added2-1:8080").run()
@@ -326,14 +326,14 @@ class TestWhatIf:
         fields = [w for w in [*test.number_input, *test.toggle] if "assum" in str(w.key) or "moments" in w.label]
         assert len(fields) == len(dataclass_fields(Assumptions)) - 1, "and the model of the CPU, a list"
         assert all(widget.help for widget in fields)
-        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back = next(n for n in test.number_input if n.label.startswith("Reconnection of a client"))
         back.set_value(30.0).run()
         scenario = decode_link(test.query_params["scenario"]).scenario
         assert scenario is not None
         assert scenario.assumptions.reconnection_s == 30
-        back = next(n for n in test.number_input if n.label.startswith("A client is back"))
+        back = next(n for n in test.number_input if n.label.startswith("Reconnection of a client"))
         back.set_value(2.0).run()
-        assert next(n for n in test.number_input if n.label.startswith("A client is back")).value == 2
+        assert next(n for n in test.number_input if n.label.startswith("Reconnection of a client")).value == 2
 
 
 class TestLinks:
@@ -391,15 +391,15 @@ class TestMoves:
         test = page("moves", snapshot=sample()[:12])
         assert not test.exception
         assert any("3 steps: 1 done, 2 still to do" in info.value for info in test.info)
-        (frame,) = [d.value for d in test.dataframe if "what became of it" in d.value.columns]
-        assert frame["what became of it"].tolist().count("done") == 1
-        assert frame.loc[frame["what became of it"] == "done", "of"].tolist() == [first.bundle]
+        (frame,) = [d.value for d in test.dataframe if "status" in d.value.columns]
+        assert frame["status"].tolist().count("done") == 1
+        assert frame.loc[frame["status"] == "done", "of"].tolist() == [first.bundle]
 
     def test_a_filter_that_nothing_passes(self, page: Page) -> None:
         test = page("moves", snapshot=sample()[:12])
         next(t for t in test.text_input if t.label == "Bundle").set_value("nothing like this").run()
         assert not test.exception
-        assert any("Nothing of this kind" in str(info.value) for info in test.info)
+        assert any("No matching events" in str(info.value) for info in test.info)
 
 
 def test_compare_shows_all_five_strategies(page: Page) -> None:
@@ -419,7 +419,7 @@ def test_compare_names_what_is_alike_and_who_does_nothing(page: Page) -> None:
     assert "**TransferShedder** (needs the extensible load manager: a migration)" in shown(test)
     next(t for t in test.toggle if t.label == "All measures").set_value(True).run()
     few = next(d.value for d in test.dataframe if "measure" in d.value.columns)
-    next(t for t in test.toggle if "same in all" in t.label).set_value(True).run()
+    next(t for t in test.toggle if "with equal values" in t.label).set_value(True).run()
     every = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     assert len(few) < len(every) == len(MEASURES)
     starred = every.set_index("measure").loc["↓ Settled after (cycles)"]
@@ -435,13 +435,13 @@ def test_compare_takes_every_pair_of_strategies(page: Page) -> None:
     frame = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
     assert len(frame) == 11
     assert "UniformLoadShedder + RoundRobinBrokerSelector" in set(frame["scenario"])
-    assert "The 8 that end best balanced are drawn" in shown(test)
+    assert "Showing the 8 that end best balanced" in shown(test)
 
 
 def test_compare_of_what_does_nothing_says_so(page: Page) -> None:
     calm = link(settings={"loadBalancerSheddingEnabled": False})
     text = shown(page("compare", scenario=calm))
-    assert "All 5 do the same here, and end the same. None of them sheds a bundle" in text
+    assert "All 5 have the same result here. None of them sheds a bundle" in text
 
 
 def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
@@ -450,7 +450,7 @@ def test_compare_takes_eight_of_my_scenarios_at_most(page: Page) -> None:
         state.workspace().scenarios.save(Scenario(seed=seed, name=f"Seed {seed}"), sample(), "a sample")
     test = page("compare", snapshot=sample()[:12], compare="mine")
     assert not test.exception
-    assert "8 scenarios over 30 cycles" in shown(test)
+    assert "8 scenarios of the same cluster over 30 cycles" in shown(test)
     frame = next(d.value for d in test.dataframe if "scenario" in d.value.columns)
     assert len(frame) == 8
     chosen = next(m for m in test.multiselect if m.label == "Scenarios")
@@ -488,16 +488,16 @@ def test_why_says_what_holds_a_bundle_whatever_the_settings(page: Page) -> None:
 def test_why_says_what_would_have_to_change(page: Page) -> None:
     test = page("why", snapshot=sample()[:12], broker="broker-4:8080", cycle="1")
     assert "1 bundle of broker-4:8080 shed" in shown(test)
-    changes = next(d.value for d in test.dataframe if "from which value on" in d.value.columns)
+    changes = next(d.value for d in test.dataframe if "required value" in d.value.columns)
     row = changes[changes["setting"] == "loadBalancerBrokerThresholdShedderPercentage"].iloc[0]
-    assert (row["from which value on"][:2], row["now"]) == (">=", "10 percentage points")
+    assert (row["required value"][:2], row["now"]) == (">=", "10 percentage points")
     assert row["what happens"].startswith("none of its bundles is shed")
 
 
 def test_why_about_a_bundle_that_nobody_looked_at_tells_about_its_broker(page: Page) -> None:
     bundle = "example/orders/0x00000000_0x04444444"
     test = page("why", snapshot=sample()[:12], broker="broker-1:8080", bundle=bundle, cycle="2")
-    assert "did not come to this bundle" in shown(test)
+    assert "did not examine this bundle" in shown(test)
     rules = next(d.value for d in test.dataframe if "rule" in d.value.columns)
     assert set(rules["about"]) == {"broker-1:8080"}
 
@@ -513,9 +513,9 @@ def test_why_goes_where_a_bundle_is(page: Page) -> None:
 
 def test_why_about_a_broker_that_keeps_its_bundles(page: Page) -> None:
     test = page("why", snapshot=sample()[:12], broker="broker-1:8080", cycle="2")
-    assert "chose nothing of broker-1:8080" in shown(test)
-    changes = next(d.value for d in test.dataframe if "from which value on" in d.value.columns)
-    assert changes["from which value on"].str.startswith("<=").any()
+    assert "selected no bundle of broker-1:8080" in shown(test)
+    changes = next(d.value for d in test.dataframe if "required value" in d.value.columns)
+    assert changes["required value"].str.startswith("<=").any()
 
 
 def test_every_choice_on_why_is_taken(page: Page) -> None:
@@ -523,7 +523,7 @@ def test_every_choice_on_why_is_taken(page: Page) -> None:
     for broker in ("broker-2:8080", "broker-3:8080", "broker-1:8080"):
         next(box for box in test.selectbox if box.label == "Broker").set_value(broker).run()
         assert test.query_params["broker"] == broker
-        assert f"chose nothing of {broker}" in shown(test)
+        assert f"selected no bundle of {broker}" in shown(test)
     for cycle in (3, 4, 2):
         next(box for box in test.number_input if box.label == "Cycle").set_value(cycle).run()
         assert test.query_params["cycle"] == str(cycle)
@@ -566,16 +566,16 @@ def test_losses_of_the_cluster_as_it_is_owe_nothing_to_the_scenario(page: Page) 
 def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
     test = page("moves", snapshot=sample("uniform-shedder-throughput.json")[:12])
     assert not test.exception
-    assert any("This plan ends worse than now" in error.value for error in test.error)
+    assert any("This plan leaves the cluster worse off" in error.value for error in test.error)
     assert not [code for code in test.code if "namespaces unload" in code.value]
-    (tick,) = [box for box in test.checkbox if "all the same" in box.label]
+    (tick,) = [box for box in test.checkbox if "Show the commands anyway" in box.label]
     tick.check().run()
     assert [code for code in test.code if "namespaces unload" in code.value]
 
 
 def test_a_tab_that_is_not_there_is_told(page: Page) -> None:
     test = page("moves", snapshot=sample()[:12], tab="nonsense")
-    assert [note.value for note in test.warning] == ["“nonsense” is not possible as “Tab” here; shown is Moves."]
+    assert [note.value for note in test.warning] == ["“nonsense” is not a valid value for “Tab”; using Moves."]
     assert "tab" not in test.query_params
     assert not page("moves", snapshot=sample()[:12], tab="commands").warning
 
@@ -585,6 +585,6 @@ def test_before_and_after_stand_above_the_commands(page: Page) -> None:
     (frame,) = [d.value for d in test.dataframe if "after the plan" in d.value.columns]
     rows = {row["measure"]: (row["now"], row["after the plan"]) for row in frame.to_dict("records")}
     assert rows["Highest usage"] == ("68.5 %", "62.0 %")
-    assert rows["Topics cut off on the way"] == ("", "6 of 120")
+    assert rows["Disconnected topics"] == ("", "6 of 120")
     assert not test.error
     assert [code for code in test.code if "namespaces unload" in code.value]

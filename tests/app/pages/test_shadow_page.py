@@ -63,16 +63,16 @@ def shown(test: AppTest) -> str:
 def test_without_a_record_the_page_says_how_to_get_one(page: Page, histories: Path) -> None:
     test = page("shadow")
     assert not test.exception
-    assert "There is no record to show." in shown(test)
+    assert "No predictions recorded." in shown(test)
     assert "watch --admin-url" in test.code[0].value
     (histories / "cluster=east").mkdir(parents=True)
-    assert "There is no record to show." in shown(page("shadow"))
+    assert "No predictions recorded." in shown(page("shadow"))
 
 
 def test_a_watched_history_among_others_is_found(page: Page, histories: Path) -> None:
     """A folder of histories holds clusters, or histories that do; *Replay* and *Shadow* read both."""
     ShadowRecord(histories / "prod" / "cluster=west").add(cycle(1, cluster="west"))
-    assert "There is no record to show." not in shown(page("shadow"))
+    assert "No predictions recorded." not in shown(page("shadow"))
     ShadowRecord(histories / "cluster=east").add(cycle(1))
     assert list(watched_clusters()) == ["east", "west"]
 
@@ -86,15 +86,15 @@ def test_cycles_score_and_the_last_one_in_detail(page: Page, histories: Path) ->
     assert [(m.label, m.value) for m in test.metric] == [
         ("Cycles as predicted", "66.7 %"),
         ("With unloads", "50.0 %"),
-        ("Inputs seen in time", "100.0 %"),
+        ("Inputs captured in time", "100.0 %"),
         ("Destinations", "100.0 %"),
         ("Splits", "100.0 %"),
     ]
-    assert "1 of 2 cycles went as predicted; not in cycle 2." in shown(test)
+    assert "1 of 2 cycles as predicted; mispredicted: 2." in shown(test)
     assert test.header[-1].value == "Cycle 2"
     test.toggle[0].set_value(False).run()
     assert test.header[-1].value == "Cycle 3"
-    assert "Nothing was unloaded or split, as predicted." in shown(test)
+    assert "As predicted, nothing was unloaded or split." in shown(test)
 
 
 def test_the_next_cycle_is_told(page: Page, histories: Path) -> None:
@@ -104,15 +104,15 @@ def test_the_next_cycle_is_told(page: Page, histories: Path) -> None:
     write_next(folder, NextCycle(now_ms, now_ms + 30_000, False, "AvgShedder", (unload,), (Split(C, None),)))
     test = page("shadow")
     assert not test.exception
-    assert "No cycle is complete yet." in shown(test)
+    assert "No complete cycle yet." in shown(test)
     assert "AvgShedder decides in about" in shown(test)
-    assert "the rhythm shows with the first unload" in shown(test)
+    assert "the exact time is known after the first unload" in shown(test)
     rows = test.dataframe[0].value
     assert rows["predicted"].tolist() == ["to b2:8080 or b3:8080, or stays", "split at ?"]
     write_next(folder, NextCycle(now_ms - 600_000, now_ms, True, "AvgShedder"))
     test = page("shadow")
-    assert "nobody seems to watch any more" in shown(test)
-    assert "Nothing is to be unloaded or split." in shown(test)
+    assert "The watch seems to have stopped" in shown(test)
+    assert "No unloads or splits predicted." in shown(test)
 
 
 def test_a_watch_that_can_see_nothing_in_time_is_told(page: Page, histories: Path) -> None:
@@ -140,7 +140,7 @@ def test_one_of_several_clusters(page: Page, histories: Path) -> None:
     test = page("shadow", cluster="west/1")
     assert test.selectbox[0].value == "west/1"
     test = page("shadow", cluster="north")
-    assert "is not possible as “Cluster” here" in shown(test)
+    assert "is not a valid value for “Cluster”" in shown(test)
     assert test.selectbox[0].value == "east"
 
 
@@ -162,7 +162,7 @@ def test_a_link_shows_its_cycle_when_others_have_followed(page: Page, histories:
     assert "Cycle 3" in [part.value for part in page("shadow", cycle="3").header]
     unknown = page("shadow", cycle="<b>9")
     assert "Cycle 2" in [part.value for part in unknown.header]
-    assert "is not on record; shown is the newest" in unknown.warning[0].value
+    assert "was not recorded; showing the latest cycle" in unknown.warning[0].value
 
 
 def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_record_that_cannot_be_read(page: Page, histories: Path) -> None:
     (histories / "cluster=east" / ".shadow.jsonl").write_bytes(b"\xff\n[]\n")
     test = page("shadow")
     assert not test.exception
-    assert "No cycle is complete yet." in shown(test)
+    assert "No complete cycle yet." in shown(test)
 
 
 def test_rows_of_cycles_and_of_their_bundles() -> None:
@@ -179,6 +179,6 @@ def test_rows_of_cycles_and_of_their_bundles() -> None:
     assert rows["as predicted"].tolist() == ["no", "yes"]
     assert rows["likely reason"].tolist() == ["late report, manual unload", ""]
     bundles = changes_frame(WRONG)
-    assert bundles["actual"].tolist() == ["stayed", "to nobody yet", "split at 0x90000000"]
+    assert bundles["actual"].tolist() == ["stayed", "to no broker yet", "split at 0x90000000"]
     assert bundles["predicted"].tolist() == ["to b2:8080 or b3:8080", "stays", "split at 0x90000000"]
     assert bundles["likely reason"].tolist() == ["late report", "manual unload", ""]

@@ -45,7 +45,7 @@ def test_a_setting_of_the_form_decides(page: Page) -> None:
     assert "1 bundle" in shown(test)
     field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedderPercentage"))
     field.set_value(25).run()
-    assert "ThresholdShedder unloads nothing in the first cycle" in shown(test)
+    assert "ThresholdShedder sheds nothing in the first cycle" in shown(test)
     assert settings_of(test) == {"loadBalancerBrokerThresholdShedderPercentage": 25}
     field = next(n for n in test.number_input if n.label.startswith("loadBalancerBrokerThresholdShedderPercentage"))
     field.set_value(10).run()
@@ -76,25 +76,25 @@ def test_a_bad_value_in_a_link_is_said(page: Page) -> None:
 def test_a_strategy_of_the_other_load_manager_brings_it_along(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder.json"), strategy="TransferShedder")
     assert not test.warning
-    assert "**TransferShedder unloads" in shown(test)
+    assert "**TransferShedder sheds" in shown(test)
     assert "extensible load manager" in shown(test)
 
 
 def test_a_strategy_that_does_not_exist_is_said(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder.json"), strategy="Wishful", placement="Thinking")
-    assert ["Wishful” is not possible" in test.warning[0].value, "Thinking” is not" in test.warning[1].value] == [
+    assert ["Wishful” is not a valid" in test.warning[0].value, "Thinking” is not" in test.warning[1].value] == [
         True
     ] * 2
-    assert "**ThresholdShedder unloads" in shown(test)
+    assert "**ThresholdShedder sheds" in shown(test)
 
 
 def test_later_cycles_count_hits(page: Page) -> None:
     test = page("shedding", snapshot=digest("avg-shedder.json"), loadBalancerAvgShedderHitCountHighThreshold="2")
-    assert "AvgShedder unloads nothing in the first cycle" in shown(test)
+    assert "AvgShedder sheds nothing in the first cycle" in shown(test)
     next(n for n in test.number_input if n.label == "Cycle").set_value(2).run()
     assert "1 bundle" in shown(test)
     assert test.query_params["cycle"] == "2"
-    assert "Nothing is carried out in the 1 cycle before" in shown(test)
+    assert "Unloads of earlier cycles are not carried out: in all 2 cycles" in shown(test)
 
 
 def frame_with(test: AppTest, column: str) -> pd.DataFrame:
@@ -104,7 +104,7 @@ def frame_with(test: AppTest, column: str) -> pd.DataFrame:
 def test_a_determined_destination_is_named_with_every_step(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder-80.json"))
     assert frame_with(test, "to")["to"].tolist() == ["broker-3:8080"]
-    assert "1. **Isolation policies, and topics that the broker serves**: 3 brokers left." in shown(test)
+    assert "1. **Isolation policies, and whether the broker serves such topics**: 3 brokers left." in shown(test)
     assert (
         "3. **Even distribution of the namespace's bundles**: 2 brokers left"
         " (broker-1:8080: it has 3 bundles of the namespace, another broker has 2)." in shown(test)
@@ -112,8 +112,8 @@ def test_a_determined_destination_is_named_with_every_step(page: Page) -> None:
     candidates = frame_with(test, "verdict")
     assert dict(zip(candidates["broker"], candidates["verdict"], strict=True)) == {
         "broker-3:8080": "taken",
-        "broker-2:8080": "not taken",
-        "broker-1:8080": "dropped by: Even distribution of the namespace's bundles",
+        "broker-2:8080": "not chosen",
+        "broker-1:8080": "excluded by: Even distribution of the namespace's bundles",
     }
 
 
@@ -136,7 +136,7 @@ def test_an_excluded_namespace_keeps_its_bundle(page: Page) -> None:
     moves = frame_with(test, "to")
     assert moves["to"].tolist() == ["stays"]
     assert "loadBalancerSheddingExcludedNamespaces" in moves["what happens"].tolist()[0]
-    assert "but none is unloaded" in shown(test)
+    assert "but other rules keep them in place" in shown(test)
     assert not any("MiB/s after" in d.value.columns for d in test.dataframe)
 
 
@@ -181,11 +181,11 @@ def test_choices_one_after_the_other_all_count(page: Page) -> None:
     test = page("shedding", snapshot=digest("threshold-shedder.json"))
     for name in ("OverloadShedder", "AvgShedder", "ThresholdShedder"):
         next(s for s in test.selectbox if s.label == "Shedding strategy").set_value(name).run()
-        assert f"**{name} unloads" in shown(test)
+        assert f"**{name} sheds" in shown(test)
         assert not test.warning  # AvgShedder brings its placement, and takes it away again
     for name in ("RoundRobinBrokerSelector", "LeastResourceUsageWithWeight", "LeastLongTermMessageRate"):
         next(s for s in test.selectbox if s.label == "Placement strategy").set_value(name).run()
-        assert f"Then **{name}** about" in shown(test)
+        assert f"Then **{name}** compares" in shown(test)
     for value in (25, 12, 30):
         label = "loadBalancerBrokerThresholdShedderPercentage"
         next(n for n in test.number_input if n.label.startswith(label)).set_value(value).run()

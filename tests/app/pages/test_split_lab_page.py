@@ -55,7 +55,7 @@ def test_positions_of_a_link_and_of_the_form(page: Page) -> None:
     assert frame["range"].tolist()[1:] == ["0x00000000_0x30000000", "0x30000000_0x80000000"]
     next(t for t in test.text_input if t.label == "Positions").set_value("nowhere").run()
     assert not test.exception
-    assert "no place in the hash space" in test.error[0].value
+    assert "not a valid position in the hash space" in test.error[0].value
 
 
 def test_refused_by_name_is_explained(page: Page) -> None:
@@ -76,7 +76,7 @@ def test_a_limit_of_the_form_decides(page: Page) -> None:
     next(n for n in test.number_input if n.label.startswith("loadBalancerNamespaceBundleMaxBandwidth")).set_value(
         10_000
     ).run()
-    assert "would stay as it is" in shown(test)
+    assert "would not change, although the request succeeds" in shown(test)
 
 
 def test_every_kind_of_sample_opens(page: Page) -> None:
@@ -87,7 +87,7 @@ def test_every_kind_of_sample_opens(page: Page) -> None:
 
 def test_documented_examples_show_the_right_value(page: Page) -> None:
     test = page("split_lab", snapshot=digest("split-topic-count.json"), bundle="0x00000000_0x80000000")
-    assert "the page says `0x50000000`; **Pulsar 4.2.4 cuts at** `0x4d000000`" in shown(test)
+    assert "the documentation says `0x50000000`; **Pulsar 4.2.4 splits at** `0x4d000000`" in shown(test)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_height_of_the_topics_is_rate_or_throughput(page: Page) -> None:
 
 def test_automatic_split_is_told_apart_from_the_request(page: Page) -> None:
     test = page("split_lab", snapshot=digest("split-range.json"), bundle="0x00000000_0x80000000")
-    assert "**By itself** Pulsar splits it at the next check" in shown(test)
+    assert "**Automatic splits:** at the next check, Pulsar splits this bundle" in shown(test)
     field = next(n for n in test.number_input if n.label.startswith("loadBalancerNamespaceBundleMaxBandwidthMbytes"))
     field.set_value(1_000).run()
-    assert "**By itself** Pulsar does not split it" in shown(test)
+    assert "**Automatic splits:** at the next check, Pulsar does not split this bundle" in shown(test)
     assert "would be split (HTTP 204)" in shown(test)
 
 

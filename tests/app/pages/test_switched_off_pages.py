@@ -25,7 +25,7 @@ def test_shedding_that_is_off_comes_first(page: Callable[..., AppTest], name: st
     test = page(name, snapshot=saved.digest[:12])
     assert not test.exception
     first = str(test.warning[0].value)
-    assert first.startswith(plain(f"Shedding is off: a script (6ee77aa694a4) holds {SHEDDING} since 2026"))
+    assert first.startswith(plain(f"Shedding is off: a script (6ee77aa694a4) has held {SHEDDING} since 2026"))
     test = page(name, snapshot=state.workspace().add(five, "on").digest[:12])
     assert not [one for one in test.warning if "Shedding is off" in str(one.value)]
     assert any("Automatic splits are off" in str(one.value) for one in test.info)

@@ -55,7 +55,7 @@ def test_a_topic_with_a_limit_is_offered_first(page: Page) -> None:
     assert not test.exception
     chosen = str(test.selectbox[1].value)
     assert chosen.startswith(("persistent://acme/orders/", "persistent://acme/clicks/"))
-    assert frame(test, "scenario")["scenario"].tolist() == ["As it is", "Without limits"]
+    assert frame(test, "scenario")["scenario"].tolist() == ["Current", "Without limits"]
 
 
 def test_an_edit_of_a_link_wins_and_gives_the_command(page: Page) -> None:
@@ -67,15 +67,15 @@ def test_an_edit_of_a_link_wins_and_gives_the_command(page: Page) -> None:
     text = shown(test)
     assert f"pulsar-admin topicPolicies set-dispatch-rate {topic} --msg-dispatch-rate 10" in text
     rows = frame(test, "scenario").set_index("scenario")
-    assert rows.index.tolist() == ["As it is", "Edited", "Without limits"]
+    assert rows.index.tolist() == ["Current", "Edited", "Without limits"]
     assert rows.loc["Edited", "delivered msg/s"] == pytest.approx(10, abs=0.6)
     assert rows.loc["Edited", "backlog"].startswith("backlog grows")
-    least, mean, most = rows.loc["Edited", ["least in 1 s (MiB/s)", "delivered MiB/s", "most in 1 s (MiB/s)"]]
+    least, mean, most = rows.loc["Edited", ["minimum in 1 s (MiB/s)", "delivered MiB/s", "maximum in 1 s (MiB/s)"]]
     assert least < mean < most  # a batch of 3 lets more through, and then less
-    assert "in a second, bound by" in text
-    assert rows.loc["Edited", "most over the limit in 1 s"] == 20
-    assert rows.loc["As it is", "backlog"].startswith("backlog drains in")
-    assert "bound by topic (messages)" in text
+    assert "Limited by" in text
+    assert rows.loc["Edited", "highest excess in 1 s (msg)"] == 20
+    assert rows.loc["Current", "backlog"].startswith("backlog drains in")
+    assert "Limited by topic (messages)" in text
 
 
 def test_an_edit_in_the_form_goes_into_the_address(page: Page) -> None:
@@ -90,7 +90,7 @@ def test_an_edit_in_the_form_goes_into_the_address(page: Page) -> None:
 
 def test_partitions_multiply_the_quota(page: Page) -> None:
     test = real(page, **{"topic": "persistent://acme/audit/p", "limit-topic": "topic:10:-1:1:0", "partitions": "4"})
-    assert "each of 4 partitions has it, 40 msg/s in all" in shown(test)
+    assert "for each of 4 partitions, 40 msg/s in total" in shown(test)
 
 
 def test_settings_of_a_link_and_what_needs_a_restart(page: Page) -> None:
@@ -101,21 +101,21 @@ def test_settings_of_a_link_and_what_needs_a_restart(page: Page) -> None:
     assert "--config dispatchThrottlingRateInByte --value 1000" in text
     assert "cacheEvictionByExpectedReadCount=False" in text or "cacheEvictionByExpectedReadCount=false" in text
     off = real(page, dispatchThrottlingOnNonBacklogConsumerEnabled="False")
-    assert "is throttled at all" in shown(off)
+    assert "No subscription with consumers is throttled" in shown(off)
 
 
 def test_brokers_add_up(page: Page) -> None:
-    brokers = frame(real(page), "may / bandwidth")
+    brokers = frame(real(page), "possible / bandwidth")
     assert len(brokers) == 3
     assert (brokers["topics with a limit"] <= brokers["topics"]).all()
     assert brokers["topics with a limit"].sum() > 0
-    assert (brokers["may / bandwidth"] > 0).all()
+    assert (brokers["possible / bandwidth"] > 0).all()
 
 
 def test_documentation_is_played(page: Page) -> None:
-    played = frame(real(page), "the document says").set_index("example")
+    played = frame(real(page), "documented").set_index("example")
     assert played.loc["30 of 10 delivered", "delivered, second by second"] == "30, 0, 0, 30, 0, 0"
-    assert played.loc["11 of 10 delivered", "limit left before"].startswith("10, 9")
+    assert played.loc["11 of 10 delivered", "limit remaining before"].startswith("10, 9")
 
 
 BAD = [
@@ -150,7 +150,7 @@ def test_nothing_to_look_at(page: Page, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("planner.web.page.samples", lambda: ())
     test = page("throttling")
     assert not test.exception
-    assert "There is no snapshot yet" in shown(test)
+    assert "No snapshot yet" in shown(test)
 
 
 def test_edits_are_written_and_read() -> None:
@@ -174,7 +174,7 @@ def test_limits_go_into_the_scenario(page: Page, monkeypatch: pytest.MonkeyPatch
     opened: list[str] = []
     monkeypatch.setattr(registry, "go", opened.append)
     test = real(page, **{"topic": "persistent://acme/audit/p", "limit-topic": "namespace:77:-1:1:0"})
-    next(b for b in test.button if b.label == "Take into the scenario").click().run()
+    next(b for b in test.button if b.label == "Add to the scenario").click().run()
     assert not test.exception
     scenario = decode_link(test.query_params["scenario"]).scenario
     assert scenario is not None
@@ -195,9 +195,9 @@ def test_a_link_that_asks_for_long_work_waits_for_a_click(page: Page, monkeypatc
     assert not test.exception
     assert "200 partitions with 20 subscriptions for 100 s, 2 times" in "".join(info.value for info in test.info)
     assert not [d for d in test.dataframe if "scenario" in d.value.columns]
-    next(b for b in test.button if b.label == "Run it").click().run(timeout=120)
+    next(b for b in test.button if b.label == "Run").click().run(timeout=120)
     assert not test.exception
-    assert frame(test, "scenario")["scenario"].tolist() == ["As it is", "Without limits"]
+    assert frame(test, "scenario")["scenario"].tolist() == ["Current", "Without limits"]
 
 
 def test_a_scenario_on_a_release_without_a_switch(page: Page) -> None:

@@ -34,7 +34,7 @@ def test_it_answers_for_a_cluster_of_each_release(page: Callable[..., AppTest], 
     test = finished(page("upgrade", snapshot=digest[:12], to=to))
     assert not test.exception
     said = _said(test)
-    assert f"Pulsar {version} moves 1 bundle" in said
+    assert f"Pulsar {version} makes 1 move and " in said
     assert f"Restart the brokers on {to}" in said
 
 

@@ -78,14 +78,14 @@ class TestFront:
         rows = replay({"now": [(1, 1), (1, 1)], "half": [(0, 0)]})
         advice = advise(rows, thresholds(now=10, half=5), ASK, NOW)
         assert [one.name for one in advice.candidates] == ["now"]
-        assert "half is left out: 1 of 2 days" in advice.notes[0]
+        assert "half is left out because 1 of 2 cluster days are missing" in advice.notes[0]
 
     def test_nothing_to_compare_is_said(self) -> None:
         with pytest.raises(PlannerError, match="no scenario that can be compared"):
             advise([], thresholds(now=10), ASK, NOW)
 
     def test_a_day_twice_is_refused(self) -> None:
-        with pytest.raises(PlannerError, match="there twice"):
+        with pytest.raises(PlannerError, match="Duplicate results of east on 2027-01-01"):
             advise([row("now", 1, 1, 1)] * 2, thresholds(now=10), ASK, NOW)
 
     def test_without_current_settings_there_is_no_evidence_but_a_note(self) -> None:
@@ -96,7 +96,7 @@ class TestFront:
     def test_an_objective_that_is_nought_everywhere_is_said(self) -> None:
         advice = advise(replay({"now": [(1, 0)], "a": [(2, 0)]}), thresholds(now=10, a=5), ASK, NOW)
         assert advice.chosen == "now"
-        assert any("Bundles unloaded is 0 with all settings" in note for note in advice.notes)
+        assert any("Bundles unloaded is ignored, because it is 0 with all settings" in note for note in advice.notes)
 
     @pytest.mark.parametrize(
         "asked",
@@ -130,8 +130,9 @@ class TestSupposed:
         both = [scenario("a", **{self.EVERY: 5, THRESHOLD: 10}), scenario("b", **{self.EVERY: 5, THRESHOLD: 20})]
         advice = advise(replay({"a": [(1, 1)], "b": [(2, 2)]}), both, ASK, NOW)
         assert advice.current == "a"
-        assert advice.notes == (
-            f"All scenarios suppose {self.EVERY} = 5, also the current settings that others are compared with.",
+        (note,) = advice.notes
+        assert note == (
+            f"All scenarios assume {self.EVERY} = 5, including the current settings with which the others are compared."
         )
 
     def test_a_setting_that_only_some_change_counts(self) -> None:
@@ -175,13 +176,13 @@ class TestYardsticks:
         advice = advise(self.rows(), lax, asked, NOW)
         assert advice.chosen == "now"
         assert advice.question.balance == ("deviation",)
-        assert any(f"Time overloaded does not count: it is measured with {self.OVERLOADED}" in n for n in advice.notes)
+        assert any(f"Time overloaded is ignored, because it depends on {self.OVERLOADED}" in n for n in advice.notes)
         same = [scenario("now"), scenario("a", **{THRESHOLD: 5})]
         assert advise(self.rows(), same, asked, NOW).question == asked
 
     def test_other_weights_leave_no_measure_of_usage(self) -> None:
         light = [scenario("now"), scenario("a", **{self.CPU: 0.5})]
-        with pytest.raises(SettingError, match="measured with loadBalancerCPUResourceWeight"):
+        with pytest.raises(SettingError, match="depends on loadBalancerCPUResourceWeight"):
             advise(self.rows(), light, ASK, NOW)
         asked = Question(balance=("throughput",), disruption=("unloads",))
         assert advise(self.rows(), light, asked, NOW).chosen == "now"
@@ -201,7 +202,7 @@ class TestYardsticks:
         advice = advise(rows, other, ASK, NOW)
         assert (advice.chosen, advice.knee, advice.current) == ("now", "now", "now")
         assert advice.notes == ("TransferShedder (needs the extensible load manager: a migration) is left out.",)
-        with pytest.raises(PlannerError, match="No scenario of the replay can be advised"):
+        with pytest.raises(PlannerError, match="no scenario that this cluster can change to by settings alone"):
             advise(rows, other[1:], ASK, NOW)
 
     def test_a_strategy_that_the_release_lacks_is_never_advised(self) -> None:
@@ -274,7 +275,7 @@ class TestSensitivity:
         assert [step.on_front for step in found.steps] == [True, True, True, True, False, True]
         mean = sum(days[0][1] for days in self.VALUES.values()) / len(self.VALUES)
         assert found.steps[0].loss_percent == pytest.approx(100 * 6 / mean)
-        assert "anything replayed from 8 to 12 would do" in found.sentence
+        assert "every replayed value from 8 to 12 is acceptable" in found.sentence
 
     def test_less_may_be_lost(self) -> None:
         (found,) = self.advice(1).sensitivity
@@ -303,14 +304,14 @@ class TestSensitivity:
     def test_a_setting_that_was_not_tried_alone_is_said(self) -> None:
         scenarios = [scenario("now"), scenario("a", **{THRESHOLD: 5, SMALLEST: 20.0})]
         advice = advise(replay({"now": [(9, 9)], "a": [(1, 1)]}), scenarios, ASK, NOW)
-        assert all(not one.tried and "nobody can say" in one.sentence for one in advice.sensitivity)
+        assert all(not one.tried and "its range is unknown" in one.sentence for one in advice.sensitivity)
 
     def test_names_have_no_range(self) -> None:
         scenarios = [scenario("now"), scenario("a", **{STRATEGY: "OverloadShedder"})]
         advice = advise(replay({"now": [(1, 1)], "a": [(9, 9)]}), scenarios, ASK, NOW)
         (found,) = advice.sensitivity
         assert found.chosen == "ThresholdShedder"
-        assert "OverloadShedder would not do" in found.sentence
+        assert "OverloadShedder would be worse" in found.sentence
 
 
 class TestHoldout:
@@ -336,8 +337,8 @@ class TestHoldout:
         assert found is not None
         assert (found.chosen, found.best, found.holds) == ("new", "now", False)
         assert found.distance == pytest.approx(1 / 3)
-        assert "Balance was" in found.reasons[0]
-        assert "worse on the rest" in found.reasons[1]
+        assert "Balance is" in found.reasons[0]
+        assert "worse on the remaining days" in found.reasons[1]
         assert "33.3 % better in both" in found.reasons[2]
 
     def test_a_promise_that_is_broken_on_one_side_only(self) -> None:
@@ -351,8 +352,8 @@ class TestHoldout:
         found = self.advice({"now": [(10, 10)] * 5, "new": [(5, 5)] * 3 + [(10.5, 5)] * 2}).holdout
         assert found is not None
         assert found.holds
-        assert f"is no longer ({100 * 0.5 / 10.25:.1f} % worse) on the rest" in found.reasons[1]
-        assert f"is still {100 * 5 / 7.5:.1f} % on the rest" in found.reasons[2]
+        assert f"on the first days, and {100 * 0.5 / 10.25:.1f} % worse on the remaining days" in found.reasons[1]
+        assert f"on the first days, and {100 * 5 / 7.5:.1f} % better on the remaining days" in found.reasons[2]
 
     def test_it_is_chosen_on_the_first_days_only(self) -> None:
         days = {"now": [(9, 9)] * 4, "new": [(5, 5)] * 2 + [(9, 9)] * 2, "old": [(8, 8)] * 2 + [(1, 1)] * 2}
@@ -384,8 +385,8 @@ class TestCommands:
         supposed = Scenario(name="x", settings={STRATEGY: "TransferShedder"}, load_manager="extensible")
         supposed = supposed.with_steps(Step(KillBroker(broker="b1:8080")))
         script = command_script(apply_commands(supposed, NOW["east"]), "Advice", PROGRAM, "east")
-        assert "supposes 1 edits" not in script
-        assert "supposes 1 edit of the cluster" in script
+        assert "assumes 1 edits" not in script
+        assert "assumes 1 edit of the cluster" in script
         assert "ExtensibleLoadManagerImpl" in script
         assert "Changing the load manager is a migration" in script
         assert "update-dynamic-config --config" not in script.split("=== Settings")[1]

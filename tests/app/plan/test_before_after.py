@@ -25,7 +25,7 @@ def pip() -> Snapshot:
         ((), ()),
         (
             (ScaleTraffic(factor=2.0),),
-            ("The most used broker ends at", "Brokers over 85 % at the end", "Headroom ends at"),
+            ("The highest usage rises from", "Brokers above 85 %", "Headroom falls from"),
         ),
         ((KillBroker(broker="broker-4:8080"),), ()),
     ],

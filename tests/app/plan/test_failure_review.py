@@ -113,7 +113,7 @@ class TestRules:
     def test_other_placements_are_named(self, placement: str) -> None:
         config = Settings({"loadBalancerLoadPlacementStrategy": placement})
         found = review_losses(cluster([0.6, 0.4, 0.2], ALIKE), config)
-        assert f"placed as {placement} would" in found.method
+        assert f"as {placement} would place it" in found.method
         assert "at random" in found.method
 
     def test_the_least_used_broker_gets_it(self) -> None:

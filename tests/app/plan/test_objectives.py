@@ -83,5 +83,5 @@ def test_who_is_better_in_an_objective_and_worse_in_none_has_the_smaller_index(g
 
 
 def test_an_unknown_objective_is_said() -> None:
-    with pytest.raises(SettingError, match="no such objective"):
+    with pytest.raises(SettingError, match="Unknown objective"):
         objective_by_name("beauty")

@@ -73,16 +73,20 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
     "1 unload storm": (
         lambda: cluster([0.95, 0.96, 0.97], settings={SHEDDING: "OverloadShedder"}),
         "out_of_capacity",
-        "spread evenly, each of them would be as full",
+        "even perfect balance would not help",
     ),
-    "2 ping-pong": (lambda: sample("threshold-lower-boundary.json"), "ping_pong", "had given as much within"),
+    "2 ping-pong": (
+        lambda: sample("threshold-lower-boundary.json"),
+        "ping_pong",
+        "had received as much from shedding within",
+    ),
     "3 idle broker": (idle_one, "idle_broker", "b4:8080 joined or came back"),
     "4 never sheds, as everybody is full": (
         lambda: cluster([0.93, 0.88, 0.86]),
         "out_of_capacity",
-        "No strategy and no threshold makes room",
+        "No strategy or threshold can fix this",
     ),
-    "5 averages": (lambda: sample("pip-364.json"), "ema_lag", "half seen after"),
+    "5 averages": (lambda: sample("pip-364.json"), "ema_lag", "half of a change takes"),
     "6 random fallback": (
         lambda: cluster(
             [0.75, 0.55, 0.55, 0.55],
@@ -90,7 +94,7 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
             settings={PLACEMENT: "LeastResourceUsageWithWeight", EVENLY: False},
         ),
         "drawn_at_random",
-        "a broker above the average came out with a chance of",
+        "on average, a broker above the average usage had a",
     ),
     "7 strategies that fight": (
         lambda: cluster(
@@ -100,18 +104,18 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
             settings={EVENLY: False},
         ),
         "fighting_strategies",
-        "Shedding judges by",
+        "Shedding compares",
     ),
     "8 threshold": (lambda: cluster([0.56, 0.48, 0.40]), "threshold_never_reached", "the threshold"),
     "9 too few bundles": (
         lambda: made({}, brokers=8, bundles=4, topics=500, topic_skew=0.2),
         "bundle_count_too_low",
-        "bundles, which is what it needs by its real topic names",
+        "bundles (based on its topic names)",
     ),
     "10 splits up to the most there may be": (
         lambda: made({MAX_TOPICS: 104}, brokers=4, bundles=126, topics=12_600, msg_rate_per_s=1000),
         "split_cascade",
-        f"exceed {MAX_TOPICS}: its bundles hold many topics",
+        f"exceed {MAX_TOPICS}: its bundles may hold many topics",
     ),
     "11 refused split": (
         lambda: made(
@@ -123,12 +127,12 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
             load_manager=LoadManager.EXTENSIBLE,
         ),
         "split_refused",
-        "splits into two only",
+        "can only split a bundle in two",
     ),
     "12 hot topic": (
         lambda: made({}, brokers=4, bundles=16, topics=200, topic_skew=3, msg_rate_per_s=200_000, partitioned=0),
         "hot_topic",
-        "more partitions",
+        "Add partitions to the topic",
     ),
     "13 clients": (
         lambda: cluster([0.9, 0.1, 0.1], {0: (10,) * 30, 1: (10,), 2: (10,)}),

@@ -46,7 +46,7 @@ def test_it_names_what_turns_a_switch_off(small: Snapshot) -> None:
     assert said["conf"] == f"Shedding is off: {SHEDDING} is false in broker.conf. No bundle is shed. {on}"
     assert f"{SHEDDING} is false in the dynamic configuration." in said["dynamic"]
     assert said["held"].startswith(
-        f"Shedding is off: a script (6ee77aa694a4) holds {SHEDDING} since 2026-11-25 03:31 UTC."
+        f"Shedding is off: a script (6ee77aa694a4) has held {SHEDDING} since 2026-11-25 03:31 UTC."
     )
 
 
@@ -95,7 +95,9 @@ def test_stable_is_said_of_the_time_when_shedding_is_on(five: Snapshot) -> None:
     assert not undone.stable
     held = stability_of(best_plan(off(on, SHEDDING), question))
     assert not held.stable
-    assert held.sentence == f"Shedding is off, so nothing undoes the plan now. Once shedding is on: {undone.sentence}"
+    assert (
+        held.sentence == f"Shedding is off, so nothing undoes the plan for now. Once shedding is on: {undone.sentence}"
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "--json", "--commands"])
