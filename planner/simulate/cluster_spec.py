@@ -90,7 +90,9 @@ class ClusterSpec:
         for name, (low, high) in bounds.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
+                raise SettingError(
+                    f"{value} is out of range.", where=name, remedy=f"Use a number from {low:g} to {high:g}."
+                )
         if not _CLUSTER.fullmatch(self.cluster):
-            remedy = "Give 1 to 100 letters, digits, dots, hyphens and underscores."
-            raise SettingError(f"{self.cluster[:100]!r} is no name for a cluster.", where="cluster", remedy=remedy)
+            remedy = "Use 1 to 100 letters, digits, dots, hyphens and underscores."
+            raise SettingError(f"{self.cluster[:100]} is not a valid cluster name.", where="cluster", remedy=remedy)

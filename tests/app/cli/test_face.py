@@ -97,7 +97,7 @@ def test_a_scenario_is_built_over_another_one(outcome: planner.Outcome) -> None:
     ("wrong", "what"),
     [
         (lambda _: planner.load_snapshot("none"), "no such file"),
-        (lambda _: planner.open_link("1.AAAAAAAAAAAAAAAAAA"), "changed on its way"),
+        (lambda _: planner.open_link("1.AAAAAAAAAAAAAAAAAA"), "was altered"),
         (lambda _: planner.make_scenario(cycles=0), "cycles"),
         (lambda _: planner.make_scenario(settings={"noSuch": 1}), "noSuch"),
         (lambda _: planner.make_scenario({"kind": "none"}), "edit"),

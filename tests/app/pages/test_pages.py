@@ -114,7 +114,7 @@ def test_a_full_cluster_is_said_to_be_full(page: Page) -> None:
     ("label", "words"),
     [
         ("Lose a broker", "kill broker-00"),
-        ("Grow 30 %", "1.3 x traffic of the cluster"),
+        ("Grow 30 %", "1.3x traffic of the cluster"),
         ("Add a broker", "add 1 broker"),
         ("Try AvgShedder", ""),
         ("Drain a broker", "drain broker-14"),

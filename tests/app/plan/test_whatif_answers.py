@@ -166,7 +166,7 @@ class TestOtherStrategies:
         asked = {w.shedder: w.obstacle for w in what_if(trace, 1, Target(broker), SHEDDERS)}
         assert set(asked) == {s.name for s in SHEDDERS}
         if manager is LoadManager.MODULAR:
-            assert asked["AvgShedder"] == f"not in Pulsar {version}: decided as if it were there"
+            assert asked["AvgShedder"] == f"not in Pulsar {version}: simulated as if it were"
 
     def test_hit_counts_of_the_cycles_watched(self) -> None:
         rates = {0: (16_000, 1500), 1: (100,)}

@@ -118,11 +118,11 @@ def test_follow_says_how_far_a_plan_is(
         assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words]) == 0
         said.append(capsys.readouterr().out)
     done, left = said
-    assert "The plan is carried out" in done
+    assert "The plan is complete" in done
     assert "still to do: move " in left
     assert "Run the script of the plan again" in left
     assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words[:2], "--broker", "nobody"]) == 2
-    assert "names no broker" in capsys.readouterr().err
+    assert "does not name a broker" in capsys.readouterr().err
 
 
 def test_commands_report_and_csv(
@@ -191,7 +191,7 @@ def test_errors_are_one_line(
         ("/no/such/file", "Cannot read: No such file"),
         ("a\0b", "Cannot read"),
         ("https://planner.example/", "holds no scenario"),
-        ("1." + "A" * 40, "changed on its way"),
+        ("1." + "A" * 40, "was altered"),
         ("2." + "A" * 40, "newer planner"),
     ],
 )
