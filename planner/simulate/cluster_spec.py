@@ -95,4 +95,4 @@ class ClusterSpec:
                 )
         if not _CLUSTER.fullmatch(self.cluster):
             remedy = "Use 1 to 100 letters, digits, dots, hyphens and underscores."
-            raise SettingError(f"{self.cluster[:100]} is not a valid cluster name.", where="cluster", remedy=remedy)
+            raise SettingError(f"{self.cluster[:100]!r} is not a valid cluster name.", where="cluster", remedy=remedy)

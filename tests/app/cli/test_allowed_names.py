@@ -40,10 +40,10 @@ def test_names_that_are_allowed(given: str, name: str) -> None:
         ("plänner.example", "Give xn--plnner-cua.example."),
         ("", "The name is empty."),
         (" ", "The name is empty."),
-        ("a b", "Give a name alone"),
-        ("a,b", "Give a name alone"),
-        ("x*.example", "Give a name alone"),
-        ("http://", "Give a name alone"),
+        ("a b", "Use the name alone"),
+        ("a,b", "Use the name alone"),
+        ("x*.example", "Use the name alone"),
+        ("http://", "Use the name alone"),
     ],
 )
 def test_what_is_no_name(given: str, remedy: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

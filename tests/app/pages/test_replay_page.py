@@ -192,7 +192,7 @@ class TestForm:
     def test_a_wrong_value_is_told(self, page: Page) -> None:
         test = page("replay", grid=f"{SHEDDING}:5,x")
         assert not test.exception
-        assert "is not a value of this setting" in shown(test)
+        assert "is not a valid value of this setting" in shown(test)
         assert not [b for b in test.button if b.label == "Replay"]
 
     def test_the_open_scenario_is_the_base(self, page: Page) -> None:

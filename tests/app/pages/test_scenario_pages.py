@@ -387,7 +387,7 @@ class TestMoves:
         owner = start.bundles.owner.copy()
         owner[row] = start.brokers.name.index(first.destination)
         info = replace(start.info, captured_at_ms=later)
-        state.workspace().add(replace(start.with_owner(owner), info=info), "half way")
+        state.workspace().add(replace(start.with_owner(owner), info=info), "halfway")
         test = page("moves", snapshot=sample()[:12])
         assert not test.exception
         assert any("3 steps: 1 done, 2 still to do" in info.value for info in test.info)
@@ -568,7 +568,7 @@ def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
     assert not test.exception
     assert any("This plan ends worse than now" in error.value for error in test.error)
     assert not [code for code in test.code if "namespaces unload" in code.value]
-    (tick,) = [box for box in test.checkbox if "all the same" in box.label]
+    (tick,) = [box for box in test.checkbox if "If it is chosen anyway" in box.label]
     tick.check().run()
     assert [code for code in test.code if "namespaces unload" in code.value]
 

@@ -350,8 +350,10 @@ def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
     text = listed(plan_commands(trace))
     for part in (
         f"Pulsar cannot pin {bundle} to {broker}",
-        "Pulsar cannot change the number of bundles of an existing namespace, and splits only add bundles."
-        f" To get 9 bundles, recreate {several.namespaces[-1]}",
+        (
+            "Pulsar cannot change the number of bundles of an existing namespace, and splits only add bundles."
+            f" To get 9 bundles, recreate {several.namespaces[-1]}"
+        ),
         "start 2 brokers, and note the real ids for added-1:8080, added-2:8080",
         f"pulsar-admin --admin-url http://{broker} brokers shutdown --max-concurrent-unload-per-sec 2",
         f"Assumption: {several.brokers.name[1]} dies at minute 2",

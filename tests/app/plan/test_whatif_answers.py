@@ -96,7 +96,7 @@ class TestOtherTargets:
         second = self.TRACE.start.bundle_names[1]
         found = asked(self.TRACE, Target(bundle=second))
         assert not found.shed
-        assert "larger bundles already make up" in found.reasons[0]
+        assert "larger bundles already cover" in found.reasons[0]
         for answer in found.answers:
             config = self.TRACE.settings.changed(**{c.setting: c.value for c in answer.changes})
             assert sheds(self.TRACE, Target(bundle=second), config)

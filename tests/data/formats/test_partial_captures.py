@@ -386,7 +386,7 @@ class TestSettings:
             )
         snapshot = snapshot_of_capture(files)
         assert only_warning(snapshot) == (
-            "loadBalancerSheddingIntervalMinutes: 'soon' is not a value of this setting. Give a value of type int."
+            "loadBalancerSheddingIntervalMinutes: 'soon' is not a valid value of this setting. Use a value of type int."
             " The default, 1, is shown."
         )
 

@@ -170,14 +170,14 @@ def test_what_looks_like_a_key_is_none(extra: str) -> None:
         ({"a": 1}, "nothing the planner knows"),
         ({**REPORT, "lastUpdate": 0}, "time is missing"),
         ({**REPORT, "webServiceUrl": None}, "broker is not named"),
-        ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "no finite number"),
-        ({**REPORT, "cpu": {"usage": "4", "limit": 5}}, "no finite number"),
-        ({**REPORT, "cpu": {"usage": 1e39, "limit": 5}}, "1e+39 of 5 is no percentage"),
-        ({**REPORT, "cpu": {"usage": 4, "limit": 1e-40}}, "no percentage"),
+        ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "not a finite number"),
+        ({**REPORT, "cpu": {"usage": "4", "limit": 5}}, "not a finite number"),
+        ({**REPORT, "cpu": {"usage": 1e39, "limit": 5}}, "1e+39 of 5 is not a valid percentage"),
+        ({**REPORT, "cpu": {"usage": 4, "limit": 1e-40}}, "not a valid percentage"),
         ({**REPORT, "lastStats": {"acme/orders/0x0_0x1": STATS}}, "not a bundle name"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "no finite number"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "no whole number"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": "2"}}}, "no whole number"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "not a finite number"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "not a whole number"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": "2"}}}, "not a whole number"),
         ({**REPORT, "lastStats": {BUNDLE: 3}}, "no object"),
         ({"time_ms": AT, "broker": "b:1", "topics": {"a/b": {"0x00000000_0xffffffff": {"p": {"x": {}}}}}}, "topic"),
         ({"time_ms": AT, "topics": {}}, "broker is not named"),
@@ -240,7 +240,7 @@ def test_bad_series_and_samples_are_counted() -> None:
     found = list(records_of_export(io.BytesIO(data), "c", Tally()))
     aside = [a for a in found if isinstance(a, Aside)]
     assert [(a.line, a.rows) for a in aside] == [(1, 3), (2, 2), (3, 2), (4, 2), (5, 1)]
-    assert "NaN is no finite number" in aside[0].reason
+    assert "NaN is not a finite number" in aside[0].reason
     assert sum(r.rows for r in found) == 12
 
 
