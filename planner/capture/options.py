@@ -124,27 +124,29 @@ class CaptureOptions:
         for name in self.namespaces:
             if not _FILTER.fullmatch(name):
                 raise CaptureError(
-                    f"{name[:80]!r} is no tenant/namespace.",
+                    f"{name[:80]!r} is not a namespace (tenant/namespace).",
                     where="--namespaces",
                     remedy="Write acme/orders or acme/*.",
                 )
         if self.cluster and not _CLUSTER.fullmatch(self.cluster):
-            raise CaptureError("This is no name of a cluster.", where="--cluster", remedy="Give its configured name.")
+            raise CaptureError(
+                "This is not a valid cluster name.", where="--cluster", remedy="Use its configured name."
+            )
         if self.metrics not in _METRICS and not _TEMPLATE.match(self.metrics):
             raise CaptureError(
-                f"{self.metrics[:80]!r} is neither {', '.join(_METRICS)} nor an address with {{host}}.",
+                f"{self.metrics[:80]!r} is not {', '.join(_METRICS)} or an address with {{host}}.",
                 where="--metrics",
                 remedy="Write http://{host}:8080/metrics/ with the port of your brokers.",
             )
         if self.broker_url and not _TEMPLATE.fullmatch(self.broker_url.rstrip("/")):
             raise CaptureError(
-                "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
+                "This is not an address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
             )
         for item in self.broker_at:
             broker, equals, url = item.partition("=")
             if not equals or ":" not in broker:
                 raise CaptureError(
-                    f"{item[:80]!r} is no broker-id=address.",
+                    f"{item[:80]!r} is not of the form broker-id=address.",
                     where="--broker-at",
                     remedy="Write broker-1.example:8080=http://127.0.0.1:18080.",
                 )
@@ -163,7 +165,7 @@ class CaptureOptions:
             value = getattr(limits, name)
             if not 0 < value < float("inf"):
                 raise CaptureError(
-                    f"{value} is not above 0.", where=f"limit {name}", remedy="Give a positive number, or leave it out."
+                    f"{value} is not above 0.", where=f"limit {name}", remedy="Use a positive number, or leave it out."
                 )
 
 
@@ -178,15 +180,15 @@ def check_url(url: str, where: str) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise CaptureError("This is no address.", where=where, remedy=remedy) from error
+        raise CaptureError("This is not a valid address.", where=where, remedy=remedy) from error
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise CaptureError(
-            "An address holds no user, password or parameters.",
+            "The address contains a user, a password or parameters.",
             where=where,
-            remedy="Give secrets in a file or in the environment.",
+            remedy="Put secrets in a file or in the environment.",
         )
     if parts.scheme not in {"http", "https"} or not host:
-        raise CaptureError("This is no http or https address.", where=where, remedy=remedy)
+        raise CaptureError("This is not an http or https address.", where=where, remedy=remedy)
     if parts.path.strip("/"):
         raise CaptureError(f"The address has a path ({parts.path[:80]}).", where=where, remedy=remedy)
 

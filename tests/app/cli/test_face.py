@@ -102,7 +102,7 @@ def test_a_scenario_is_built_over_another_one(outcome: planner.Outcome) -> None:
         (lambda _: planner.make_scenario(settings={"noSuch": 1}), "noSuch"),
         (lambda _: planner.make_scenario({"kind": "none"}), "edit"),
         (lambda _: planner.make_scenario(strategy="AvgShedder"), "needs a cluster"),
-        (lambda _: planner.capture_cluster("ftp://x", "out"), "no http or https"),
+        (lambda _: planner.capture_cluster("ftp://x", "out"), "not an http or https"),
         (lambda _: planner.capture_cluster("http://x", "out", speed=3), "no such option"),
         (lambda o: planner.explain_decision(o, broker="b", cycle=9), "no such cycle"),
         (lambda o: planner.figure(o, "pie"), "no such figure"),

@@ -99,7 +99,7 @@ def test_ingest_says_what_it_did(
     assert main(["history", "ingest", str(tmp_path / "raw"), "--out", str(tmp_path / "h")]) == 0
     said = capsys.readouterr()
     assert "rows read = " in said.out
-    assert "1 set aside: Not JSON" in said.out
+    assert "1 set aside: Not valid JSON" in said.out
     assert "k 2027-01-11: " in said.out
     assert "1 days to make" in said.err
 

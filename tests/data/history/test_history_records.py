@@ -163,11 +163,11 @@ def test_what_looks_like_a_key_is_none(extra: str) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (b"{\n", "Not JSON"),
-        (b"[1]", "no JSON object"),
+        (b"{\n", "Not valid JSON"),
+        (b"[1]", "not a JSON object"),
         (b'{"cpu": NaN}', "NaN is not a number"),
         (b"\xff\xfe", "not UTF-8"),
-        ({"a": 1}, "nothing the planner knows"),
+        ({"a": 1}, "no known form"),
         ({**REPORT, "lastUpdate": 0}, "time is missing"),
         ({**REPORT, "webServiceUrl": None}, "broker is not named"),
         ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "not a finite number"),
@@ -178,11 +178,11 @@ def test_what_looks_like_a_key_is_none(extra: str) -> None:
         ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "not a finite number"),
         ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "not a whole number"),
         ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": "2"}}}, "not a whole number"),
-        ({**REPORT, "lastStats": {BUNDLE: 3}}, "no object"),
+        ({**REPORT, "lastStats": {BUNDLE: 3}}, "not an object"),
         ({"time_ms": AT, "broker": "b:1", "topics": {"a/b": {"0x00000000_0xffffffff": {"p": {"x": {}}}}}}, "topic"),
         ({"time_ms": AT, "topics": {}}, "broker is not named"),
         ({"status": "error", "error": "query timed out"}, "query timed out"),
-        ({"topic": "persistent://a/b/c", "key": "k", "publish_time_ms": AT, "value": {}}, "none of the load balancer"),
+        ({"topic": "persistent://a/b/c", "key": "k", "publish_time_ms": AT, "value": {}}, "not from a load balancer"),
     ],
 )
 def test_bad_line_is_put_aside_with_its_reason(row: Any, words: str) -> None:
@@ -249,7 +249,7 @@ def test_export_that_is_cut_off_keeps_what_comes_before() -> None:
     found = list(records_of_export(io.BytesIO(data[: len(data) * 3 // 5]), "c", Tally()))
     assert [isinstance(r, Record) for r in found[:-1]] == [True] * (len(found) - 1)
     assert isinstance(found[-1], Aside)
-    assert "cut off" in found[-1].reason
+    assert "incomplete or damaged" in found[-1].reason
     (error,) = records_of_export(io.BytesIO(b'{"status":"error","error":"too many points"}'), "c", Tally())
     assert isinstance(error, Aside)
     assert b"too many points" in error.raw

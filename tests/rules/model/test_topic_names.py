@@ -111,9 +111,9 @@ def test_a_cluster_with_such_topics_is_one(version: ReleaseName, namespace: str,
 @pytest.mark.parametrize(
     ("version", "namespace", "name", "why"),
     [
-        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' names a cluster, which Pulsar takes up to 4.0 only"),
+        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' includes a cluster, which Pulsar accepts only up to 4.0"),
         ("4.2.4", "t/n", "topic://t/n/x", "no domain 'topic', which only Pulsar 5 has"),
-        ("4.0.8", "t/n", "Persistent://t/n/x", "its domain in capitals, which Pulsar 4.0.8 writes in lower case"),
+        ("4.0.8", "t/n", "Persistent://t/n/x", "its domain in capitals, which Pulsar 4.0.8 converts to lower case"),
         ("4.2.4", "t/n", "persistent://t/other/n/x", "which Pulsar accepts up to 4.0 and 4.2.4 does not"),
     ],
 )
