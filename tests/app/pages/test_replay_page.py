@@ -186,7 +186,7 @@ class TestForm:
     def test_a_strategy_is_not_varied_beside_strategies(self, page: Page) -> None:
         test = page("replay", strategies="UniformLoadShedder", grid="loadBalancerLoadSheddingStrategy:ThresholdShedder")
         assert not test.exception
-        assert "A strategy decides this setting" in shown(test)
+        assert "A strategy sets this setting" in shown(test)
         assert not [b for b in test.button if b.label == "Replay"]
 
     def test_a_wrong_value_is_told(self, page: Page) -> None:
@@ -221,7 +221,7 @@ class TestForm:
             "BrokerThresholdShedderPercentage=7",
             "BrokerThresholdShedderPercentage=9",
         ]
-        assert "left no word" in shown(test)  # its process was never started
+        assert "ended without a message" in shown(test)  # its process was never started
 
 
 class TestJob:
@@ -274,7 +274,7 @@ class TestJob:
         assert not test.exception
         (bar,) = test.get("progress")
         assert bar.proto.text == "Replays: 3 of 12 tasks · 6.0 per minute · about 2 min left"
-        assert "Runs on 2 processes." in shown(test)
+        assert "Running on 2 processes." in shown(test)
         assert "a line of the log" in test.code[0].value
         press(test, "Cancel")
         assert (stored.folder / "cancel").exists()

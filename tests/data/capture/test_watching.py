@@ -149,7 +149,7 @@ def test_what_is_made_of_a_capture_does_not_end_a_watch(
     monkeypatch.setattr("planner.shadow.watched.ShadowWatch.add", stumbles)
     told = ["--admin-url", cluster.url, "--history", str(tmp_path / "h"), "--captures", "2", "--interval", "0.05"]
     assert main(["watch", "--shadow", *told]) == 0
-    assert capsys.readouterr().err.count("shadow: OverflowError: int too large Captures go on.") == 2
+    assert capsys.readouterr().err.count("shadow: OverflowError: int too large Captures continue.") == 2
     assert len(moments(tmp_path / "h")) == 2
 
 

@@ -130,7 +130,7 @@ def test_bad_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["history", "ingest", str(tmp_path / "absent"), "--out", str(tmp_path / "h")]) == 2
     assert "cannot be read" in capsys.readouterr().err
     assert main(["history", "ingest", str(tmp_path), "--interval-s", "0", "--out", str(tmp_path / "h")]) == 2
-    assert "Give 1 to 86400" in capsys.readouterr().err
+    assert "Use 1 to 86400" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["history"])
 

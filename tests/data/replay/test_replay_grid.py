@@ -95,12 +95,12 @@ def test_a_file_says_the_same(small: Snapshot) -> None:
     ("content", "said"),
     [
         ("{", "f.json"),
-        ({"format": "x"}, "This is no grid"),
+        ({"format": "x"}, "This is not a grid"),
         ({**FORMAT, "strategies": ["NoShedder"]}, "not a shedding strategy"),
-        ({**FORMAT, "settings": {"loadBalancerNo": [1]}}, "cannot be tried"),
+        ({**FORMAT, "settings": {"loadBalancerNo": [1]}}, "cannot vary in a grid"),
         ({**FORMAT, "settings": {SHEDDING: [-1]}}, SHEDDING),
         ({**FORMAT, "settings": {SHEDDING: []}}, "no value"),
-        ({**FORMAT, "settings": {SHEDDING: 5}}, "This is no list of values"),
+        ({**FORMAT, "settings": {SHEDDING: 5}}, "This is not a list of values"),
         ({**FORMAT, "settings": 5}, "This is no object of names and lists"),
         ({**FORMAT, "scenarios": [{"version": 9}]}, "format version"),
         (
@@ -121,7 +121,7 @@ def test_as_many_scenarios_as_are_allowed_and_one_more(small: Snapshot, replay_h
     found = scenarios_of(grid_from_json(json.dumps(listed).encode(), "f.json"), small)
     assert len(found) == 500
     replace(make_job(replay_history), scenarios=found).check()
-    with pytest.raises(ReplayError, match="501 scenarios, more than 500"):
+    with pytest.raises(ReplayError, match="501 scenarios; the maximum is 500"):
         replace(make_job(replay_history), scenarios=(*found, Scenario(name="one more"))).check()
 
 
