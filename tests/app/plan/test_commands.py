@@ -486,7 +486,7 @@ class TestScript:
         stand_in.reset(several, {"loadBalancerAutoBundleSplitEnabled": "false"})
         done = stand_in.run(script, fail_on="brokers delete-dynamic-config")
         assert done.returncode == 6
-        assert "THAT FAILED. Run these commands yourself" in done.stdout
+        assert "RESTORING SETTINGS FAILED. Run these commands yourself" in done.stdout
         lines = done.stdout.splitlines()
         for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
             assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
@@ -548,7 +548,7 @@ class TestScript:
                     stand_in.forget_runs()
                 done = stand_in.run(script)
                 assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
-                assert "An earlier run of this script was cut short" in done.stdout
+                assert "An earlier run of this script was interrupted" in done.stdout
                 assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
                 assert stand_in.runs_with(SHEDDING) == "true"
 
@@ -649,7 +649,7 @@ class TestScript:
         drained = several.brokers.name[0]
         assert f"{drained} owns no bundles any more." in half.stdout
         assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
-        assert half.stdout.count("Type yes when it is done, or stop to end here: ") == 3, "any other word asks again"
+        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, "any other word asks again"
         names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
         owners = stand_in.state()["owners"]
         assert {bundle: owners[bundle] for bundle in moves} == {

@@ -298,7 +298,7 @@ def test_wrong_clocks_cost_their_rows_and_no_day(spark: "SparkSession", tmp_path
     said = "\n".join(done.lines)
     assert "the clock of fast:1 is 90.0 s ahead" in said
     assert "1 set aside: The time is years away" in said
-    assert "2 set aside: The broker's clock is more than a day off" in said
+    assert "2 set aside: The broker's clock differs by more than a day" in said
     (file,) = (tmp_path / "h" / SET_ASIDE).iterdir()
     assert [row["line"] for row in pq.read_table(file).to_pylist()] == [51, 102, 103]
     (entry,) = read_ledger(tmp_path / "h").sources.values()

@@ -109,8 +109,8 @@ def test_json_holds_the_same_numbers(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--weight", "150"], "out of range"),
-        (["--first-part", "-1"], "out of range"),
+        (["--weight", "150"], "out of bounds"),
+        (["--first-part", "-1"], "out of bounds"),
         (["--balance", "beauty"], "no such objective"),
         (["--balance", "unloads"], "of the other side"),
         (["--disruption", ","], "No objective of disruption"),

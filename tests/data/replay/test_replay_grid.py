@@ -67,7 +67,7 @@ def test_each_scenario_is_decided_by_other_releases_too(small: Snapshot) -> None
     }
     assert grid_from_json(grid_to_json(wanted).encode(), "x") == wanted
     unknown = json.dumps({**FORMAT, "releases": ["9.9"]}).encode()
-    with pytest.raises(ReplayError, match="not known"):
+    with pytest.raises(ReplayError, match="is unknown"):
         grid_from_json(unknown, "x")
 
 
@@ -101,11 +101,11 @@ def test_a_file_says_the_same(small: Snapshot) -> None:
         ({**FORMAT, "settings": {SHEDDING: [-1]}}, SHEDDING),
         ({**FORMAT, "settings": {SHEDDING: []}}, "no value"),
         ({**FORMAT, "settings": {SHEDDING: 5}}, "This is not a list of values"),
-        ({**FORMAT, "settings": 5}, "This is no object of names and lists"),
+        ({**FORMAT, "settings": 5}, "This is not a valid object of names and lists"),
         ({**FORMAT, "scenarios": [{"version": 9}]}, "format version"),
         (
             {**FORMAT, "settings": {SHEDDING: list(range(1, 99)), "loadBalancerCPUResourceWeight": list(range(9))}},
-            "more than 500",
+            "the maximum is 500",
         ),
         ([{"version": 1, "name": "a"}, {"version": 1, "name": "a", "seed": 2}], "same name"),
     ],

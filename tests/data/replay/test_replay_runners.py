@@ -398,7 +398,7 @@ class TestFiles:
         (days,) = files["days"]
         whole = days.read_bytes()
         for harm, said in (
-            (days.unlink, "days.parquet is gone"),
+            (days.unlink, "days.parquet is missing"),
             (lambda: days.write_bytes(whole[:100]), "days.parquet"),
             (lambda: days.write_bytes(b""), "days.parquet"),
         ):
