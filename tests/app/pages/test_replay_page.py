@@ -274,7 +274,7 @@ class TestJob:
         assert not test.exception
         (bar,) = test.get("progress")
         assert bar.proto.text == "Replays: 3 of 12 tasks · 6.0 per minute · about 2 min left"
-        assert "Running on 2 processes." in shown(test)
+        assert "Runs on 2 processes." in shown(test)
         assert "a line of the log" in test.code[0].value
         press(test, "Cancel")
         assert (stored.folder / "cancel").exists()
@@ -318,7 +318,7 @@ def test_folders_that_look_like_days_are_named(
     monkeypatch.setenv("PLANNER_HISTORIES", str(place.parent))
     test = page("replay")
     assert not test.exception
-    assert any("cluster=east/day=2027-01-11: It is named as a day" in text.value for text in test.text)
+    assert any("cluster=east/day=2027-01-11: This folder has the name of a day" in text.value for text in test.text)
 
 
 def test_a_job_that_never_began_took_no_time(stored: StoredJob) -> None:

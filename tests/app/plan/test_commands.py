@@ -649,7 +649,9 @@ class TestScript:
         drained = several.brokers.name[0]
         assert f"{drained} owns no bundles any more." in half.stdout
         assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
-        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, "any other word asks again"
+        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, (
+            "any other word asks again"
+        )
         names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
         owners = stand_in.state()["owners"]
         assert {bundle: owners[bundle] for bundle in moves} == {
