@@ -345,7 +345,7 @@ class _Translator:
             code = found["x"] or found["xx"] or found["u"]
             return chr(int(code, 16)) if code else found["itself"] or _CONTROLS[found["name"]]
         except (KeyError, ValueError, OverflowError):
-            _refuse(f"\\{found[0][:40]} is no character code")
+            _refuse(f"\\{found[0][:40]} is not a character code")
 
     def _set(self) -> str:
         """Return a set of characters whose '[' has been passed."""

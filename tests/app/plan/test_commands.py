@@ -616,7 +616,7 @@ class TestScript:
         assert done.returncode == 4, done.stderr
         assert f"Skipped: {away} is not on" in done.stdout
         assert f"Already there: {there} is on {destinations[there]}." in done.stdout
-        assert "capture again" in done.stdout
+        assert "capture the cluster again" in done.stdout
         assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
         assert stand_in.state()["settings"] == {}, "settings follow the moves"
 
